@@ -13,7 +13,7 @@ from etcd import Node
 from etcd_lib import CalicoPeer, Etcd
 from kube_apiserver_lib import KubeApiserver
 from kube_store import install_definitions, write_kubeconfig
-from lib import World, expect, expect_equal, main, run, say
+from lib import World, expect, expect_equal, main, say
 
 
 def held_of(dump):
@@ -26,9 +26,9 @@ def held_of(dump):
     return held
 
 
-def check(world, etcd):
-    done = run(world.bin / "croft", "--store", etcd.store, "check", check=False)
-    expect_equal(done.returncode, 0, f"croft check: {done.stdout}{done.stderr}")
+def check(world, place, allowed=()):
+    left = [one for one in world.croft(place.store, "check", check=False) if one["finding"] not in allowed]
+    expect_equal(left, [], "croft check")
 
 
 def reads_each_other(world, place, peer):
@@ -94,7 +94,8 @@ def both_at_once(world, etcd, peer):
         expect(address in rows and rows[address]["containerId"] == container, f"{address} of {container}: {rows.get(address)}")
     expect(number > 5, "Croft did something")
     say(f"both at once for {seconds} s: Croft made {3 * number} assignments, Calico {answer['assigns']}")
-    check(world, etcd)
+    # Without transactions an ADD that lost a block to another has counted there: nothing has to be done.
+    check(world, etcd, () if isinstance(etcd, Etcd) else ("handle_miscount",))
 
 
 @contextlib.contextmanager
@@ -110,7 +111,7 @@ def place_of(world, kind):
         install_definitions(world, kube)
         config = write_kubeconfig(world, kube)
         for name in ("oak", "elm"):
-            kube.call("POST", "/api/v1/nodes", {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name}})
+            kube.make_node(name)
         place = types.SimpleNamespace(store=f"kube:{config}", url=f"kubeconfig:{config}")
         yield place, CalicoPeer(world, place)
 

@@ -57,7 +57,7 @@ def crowd(world, kind, store, of_nodes, requests_of):
 
 def play(world, kube):
     for name in ("old", "new", "newer", "with-agent"):
-        kube.call("POST", "/api/v1/nodes", {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name}})
+        kube.make_node(name)
     crowd(world, "kube", f"kube:{write_kubeconfig(world, kube, 'croft-operator')}", f"kube:{write_kubeconfig(world, kube, 'croft-node')}",
           lambda call: cost(kube, call))
 

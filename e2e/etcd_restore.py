@@ -4,9 +4,9 @@ usage: etcd_restore.py BIN_DIR case|storm [--rounds N] [--seed N]
 
 case: until `croft store new-epoch` everything is refused but what only looks; then the revisions repeat with other contents
 (A-B-A), what a lone plugin was acknowledged meanwhile stays, and a pool that is disabled is not served from the agent's
-memory. Two clusters on one register are told apart. storm: two agents and eight
-workers, some through the agents, some past them, while etcd is put back to a spread of the states it had; after each
-restore the history begins anew with what the register then has, and the checks of history.py decide.
+memory. storm: two agents and eight workers, some through the agents, some past them, while etcd is put back to a spread of
+the states it had; after each restore the history begins anew with what the register then has, and the checks of history.py
+decide.
 """
 
 import argparse
@@ -174,27 +174,6 @@ def a_restored_etcd_is_refused_until_its_epoch_is_another(world):
     say("a restored etcd is refused until its epoch is another")
 
 
-def two_clusters_share_no_register(world):
-    etcd = etcd_with_pool(world, "10.85.0.0/24")
-    oak = alone(world, etcd, "oak")
-    held = {"living": plain(oak.add("living"))}
-    facts = world.directory / "facts.json"
-    def collect(cluster):
-        # Neither has the pod: of the one that the register is of, it is a leak.
-        facts.write_text(json.dumps({"cluster": cluster, "complete": True, "nodes": [{"name": "oak"}], "pods": []}))
-        return run(world.bin / "croftd", "controller", "--store", etcd.store, "--facts", facts, "--grace", "100ms", "--once",
-                   check=False)
-    collect("uid-of-one")
-    refused = collect("uid-of-two")
-    expect(refused.returncode != 0 and "uid-of-one" in refused.stderr and "uid-of-two" in refused.stderr, f"{refused}")
-    expect_equal(holders(world, etcd), held, "nothing is freed by another cluster's controller")
-    etcd.begin_epoch()
-    taken_over = collect("uid-of-two")
-    expect("is of the Kubernetes cluster" not in taken_over.stderr, f"{taken_over}")
-    etcd.kill()
-    say("two clusters on one register: the second is refused, and both are named")
-
-
 class Worker(threading.Thread):
     """Calls of one node, one after the other, while the gate is open; some nodes ask an agent."""
 
@@ -347,7 +326,6 @@ def test():
     with World("etcd-restore", arguments.bin_dir) as world:
         if arguments.what == "case":
             a_restored_etcd_is_refused_until_its_epoch_is_another(world)
-            two_clusters_share_no_register(world)
             acknowledged_adds_stay(world)
             a_disabled_pool_is_not_served(world)
         else:

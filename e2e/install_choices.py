@@ -1,5 +1,6 @@
 """`croftd install` as a table: the directory of network configurations before, flags, the exit code with words of the answer, the
-directory after. A node has one network; nothing is written before the plugin answers STATUS with the drafted files.
+directory after. A node has one network; nothing is written before the plugin answers STATUS with the drafted files. What else
+is told about others' networks, Multus' and a package's files: node_network_test.cc, node_files_test.cc.
 
 usage: install_choices.py BIN_DIR [ROW...]
 """
@@ -85,7 +86,6 @@ FIRST = [
     ("under calico", {"calico-kubeconfig": "x"}, ("--main-plugin", "calico"), 0, (), [CALICOS_OWN, "calico-kubeconfig", RECORD]),
     ("another network", {"20-kindnet.conflist": KINDNET}, (), 5, ("20-kindnet.conflist", "kindnet", "host-local", *ONE_NETWORK), None),
     ("another network, tried", {"20-kindnet.conflist": KINDNET}, ("--dry-run",), 5, ONE_NETWORK, None),
-    ("another network, another's name", {"20-kindnet.conflist": KINDNET}, ("--replace", "weave"), 5, ONE_NETWORK, None),
     ("another network, set aside", {"20-kindnet.conflist": KINDNET}, ("--replace", "kindnet"), 0, ("addresses that Croft does not know",),
      [OWN, "20-kindnet.conflist.before-croft", RECORD]),
     ("another network before ours, by its file", {"05-x.conflist": KINDNET}, ("--replace", "05-x.conflist"), 0, (), ["05-x.conflist.before-croft", OWN, RECORD]),
@@ -108,7 +108,6 @@ FIRST = [
     ("Calico on an etcd", {"10-calico.conflist": CALICOS_ETCD, "calico-kubeconfig": "x"},
      ("--main-plugin", "calico", "--store", "KUBECONFIG", "--dry-run"), 5, ("10-calico.conflist", *ONE_NETWORK), None),
     ("Calico's installer comes later", {}, ("--main-plugin", "calico"), 4, ("calico-kubeconfig", "run this again"), None),
-    ("Multus without a network", {"00-multus.conf": {"name": "m", "type": "multus-shim"}}, (), 5, ("00-multus.conf", *ONE_NETWORK), None),
     ("no main plugin", {}, ("--main-plugin", ""), 2, ("--main-plugin \"\"", "ptp, bridge, calico, flannel"), None),
     ("two choices", {}, ("--main-plugin", "ptp", "--no-conflist"), 2, ("--no-conflist",), None),
     ("nothing to replace by", {}, ("--replace", "x", "--no-conflist"), 2, ("--replace", "--no-conflist"), None),
@@ -146,18 +145,10 @@ AGAIN = [
     ("another network before ours", {"05-kindnet.conflist": KINDNET}, (), 5, ("05-kindnet.conflist", *ONE_NETWORK), ["05-kindnet.conflist"]),
     ("our file emptied", {OWN: ""}, (), 0, (OWN,), [OWN + ".before-croft"]),
     ("our file in another's words", {OWN: KINDNET}, (), 5, ONE_NETWORK, []),
-    ("Multus by our file", {"00-multus.conf": {"name": "m", "type": "multus-shim", "clusterNetwork": f"/host/etc/cni/net.d/{OWN}"}}, (), 0, (), ["00-multus.conf"]),
-    ("Multus by our network", {"00-multus.conf": {"name": "m", "type": "multus", "clusterNetwork": "k8s-pod-network"}}, (), 0, (), ["00-multus.conf"]),
-    ("Multus with a copy", {"00-multus.conf": "COPY"}, (), 0, (), ["00-multus.conf"]),
-    ("Multus with an older copy", {"00-multus.conf": "COPY"}, ("--mtu", "1400"), 0, ("00-multus.conf", "copy", "differs"), ["00-multus.conf"]),
-    ("Multus with another node's copy", {"00-multus.conf": "COPY"}, ("--node", "elm"), 5, ("00-multus.conf", "nodename", "oak", "elm"), ["00-multus.conf"]),
     ("taken back", {}, ("--uninstall",), 0, (), None),
     ("taken back, tried", {}, ("--uninstall", "--dry-run"), 0, ("would be removed",), []),
     ("taken back before another", {"20-kindnet.conflist": KINDNET}, ("--uninstall",), 5, ("20-kindnet.conflist", "--force"), ["20-kindnet.conflist"]),
     ("taken back before another, forced", {"20-kindnet.conflist": KINDNET}, ("--uninstall", "--force"), 0, (), None),
-    ("taken back before an example", {"87-podman.conflist": network("podman", bridge())}, ("--uninstall",), 0, (), None),
-    ("taken back before one of our main plugin's name", {"20-ptp.conflist": KINDNET}, ("--uninstall",), 5, ("20-ptp.conflist",), ["20-ptp.conflist"]),
-    ("taken back before a switched one", {"30-x.conflist": KINDNET, "30-x.conflist.before-croft": ""}, ("--uninstall",), 5, ("30-x.conflist", "mv "), ["30-x.conflist", "30-x.conflist.before-croft"]),
 ]
 
 
@@ -186,27 +177,11 @@ def awaits_pools(world):
     expect(OWN in host.names(), host.names())
 
 
-def package(world):
-    """croftd in /usr/bin and croft-ipam where the runtime looks: what a package put there stays."""
-    host, elsewhere = Host(world, "package"), world.directory / "usr-bin"
-    elsewhere.mkdir()
-    shutil.copy(world.bin / "croftd", elsewhere / "croftd")
-    for name in ("croft-ipam", "croft-ipam-cluster"):
-        shutil.copy(world.bin / name, host.bin / name)
-    world.bin, bin_dir = elsewhere, world.bin
-    expect_answer(host.install(), 0, ())
-    expect_answer(host.call("--uninstall"), 0, ())
-    world.bin = bin_dir
-    expect((host.bin / "croft-ipam").exists(), "the package's file stays")
-
-
 def rows(world, number, row, is_again):
     what, before, flags, code, words, after = row
     host = Host(world, number)
     if is_again:
         expect_answer(host.install(), 0, ())
-        own = json.loads((host.conf / OWN).read_text())
-        before = {name: {"name": "m", "type": "multus", "delegates": [own]} if text == "COPY" else text for name, text in before.items()}
     host.put(before)
     flags = [world.stores.get(flag, flag) for flag in flags]
     files, there = host.everything(), host.names()
@@ -241,7 +216,7 @@ def test():
         for number, (row, is_again) in enumerate([*((row, False) for row in FIRST), *((row, True) for row in AGAIN)]):
             if not sys.argv[2:] or row[0] in sys.argv[2:]:
                 rows(world, number, row, is_again)
-        for case in (told_of_runtime, awaits_pools, package):
+        for case in (told_of_runtime, awaits_pools):
             case(world)
         say(f"{len(FIRST)} first installations, {len(AGAIN)} over Croft")
 

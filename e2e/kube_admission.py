@@ -29,14 +29,11 @@ class Rig:
         return code, answer
 
     def forbid(self):
-        self.kube.call("POST", f"{ADMISSION}/validatingadmissionpolicies", {
-            "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingAdmissionPolicy",
-            "metadata": {"name": "freeze"},
-            "spec": {"failurePolicy": "Fail", "matchConstraints": {"resourceRules": [BLOCKS]},
-                     "validations": [{"expression": "false", "message": WORDS}]}})
-        self.kube.call("POST", f"{ADMISSION}/validatingadmissionpolicybindings", {
-            "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingAdmissionPolicyBinding",
-            "metadata": {"name": "freeze"}, "spec": {"policyName": "freeze", "validationActions": ["Deny"]}})
+        self.kube.make(f"{ADMISSION}/validatingadmissionpolicies", "ValidatingAdmissionPolicy", "freeze",
+            spec={"failurePolicy": "Fail", "matchConstraints": {"resourceRules": [BLOCKS]}, "validations": [{"expression": "false",
+                  "message": WORDS}]})
+        self.kube.make(f"{ADMISSION}/validatingadmissionpolicybindings", "ValidatingAdmissionPolicyBinding", "freeze",
+            spec={"policyName": "freeze", "validationActions": ["Deny"]})
 
     def allow(self):
         self.kube.call("DELETE", f"{ADMISSION}/validatingadmissionpolicybindings/freeze")

@@ -203,7 +203,7 @@ def killed_server(world, kube, store, oak):
 def play(world, kube):
     store = f"kube:{write_kubeconfig(world, kube, 'croft-operator')}"
     of_nodes = f"kube:{write_kubeconfig(world, kube, 'croft-node')}"
-    kube.call("POST", "/api/v1/nodes", {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "oak"}})
+    kube.make_node("oak")
     run(world.bin / "croft", "--store", store, "pool", "create", "p", "--cidr", "10.79.0.0/16", "--gateway", "none",
         "--cooldown-seconds", "0")
     oak = Node(world, of_nodes, "oak")

@@ -33,10 +33,9 @@ class Pods:
                                  f"K8S_POD_UID={self.uids.get(name, 'none')}")
 
     def annotated(self, name, annotations):
-        pod = self.kube.call("POST", "/api/v1/namespaces/shop/pods", {
-            "apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "annotations": annotations},
-            "spec": {"nodeName": "oak", "automountServiceAccountToken": False,
-                     "containers": [{"name": "a", "image": "registry.invalid/a"}]}})
+        pod = self.kube.make("/api/v1/namespaces/shop/pods", "Pod", name,
+            annotations=annotations, spec={"nodeName": "oak", "automountServiceAccountToken": False, "containers": [{"name": "a",
+                                           "image": "registry.invalid/a"}]})
         self.uids[name] = pod["metadata"]["uid"]
 
     def add(self, name):
@@ -92,7 +91,7 @@ def play(world, kube):
     kube.apply((tree / "deploy" / "kubernetes" / "annotations.yaml").read_text())
     store = f"kube:{write_kubeconfig(world, kube, 'croft-operator')}"
     of_nodes = f"kube:{write_kubeconfig(world, kube, 'croft-node')}"
-    kube.call("POST", "/api/v1/nodes", {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "oak"}})
+    kube.make_node("oak")
     kube.call("POST", "/api/v1/namespaces", {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}})
     for pool, cidr in (("a", "10.79.0.0/16"), ("b", "10.80.0.0/16"), ("c", "10.81.0.0/16"), ("six", "fd00:79::/64")):
         run(world.bin / "croft", "--store", store, "pool", "create", pool, "--cidr", cidr, "--gateway", "none")

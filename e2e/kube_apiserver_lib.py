@@ -24,8 +24,7 @@ import time
 import urllib.error
 import urllib.request
 
-from etcd_lib import Etcd, free_ports
-from etcd_tls import Authority
+from etcd_lib import Authority, Etcd, free_ports
 from kube_storage import Range, decode_ip_address, decode_service, decode_service_cidr
 from lib import Failure, SKIPPED, require_programs, run, skip, wait_for
 
@@ -214,14 +213,22 @@ class KubeApiserver:
         """One request; the decoded answer. Raises Refused for any status that is no success."""
         return json.loads(self._send(method, path, body))
 
+    def make(self, path, kind, name, annotations=None, **more):
+        """An object of a kind, where these are: as it was made."""
+        first, *where = path.removeprefix("/").split("/")
+        version = where[0] if first == "api" else "/".join(where[:2])
+        return self.call("POST", path, {"apiVersion": version, "kind": kind, "metadata": {"name": name, "annotations": annotations or {}}, **more})
+
+    def make_node(self, name, **more):
+        return self.make("/api/v1/nodes", "Node", name, **more)
+
     @staticmethod
     def _services(namespace, name=""):
         return f"/api/v1/namespaces/{namespace}/services" + (f"/{name}" if name else "")
 
     def create_service(self, name, spec, namespace="default"):
         """The Service as it was made, with what was allocated to it."""
-        body = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": name}, "spec": spec}
-        return self.call("POST", self._services(namespace), body)
+        return self.make(self._services(namespace), "Service", name, spec=spec)
 
     def get_service(self, name, namespace="default"):
         return self.call("GET", self._services(namespace, name))

@@ -113,15 +113,13 @@ class Rig:
 
 def make_cluster(kube):
     kube.apply(RIGHTS)
-    kube.call("POST", f"{CALICO}/clusterinformations", {
-        "apiVersion": "crd.projectcalico.org/v1", "kind": "ClusterInformation", "metadata": {"name": "default"},
-        "spec": {"datastoreReady": True, "clusterGUID": "0", "calicoVersion": "v3.30.3"}})
-    kube.call("POST", f"{CALICO}/ippools", {
-        "apiVersion": "crd.projectcalico.org/v1", "kind": "IPPool", "metadata": {"name": "default-ipv4-ippool"},
-        "spec": {"cidr": "192.168.0.0/16", "blockSize": 26, "ipipMode": "Never", "natOutgoing": True,
-                 "nodeSelector": "all()", "vxlanMode": "CrossSubnet", "allowedUses": ["Workload", "Tunnel"]}})
+    kube.make(f"{CALICO}/clusterinformations", "ClusterInformation", "default",
+        spec={"datastoreReady": True, "clusterGUID": "0", "calicoVersion": "v3.30.3"})
+    kube.make(f"{CALICO}/ippools", "IPPool", "default-ipv4-ippool",
+        spec={"cidr": "192.168.0.0/16", "blockSize": 26, "ipipMode": "Never", "natOutgoing": True, "nodeSelector": "all()",
+              "vxlanMode": "CrossSubnet", "allowedUses": ["Workload", "Tunnel"]})
     for node in ("node-a", "node-b"):
-        kube.call("POST", "/api/v1/nodes", {"apiVersion": "v1", "kind": "Node", "metadata": {"name": node}})
+        kube.make_node(node)
 
 
 def lives(rig):

@@ -43,9 +43,8 @@ class Migration:
         return self.kube.call("GET", f"{where}/{plural}")["items"]
 
     def make_v1_information(self):
-        self.kube.call("POST", f"{V1}/clusterinformations", {
-            "apiVersion": "crd.projectcalico.org/v1", "kind": "ClusterInformation", "metadata": {"name": "default"},
-            "spec": {"clusterGUID": "0123", "calicoVersion": "v3.32.1", "datastoreReady": True}})
+        self.kube.make(f"{V1}/clusterinformations", "ClusterInformation", "default",
+            spec={"clusterGUID": "0123", "calicoVersion": "v3.32.1", "datastoreReady": True})
 
     def set_ready(self, where, ready):
         info = self.kube.call("GET", f"{where}/clusterinformations/default")

@@ -29,12 +29,11 @@ class Cluster:
 
     def node(self, name, pod_cidr=None):
         spec = {"podCIDR": pod_cidr, "podCIDRs": [pod_cidr]} if pod_cidr else {}
-        self.kube.call("POST", "/api/v1/nodes", {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name}, "spec": spec})
+        self.kube.make_node(name, spec=spec)
 
     def pod(self, name, node, **spec):
-        return self.kube.call("POST", PODS, {
-            "apiVersion": "v1", "kind": "Pod", "metadata": {"name": name},
-            "spec": {"nodeName": node, "containers": [{"name": "c", "image": "none"}], **spec}})["metadata"]["uid"]
+        return self.kube.make(PODS, "Pod", name,
+            spec={"nodeName": node, "containers": [{"name": "c", "image": "none"}], **spec})["metadata"]["uid"]
 
     def report(self, name, address, phase="Running", **status):
         body = {"status": {"phase": phase, "podIP": address, "podIPs": [{"ip": address}], **status}}

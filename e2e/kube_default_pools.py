@@ -7,7 +7,6 @@ usage: kube_cases.py BIN_DIR VERSION kube_default_pools
 import json
 import os
 import subprocess
-import time
 
 from kube_store import write_kubeconfig
 from lib import expect, expect_equal, run, say, wait_for
@@ -58,7 +57,7 @@ def services(rig):
 def refusals(rig):
     """Each with both names; nothing is made."""
     services(rig)
-    rig.kube.call("POST", "/api/v1/nodes", {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "oak"}})
+    rig.kube.make_node("oak")
     node = rig.kube.call("GET", "/api/v1/nodes/oak")
     node["status"]["addresses"] = [{"type": "InternalIP", "address": "10.64.3.4"}]
     rig.kube.call("PUT", "/api/v1/nodes/oak/status", node)
@@ -87,8 +86,8 @@ def as_kubeadm_has_them(rig):
     for word in ('configmaps "kubeadm-config" not found', "--ipv4-cidr", "croft pool create"):
         expect(word in said, f"{word}: {said}")
     rig.defaults("--required", "--ipv4-cidr", "none")
-    rig.kube.call("POST", KUBEADM, {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "kubeadm-config"},
-                                    "data": {"ClusterConfiguration": cluster_configuration("10.244.0.0/16,fd00:10::/48")}})
+    rig.kube.make(KUBEADM, "ConfigMap", "kubeadm-config",
+        data={"ClusterConfiguration": cluster_configuration("10.244.0.0/16,fd00:10::/48")})
     expect("No pool is asked for" in rig.defaults("--no-kubeadm"), "kubeadm is not asked")
     said = rig.defaults("--ipv4-cidr", "10.96.0.0/22", code=1)
     expect("overlaps kubeadm's serviceSubnet 10.96.0.0/24" in said, said)
@@ -147,31 +146,9 @@ def being_deleted(rig):
     say(f"a pool that is being deleted: {said.strip()}")
 
 
-def half_made(rig):
-    """A pool is announced, disabled, and then enabled: whoever is killed in between leaves half of one, which the next maker completes."""
-    pools = "/apis/crd.projectcalico.org/v1/ippools"
-    command = lambda *words: [str(rig.world.bin / "croft"), "--store", rig.store, "pool", *words]
-    is_disabled = lambda name: rig.kube.call("GET", f"{pools}/{name}")["spec"].get("disabled", False)
-    left_half = 0
-    for turn in range(12):
-        name, cidr = f"cut-{turn}", f"10.{100 + turn}.0.0/16"
-        making = subprocess.Popen(command("create", name, "--cidr", cidr), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        time.sleep(0.02 + 0.02 * turn)
-        making.kill()
-        making.wait()
-        there = [pool for pool in rig.kube.call("GET", pools)["items"] if pool["metadata"]["name"] == name]
-        left_half += any(pool["spec"].get("disabled", False) for pool in there)
-        run(*command("create", name, "--cidr", cidr))
-        expect(not is_disabled(name), f"{name} is enabled")
-    say(f"12 makers killed, {left_half} left half a pool; all were completed")
-    check = run(rig.world.bin / "croft", "--store", rig.store, "check", check=False)
-    expect_equal(check.returncode, 0, f"croft check: {check.stdout}{check.stderr}")
-
-
 def play(world, kube):
     rig = Rig(world, kube)
     refusals(rig)
     as_kubeadm_has_them(rig)
     of_many_one_makes_them(rig)
     being_deleted(rig)
-    half_made(rig)

@@ -80,7 +80,7 @@ def is_a_node(kube, host):
     expect_equal(sorted(p.name for p in [*host.bin.iterdir(), *host.conf.iterdir()]), ["portmap", "ptp"], "nothing was written")
     done(host.install("--no-probe"), "a node that joins later")
     done(host.install("--uninstall", main=None), "taken back")
-    kube.call("POST", "/api/v1/nodes", {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "oak"}})
+    kube.make_node("oak")
 
 
 def by_name(world, kube, host):
@@ -121,7 +121,6 @@ def installs(world, kube, host):
     expect_equal((host.bin / "croft-ipam").stat().st_ino, inode, "the same program is left as it is")
     node.delete("first")
     # The plugin's token can't make tokens.
-    answer = host.install("--dry-run", store=f"kube:{host.kubeconfig}")
     answer = host.install(store=f"kube:{host.kubeconfig}")
     expect_equal(answer.returncode, 4, f"a plugin's token makes tokens: {answer.stdout} {answer.stderr}")
     expect("serviceaccounts/token" in answer.stderr and "access.yaml" in answer.stderr, answer.stderr)
@@ -196,8 +195,7 @@ def troubles(world, kube):
     expect(not (host.bin / "croft-ipam").exists() and not host.kubeconfig.exists(), "nothing was written by all that")
     # A register that nothing may be written to now.
     information = "/apis/crd.projectcalico.org/v1/clusterinformations"
-    kube.call("POST", information, {"apiVersion": "crd.projectcalico.org/v1", "kind": "ClusterInformation", "metadata": {"name": "default"},
-                                    "spec": {"datastoreReady": False}})
+    kube.make(information, "ClusterInformation", "default", spec={"datastoreReady": False})
     refused(host, host.install(), 4, "the plugin's STATUS", "datastoreReady: false")
     expect(not host.kubeconfig.exists() and not (host.bin / "croft-ipam").exists(), "nothing is there")
     kube.call("DELETE", f"{information}/default")

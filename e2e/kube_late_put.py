@@ -37,7 +37,7 @@ def late(world, kube, store, relay, oak, beyond, container, what, mark, counted=
 def play(world, kube):
     store = f"kube:{write_kubeconfig(world, kube, 'croft-operator')}"
     of_nodes = write_kubeconfig(world, kube, "croft-node")
-    kube.call("POST", "/api/v1/nodes", {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "oak"}})
+    kube.make_node("oak")
     run(world.bin / "croft", "--store", store, "pool", "create", "p", "--cidr", "10.80.0.0/16", "--gateway", "none",
         "--cooldown-seconds", "0")
     relay = Relay(world, kube)

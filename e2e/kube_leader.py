@@ -47,10 +47,6 @@ class Controller(kube_store.Controller):
         return datetime.datetime.fromisoformat(line.split()[0].replace("Z", "+00:00"))
 
 
-def make_node(kube, name):
-    kube.call("POST", "/api/v1/nodes", {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name}})
-
-
 def has_range(kube, node):
     return any(item["spec"]["node"] == node for item in kube.call("GET", f"{OWN}/croftnoderanges")["items"])
 
@@ -69,7 +65,7 @@ def told_to_end(world, kube, store):
     second = Controller(world, store, "second", LONG, with_metrics=True)
     waits = f"{lease['holderIdentity']} leads by the Lease croft-system/croftd-controller; this controller waits"
     wait_for(lambda: waits in second.log(), "the second says who leads")
-    make_node(kube, "n1")
+    kube.make_node("n1")
     wait_for(lambda: has_range(kube, "n1"), "n1 has a range")
     wait_for(lambda: first.gave() == ["n1"], "the first gave it")
     expect_equal(second.gave(), [], "what the second gave")
@@ -84,7 +80,7 @@ def told_to_end(world, kube, store):
     expect(took < 4.4 + 1.5, "as if nobody had given it back")
     expect_equal(kube.call("GET", LEASE)["spec"]["leaseTransitions"], 1, "transitions")
     expect_equal(scrape(second.metrics)[STATUS], 1, "the metric of the second")
-    make_node(kube, "n2")
+    kube.make_node("n2")
     wait_for(lambda: second.gave() == ["n2"], "the second works")
     second.end()
     expect_equal(holder(kube), "", "who holds it at the end")
@@ -106,13 +102,13 @@ def killed_and_stopped(world, kube, store):
 
     three = Controller(world, store, "three", SHORT)
     wait_for(lambda: "this controller waits" in three.log(), "three waits")
-    make_node(kube, "n3")
+    kube.make_node("n3")
     wait_for(lambda: two.gave() == ["n3"], "two works")
     two.process.send_signal(signal.SIGSTOP)
     wait_for(lambda: LEADS in three.log(), "three leads", 20)
     # With the new leader stopped too, only the old one could give a range.
     three.process.send_signal(signal.SIGSTOP)
-    make_node(kube, "n4")
+    kube.make_node("n4")
     two.process.send_signal(signal.SIGCONT)
     wait_for(lambda: "no longer the leader" in two.log(), "two sees that it leads no more")
     expect_equal((two.gave(), scrape(two.metrics)[STATUS], has_range(kube, "n4")), (["n3"], 0, False), "what two did")

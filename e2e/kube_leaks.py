@@ -133,12 +133,9 @@ def test():
         planted = plant(rig, cluster)
         planted.living.add(tunnel)
         kube.call("DELETE", "/api/v1/nodes/ash")
-        kube.call("POST", f"{CALICO}/ipamhandles", {
-            "apiVersion": "crd.projectcalico.org/v1", "kind": "IPAMHandle", "metadata": {"name": "k8s-pod-network.ghost"},
-            "spec": {"handleID": "k8s-pod-network.ghost", "block": {"10.79.0.0/28": 1}, "deleted": False}})
-        kube.call("POST", f"{CALICO}/clusterinformations", {
-            "apiVersion": "crd.projectcalico.org/v1", "kind": "ClusterInformation", "metadata": {"name": "default"},
-            "spec": {"datastoreReady": True}})
+        kube.make(f"{CALICO}/ipamhandles", "IPAMHandle", "k8s-pod-network.ghost",
+            spec={"handleID": "k8s-pod-network.ghost", "block": {"10.79.0.0/28": 1}, "deleted": False})
+        kube.make(f"{CALICO}/clusterinformations", "ClusterInformation", "default", spec={"datastoreReady": True})
         found = expect_found(rig, planted, "k8s-pod-network.ghost")
         say(f"  {len(found)} leaks of a cluster are found, and none of {len(planted.living)} that live")
         beside_calicoctl(rig, config, planted, found)

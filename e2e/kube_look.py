@@ -59,13 +59,12 @@ def make_calicos(kube):
     make("BlockAffinity", "blockaffinities", "oak-10-79-0-0-26", {"cidr": BLOCK, "deleted": "false", "node": "oak", "state": "confirmed"})
     for handle in HANDLES:
         make("IPAMHandle", "ipamhandles", handle, {"handleID": handle, "block": {BLOCK: 1}, "deleted": False})
-    kube.call("POST", "/api/v1/nodes", {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "oak"}})
+    kube.make_node("oak")
     kube.call("POST", "/api/v1/namespaces/default/serviceaccounts",
               {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "default"}})
     for pod, address in HANDLES.values():
         path = "/api/v1/namespaces/default/pods"
-        kube.call("POST", path, {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": pod},
-                                 "spec": {"nodeName": "oak", "containers": [{"name": "c", "image": "none"}]}})
+        kube.make(path, "Pod", pod, spec={"nodeName": "oak", "containers": [{"name": "c", "image": "none"}]})
         status = {"status": {"phase": "Running", "podIP": address, "podIPs": [{"ip": address}]}}
         kube._send("PATCH", f"{path}/{pod}/status", json.dumps(status).encode(), media="application/merge-patch+json")
 
@@ -225,8 +224,7 @@ def is_as_the_readme_says(world, kube):
     """One pod goes, and a handle counts what no block holds: README.md shows what `croft check` says then."""
     kube.call("DELETE", "/api/v1/namespaces/default/pods/web-2?gracePeriodSeconds=0")
     handle = "k8s-pod-network.9f"
-    kube.call("POST", f"{CALICO}/ipamhandles", {"apiVersion": "crd.projectcalico.org/v1", "kind": "IPAMHandle", "metadata": {"name": handle},
-                                                "spec": {"handleID": handle, "block": {BLOCK: 1}, "deleted": False}})
+    kube.make(f"{CALICO}/ipamhandles", "IPAMHandle", handle, spec={"handleID": handle, "block": {BLOCK: 1}, "deleted": False})
     looker = Looker(world, kube, "reader-of-the-readme", ["cluster-admin"])
     looker.may("list", "ipamblocks", "crd.projectcalico.org")
     done = run(world.bin / "croft", "--kubeconfig", looker.store.removeprefix("kube:"), "check", check=False, env={**own_environment(world.directory)})

@@ -17,10 +17,6 @@ class Controller(kube_collect.Controller):
         super().__init__(world, store, name, "--allocate-node-cidrs", "--cluster-cidr", "10.244.0.0/21,fd00:244::/48", "--leader-elect=false")
 
 
-def make_node(kube, name, **spec):
-    kube.call("POST", "/api/v1/nodes", {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name}, "spec": spec})
-
-
 def said(kube, name):
     spec = kube.call("GET", f"/api/v1/nodes/{name}")["spec"]
     expect_equal(spec.get("podCIDR"), spec.get("podCIDRs", [None])[0], "podCIDR is the first")
@@ -45,8 +41,8 @@ def a_pool_in_the_way(world, kube, store):
 
 def play(world, kube):
     store = f"kube:{write_kubeconfig(world, kube, 'croft-controller')}"
-    make_node(kube, "there", podCIDR="10.244.0.0/24", podCIDRs=["10.244.0.0/24"])
-    make_node(kube, "oak")
+    kube.make_node("there", spec={"podCIDR": "10.244.0.0/24", "podCIDRs": ["10.244.0.0/24"]})
+    kube.make_node("oak")
     a_pool_in_the_way(world, kube, store)
     first = Controller(world, store, "first")
     wait_for(lambda: said(kube, "oak"), "oak says its ranges", 20)
@@ -57,7 +53,7 @@ def play(world, kube):
     # A burst of nodes, and a controller that dies in the middle of it.
     names = [f"n{i}" for i in range(5)]
     for name in names:
-        make_node(kube, name)
+        kube.make_node(name)
     first.process.kill()
     first.process.wait()
     second = Controller(world, store, "second")
@@ -67,7 +63,7 @@ def play(world, kube):
 
     # Eight ranges of IPv4, one of them free; the ninth node waits until another goes.
     for name in ("eighth", "ninth"):
-        make_node(kube, name)
+        kube.make_node(name)
     wait_for(lambda: "CIDRNotAvailable" in second.log(), "it says that they are used up", 20)
     waiting = [name for name in ("eighth", "ninth") if not said(kube, name)]
     expect_equal(len(waiting), 1, "who waits")
@@ -84,7 +80,7 @@ def play(world, kube):
 
     # Another program gives a range to a node that waits for one.
     third = Controller(world, store, "third")
-    make_node(kube, "tenth")
+    kube.make_node("tenth")
     wait_for(lambda: third.log().count("CIDRNotAvailable") > 1, "the tenth waits", 20)
     kube._send("PATCH", "/api/v1/nodes/tenth?fieldManager=kube-controller-manager",
                b'{"spec":{"podCIDR":"10.244.99.0/24","podCIDRs":["10.244.99.0/24"]}}',
@@ -92,7 +88,7 @@ def play(world, kube):
     wait_for(lambda: "by another program" in third.log(), "it notices the other", 20)
     expect("kube-controller-manager" in third.log() and "--allocate-node-cidrs=false" in third.log(), third.log())
     kube.call("DELETE", "/api/v1/nodes/n0")
-    make_node(kube, "eleventh")
+    kube.make_node("eleventh")
     time.sleep(3)
     expect_equal(said(kube, "eleventh"), None, "nothing is given beside another")
     third.end()

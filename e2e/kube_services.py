@@ -4,12 +4,11 @@ of etcd, the accounts of deploy/.
 usage: kube_cases.py BIN_DIR VERSION kube_services
 """
 
-import copy
 import json
 
 from kube_apiserver_lib import Refused
-from kube_store import Controller, write_kubeconfig
-from lib import expect, expect_equal, run, say, wait_for
+from kube_store import write_kubeconfig
+from lib import expect, expect_equal, run, say
 
 ADDRESSES = "/apis/networking.k8s.io/v1/ipaddresses"
 HAS_OBJECTS = ("1.33", "1.34", "1.35", "1.36")
@@ -30,12 +29,6 @@ class Croft:
 
 def reasons(report):
     return sorted((one["reason"], one["value"]) for one in report["findings"])
-
-
-def put_into_etcd(kube, service):
-    """A Service as no API server would take it."""
-    meta = service["metadata"]
-    kube.put_raw(f"services/specs/{meta['namespace']}/{meta['name']}", json.dumps(service).encode())
 
 
 def bitmaps_only(kube, croft):
@@ -84,30 +77,6 @@ def play(world, kube):
     except Refused as refused:
         expect("already allocated" in refused.message, refused.message)
     say(f"the object of {address} was made anew")
-
-    # What no API server would have taken: ports of two Services, and an address outside.
-    twin = copy.deepcopy(kube.get_service("shop"))
-    twin["metadata"].update(name="twin", uid="11111111-2222-3333-4444-555555555555")
-    twin["metadata"].pop("resourceVersion")
-    twin["metadata"].pop("managedFields", None)
-    twin["spec"].update(clusterIP="192.0.2.7", clusterIPs=["192.0.2.7"])
-    put_into_etcd(kube, twin)
-    wait_for(lambda: len(kube.services()) == 4, "the API shows it", 20)
-    found = reasons(croft.audit(code=3))
-    expect_equal(found, [("ClusterIPOutOfRange", "192.0.2.7"), ("PortAlreadyAllocated", "30080")], "the twin")
-    found = reasons(croft.audit("--service-node-port-range", "31000-31999", code=3))
-    expect_equal([value for reason, value in found if reason == "PortOutOfRange"], ["30080", "30080"], str(found))
-
-    # The controller says the same, to who looks at the Services.
-    def told():
-        events = kube.call("GET", "/api/v1/namespaces/default/events")["items"]
-        return {event["reason"] for event in events if event.get("reportingComponent") == "croft-controller" and
-                event["involvedObject"].get("uid") == twin["metadata"]["uid"]}
-    controller = Controller(world, f"kube:{write_kubeconfig(world, kube, 'croft-controller')}", "controller", "--repair-service-ranges",
-                            "--leader-elect=false", "--grace", "0s")
-    wait_for(lambda: told() == {"ClusterIPOutOfRange", "PortAlreadyAllocated"}, "Events about the twin", 30)
-    controller.end()
-    expect("denied" not in controller.log() and "forbidden" not in controller.log(), controller.log())
 
     # A pool over the Services' range is refused: their ServiceCIDR is known.
     over = croft.run("pool", "create", "over", "--cidr", "10.96.0.0/16")

@@ -86,8 +86,8 @@ def pools(world, kube, store, croft, kubectl):
     wait_for(lambda: condition(status(kube, "wide"), "Disabled").get("status") == "True", "it is disabled", 20)
     expect_equal(condition(status(kube, "wide"), "Ready")["reason"], "Disabled", "why it is not ready")
     # As no Croft makes it.
-    kube.call("POST", f"{CALICO}/ippools", {"apiVersion": "crd.projectcalico.org/v1", "kind": "IPPool", "metadata": {"name": "under"},
-                                            "spec": {"cidr": "10.1.0.0/16", "blockSize": 26, "nodeSelector": "all()", "disabled": True}})
+    kube.make(f"{CALICO}/ippools", "IPPool", "under",
+        spec={"cidr": "10.1.0.0/16", "blockSize": 26, "nodeSelector": "all()", "disabled": True})
     wait_for(lambda: condition(status(kube, "small"), "Overlaps").get("status") == "True", "they overlap", 20)
     expect("10.1.0.0/29 overlaps pool under (10.1.0.0/16)" in condition(status(kube, "small"), "Overlaps")["message"], str(status(kube, "small")))
     # The pools themselves are Calico's, in which nothing was written.
@@ -145,7 +145,7 @@ def node_ranges(world, kube, store, croft, kubectl):
             expect_equal(refused.code, 404, "why there is none")
             return {}
     for name in ("oak", "elm", "fir"):
-        kube.call("POST", "/api/v1/nodes", {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name}})
+        kube.make_node(name)
     wait_for(lambda: told().get("waiting") == 1, "two have ranges, one waits", 30)
     one = told()
     expect_equal(one["clusterCIDRs"], [{"cidr": "10.200.0.0/23", "capacity": 2, "taken": 2, "excluded": 0, "free": 0}], "how full it is")

@@ -212,7 +212,7 @@ def long_away(rig):
 
 def play(world, kube):
     rig = Rig(world, kube)
-    kube.call("POST", "/api/v1/nodes", {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "oak"}})
+    kube.make_node("oak")
     run(world.bin / "croft", "--store", rig.store, "pool", "create", "p", "--cidr", "10.80.0.0/16", "--gateway", "none",
         "--cooldown-seconds", "0")
     alone(rig)

@@ -14,7 +14,7 @@ import threading
 import time
 
 from etcd import Node
-from etcd_tls import Authority
+from etcd_lib import Authority
 from lib import World, expect, expect_equal, main, own_environment, say
 
 BOUND = 45.0  # half a minute, and a machine under load

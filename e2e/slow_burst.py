@@ -120,7 +120,7 @@ def kube_place(world, version):
         make_accounts(kube)
         store = f"kube:{write_kubeconfig(world, kube, 'croft-operator')}"
         of_nodes = f"kube:{write_kubeconfig(world, kube, 'croft-node')}"
-        kube.call("POST", "/api/v1/nodes", {"apiVersion": "v1", "kind": "Node", "metadata": {"name": NODE}})
+        kube.make_node(NODE)
         world.croft(store, "pool", "create", "p", "--cidr", "10.79.0.0/16", "--gateway", "none", "--cooldown-seconds", "0")
         yield etcd, of_nodes, store, lambda: counts(kube).get(("PUT", "ipamblocks"), 0)
 

@@ -67,10 +67,6 @@ class Story:
         return wait_for(lambda: (lambda pods: pods if len(pods) == count else None)(self.running(*selector)),
                         f"{count} pods of {selector} run", patience)
 
-    def agent_pod(self):
-        pods = self.cluster.pods("-n", NAMESPACE, "-l", "app.kubernetes.io/component=agent")
-        return pods[0] if len(pods) == 1 else None
-
     def check(self, in_doubt=()):
         """Nothing is found once the collector has given back what sandboxes and nodes of before left. Of pods whose names
         begin as `in_doubt` the address of an older sandbox may be left: over two blocks nothing proves which is the older."""

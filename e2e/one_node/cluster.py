@@ -27,7 +27,7 @@ import time
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
 
-from etcd_tls import Authority  # noqa: E402
+from etcd_lib import Authority  # noqa: E402
 from kube_apiserver_lib import program  # noqa: E402
 from lib import (PLUGINS, Failure, World, expect_equal, image_script, main, require_network_namespaces, require_programs,  # noqa: E402
                  run, say, wait_for)

@@ -1,10 +1,17 @@
 #include <set>
+#include <string>
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "base/clock.h"
 #include "base/counted.h"
+#include "base/nearest.h"
+#include "base/pauses.h"
+#include "base/printable.h"
+#include "base/quoted.h"
 #include "base/result.h"
+#include "base/shared_map.h"
 #include "base/strong.h"
 #include "base/time_text.h"
 #include "base/without_user_info.h"
@@ -105,5 +112,139 @@ TEST(TimeText, TheEndsOfTimeHaveSecondsToo) {
   EXPECT_EQ(rounded_up_to_seconds(WallTime::min()), WallTime(-9223372036s));
 }
 
+using testing::ElementsAre;
+using testing::IsEmpty;
+
+TEST(Nearest, CountsTypingErrors) {
+  EXPECT_EQ(typing_errors_between("pool", "pool"), 0U);
+  EXPECT_EQ(typing_errors_between("pol", "pool"), 1U);
+  EXPECT_EQ(typing_errors_between("cdir", "cidr"), 1U);  // one swap
+  EXPECT_EQ(typing_errors_between("", "abc"), 3U);
+  EXPECT_EQ(typing_errors_between("abc", ""), 3U);
+  EXPECT_EQ(typing_errors_between("node", "pool"), 3U);
+}
+
+TEST(Nearest, NamesWhatIsMeantTheNearestFirst) {
+  EXPECT_THAT(nearest_words("pooll", {"node", "pools", "pool"}), ElementsAre("pool", "pools"));
+  EXPECT_THAT(nearest_words("ipv4_pool", {"ipv4_pools", "ipv6_pools"}), ElementsAre("ipv4_pools", "ipv6_pools"));
+  EXPECT_THAT(nearest_words("host", {"host-local", "node"}), ElementsAre("host-local"));
+}
+
+TEST(Nearest, IsSilentWhenNothingIsNear) {
+  EXPECT_THAT(nearest_words("frobnicate", {"node", "pool"}), IsEmpty());
+  EXPECT_THAT(nearest_words("x", {"y"}), IsEmpty());
+  EXPECT_THAT(nearest_words("", {"y"}), IsEmpty());
+  EXPECT_THAT(nearest_words(std::string(1 << 20, 'x'), {std::string(1 << 20, 'x')}), IsEmpty());
+  EXPECT_EQ(did_you_mean("frobnicate", {"pool"}), "");
+}
+
+TEST(Nearest, SaysItAsAQuestion) {
+  EXPECT_EQ(did_you_mean("pol", {"pool"}), "; did you mean \"pool\"?");
+  EXPECT_EQ(did_you_mean("pooll", {"pool", "pools"}), "; did you mean \"pool\" or \"pools\"?");
+}
+
+TEST(Pauses, GrowWithinBoundsAndBeginAnewAfterProgress) {
+  Pauses pauses(50ms, 2s, 7);
+  for (int round = 0; round < 3; ++round) {
+    for (const std::chrono::nanoseconds most : {50ms, 100ms, 200ms, 400ms, 800ms, 1600ms, 2000ms, 2000ms, 2000ms}) {
+      const auto pause = pauses.next();
+      EXPECT_GE(pause, most / 2);
+      EXPECT_LE(pause, most);
+    }
+    pauses.reset();
+  }
+}
+
+TEST(Pauses, ThoseOfManyDriftApart) {
+  std::set<std::chrono::nanoseconds> first;
+  for (std::uint64_t seed = 0; seed < 1000; ++seed) first.insert(Pauses(1s, 2s, seed).next());
+  EXPECT_GT(first.size(), 500U);
+  EXPECT_LT(*first.begin(), 510ms);
+  EXPECT_GT(*first.rbegin(), 990ms);
+}
+
+TEST(Printable, WhatActsOnATerminalIsEscaped) {
+  EXPECT_EQ(printable("a\x1b[2J\x07\x7f", Printed::text), "a\\x1b[2J\\x07\\x7f");
+  EXPECT_EQ(printable("\r\b\v\f", Printed::text), "\\x0d\\x08\\x0b\\x0c");
+  EXPECT_EQ(printable(std::string_view("a\0b", 3), Printed::text), "a\\x00b");
+  EXPECT_EQ(printable("\xc2\x9b"
+                      "31m",
+                      Printed::text),
+            "\\x9b31m")
+      << "C1 as UTF-8";
+  EXPECT_EQ(printable("\x9b"
+                      "31m",
+                      Printed::text),
+            "\\x9b31m")
+      << "C1 as a byte";
+  EXPECT_EQ(printable("abc\u202ecba\u2066\u200f\u061c", Printed::text), "abc\\u202ecba\\u2066\\u200f\\u061c");
+  EXPECT_EQ(printable("\xc0\xaf\xed\xa0\x80\xf8", Printed::text), "\\xc0\\xaf\\xed\\xa0\\x80\\xf8");
+  EXPECT_EQ(printable("\xe2\x82", Printed::text), "\\xe2\\x82") << "cut off";
+}
+
+TEST(Printable, WhatIsTextStays) {
+  const std::string text = "Grüße, 世界 \U0001F331 ▀█·…\n\tcolumn";
+  EXPECT_EQ(printable(text, Printed::text), text);
+  EXPECT_EQ(printable("a\nb\tc", Printed::line), "a\\x0ab\\x09c");
+}
+
+TEST(Printable, JsonStaysExact) {
+  EXPECT_EQ(printable("{\n \"a\": \"\u0085\u202e\x7f\"}", Printed::json), "{\n \"a\": \"\\u0085\\u202e\\u007f\"}");
+}
+
+TEST(Printable, OnlyOwnColoursPass) {
+  const std::string own = "\x1b[38;5;34m█\x1b[0m \x1b[38;5;34;48;5;214m▀\x1b[0m";
+  EXPECT_EQ(printable(own, Printed::coloured), own);
+  EXPECT_EQ(printable("\x1b[8mhidden\x1b[38;5;1Hx\x1b[38;5;m", Printed::coloured),
+            "\\x1b[8mhidden\\x1b[38;5;1Hx\\x1b[38;5;m");
+  EXPECT_EQ(printable("\x1b[0m", Printed::text), "\\x1b[0m");
+}
+
+TEST(ShellQuotes, WhatIsPrintedCanBeTyped) {
+  EXPECT_EQ(in_shell_quotes_if_needed("host/node-a/ipv4/10.0.0.0/26"), "host/node-a/ipv4/10.0.0.0/26");
+  EXPECT_EQ(in_shell_quotes_if_needed("a\x9b"
+                                      "31m\xff"),
+            R"($'a\x9b31m\xff')");
+  EXPECT_EQ(in_shell_quotes_if_needed("it's `x` $(y) \\ \"z\"\n"), R"($'it\'s `x` $(y) \\ "z"\x0a')");
+  EXPECT_EQ(in_shell_quotes_if_needed(""), "$''");
+}
+
+using Texts = SharedMap<std::string, int>;
+
+TEST(SharedMap, ACopySharesUntilOneIsChanged) {
+  Texts a{{"x", 1}, {"y", 2}};
+  Texts b = a;
+  EXPECT_EQ(&a.get(), &b.get());
+  b["x"] = 3;
+  EXPECT_NE(&a.get(), &b.get());
+  EXPECT_EQ(a.at("x"), 1);
+  EXPECT_EQ(b.at("x"), 3);
+  EXPECT_NE(a, b);
+  EXPECT_EQ(b.erase("x"), 1U);
+  EXPECT_EQ(a.size(), 2U);
+  b.clear();
+  EXPECT_TRUE(b.empty());
+  EXPECT_TRUE(a.contains("y"));
+}
+
+TEST(SharedMap, WhoIsAloneChangesInPlace) {
+  Texts a{{"x", 1}};
+  const auto* before = &a.get();
+  a["y"] = 2;
+  EXPECT_EQ(&a.get(), before);
+  EXPECT_EQ(a.erase("z"), 0U);
+  EXPECT_EQ(a.find("z"), a.end());
+}
+
+TEST(SharedMap, EqualByContentAndEmptyByDefault) {
+  EXPECT_EQ(Texts(), Texts(std::map<std::string, int>{}));
+  Texts a;
+  a["x"] = 1;
+  EXPECT_EQ(a, (Texts{{"x", 1}}));
+  a.erase("x");
+  EXPECT_EQ(a, Texts());
+}
+
 }  // namespace
+
 }  // namespace croft

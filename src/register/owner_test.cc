@@ -1,8 +1,15 @@
 #include "register/owner.h"
 
+#include <array>
+#include <string>
+#include <vector>
+
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "register/affinity.h"
+#include "register/node.h"
+#include "register/one_nodes_part.h"
 #include "register/records.h"
 
 namespace croft::core {
@@ -83,5 +90,92 @@ TEST(Keys, EndInTheCidr) {
   EXPECT_FALSE(cidr_of({Kind::block, "ipv4/10.0.0.65/26"}));
 }
 
+TEST(Node, LabelsThatKubernetesTakes) {
+  const std::string longest(63, 'a');
+  for (const std::string& key : {std::string("zone"), std::string("A"), std::string("a_b.c-9"), longest,
+                                 std::string("topology.kubernetes.io/zone"), std::string("a-b.c--d.0/x"),
+                                 std::string(253, 'd') + "/" + longest}) {
+    EXPECT_TRUE(check_label(key, "")) << key;
+  }
+  for (const std::string& value : {std::string("a"), std::string("Eu_1.x-9"), longest}) {
+    EXPECT_TRUE(check_label("zone", value)) << value;
+  }
+}
+
+TEST(Node, LabelsThatKubernetesRefuses) {
+  const std::string too_long(64, 'a');
+  for (const std::string& key :
+       {std::string(), std::string("-a"), std::string("a-"), std::string("a b"), std::string("ü"), too_long,
+        std::string("/a"), std::string("a/"), std::string("a/b/c"), std::string("A.b/c"), std::string("a_b/c"),
+        std::string("a..b/c"), std::string(".a/c"), std::string("a./c"), std::string("a.-b/c"), std::string("a-.b/c"),
+        std::string("-a/c"), std::string("a-/c"), std::string(254, 'd') + "/a"}) {
+    const auto checked = check_label(key, "v");
+    ASSERT_FALSE(checked) << key;
+    EXPECT_EQ(checked.error().code, ErrorCode::invalid_argument);
+  }
+  for (const std::string& value : {std::string("-a"), std::string("a/b"), std::string(" "), too_long}) {
+    const auto checked = check_label("zone", value);
+    ASSERT_FALSE(checked) << value;
+    EXPECT_NE(checked.error().message.find("of label zone"), std::string::npos);
+  }
+}
+
+TEST(Node, EachKindOfTunnelHasOneFamily) {
+  EXPECT_EQ(family_of(TunnelKind::ipip), net::Family::v4);
+  EXPECT_EQ(family_of(TunnelKind::vxlan_v4), net::Family::v4);
+  EXPECT_EQ(family_of(TunnelKind::vxlan_v6), net::Family::v6);
+  EXPECT_EQ(family_of(TunnelKind::wireguard_v4), net::Family::v4);
+  EXPECT_EQ(family_of(TunnelKind::wireguard_v6), net::Family::v6);
+}
+
+using testing::ElementsAre;
+
+net::Prefix prefix(const char* text) { return net::Prefix::parse(text).value(); }
+
+TEST(OneNodesPart, IsWhatTheTableOfKindsSays) {
+  const AffinityOwner node{AffinityOwner::Type::host, "a"};
+  const NodesPart part = part_of(node);
+  const std::string own = owned_names_of(node);
+  EXPECT_THAT(part.records, ElementsAre(ipam_config_key(), node_key("a")));
+  EXPECT_THAT(part.lists,
+              ElementsAre(Listing{Kind::pool, ""}, Listing{Kind::reservation, ""}, Listing{Kind::vacancy, own}));
+  EXPECT_THAT(part.claims, ElementsAre(Listing{Kind::affinity, ""}));
+  EXPECT_THAT(part.own_claims, ElementsAre(Listing{Kind::affinity, own, true}));
+}
+
+TEST(OneNodesPart, OfAStockIsTheStockAlone) {
+  const NodesPart part = part_of({AffinityOwner::Type::host, "a"}, Follower::stock);
+  EXPECT_THAT(part.records, ElementsAre());
+  EXPECT_THAT(part.lists, ElementsAre(Listing{Kind::warm_address, ""}, Listing{Kind::warm_intent, ""},
+                                      Listing{Kind::warm_node, ""}));
+  EXPECT_THAT(part.claims, ElementsAre());
+}
+
+TEST(OneNodesPart, APastHolderHoldsNothing) {
+  Block block;
+  Attribute held, held_twice, cooling;
+  held.handle_id = "b";
+  held_twice.handle_id = "b";
+  cooling.handle_id = "a";
+  cooling.cooling.emplace();
+  Attribute other;
+  other.handle_id = "c";
+  block.attributes = {other, held, cooling, Attribute(), held_twice};
+  EXPECT_THAT(handles_holding(block), ElementsAre("b", "c"));
+}
+
+TEST(OneNodesPart, WhatAClaimSaysOfOtherBlocks) {
+  for (const auto& [block, inside, beside] : {std::array{"10.0.0.64/26", "10.0.0.96/27", "10.0.0.128/26"},
+                                              {"fd00::40/122", "fd00::60/123", "fd00::80/122"}}) {
+    Pool pool;
+    pool.cidr = prefix(block);
+    pool.block_length = prefix(block).length();
+    EXPECT_TRUE(may_be_block_of(pool, prefix(block)));
+    EXPECT_FALSE(may_be_block_of(pool, prefix(inside)));
+    EXPECT_TRUE(may_be_block_of(pool, prefix(beside))) << "it is no block of this pool";
+  }
+}
+
 }  // namespace
+
 }  // namespace croft::core

@@ -36,7 +36,7 @@
 #include "store/cached/cached_store.h"
 #include "store/kube/events.h"
 #include "store/kube/node_objects.h"
-#include "store/kube/wish_follower.h"
+#include "store/kube/pod_wishes.h"
 #include "store/pause.h"
 #include "store/sqlite/sqlite_store.h"
 #include "store/store_url.h"

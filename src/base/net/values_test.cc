@@ -1,16 +1,23 @@
 // The small values beside Address and Prefix: range, address with length, ordinal, MAC, and the echo in messages.
 
+#include <algorithm>
+#include <array>
+#include <limits>
 #include <string>
+#include <type_traits>
 
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
 #include "base/net/address_with_length.h"
 #include "base/net/arbitrary.h"
+#include "base/net/count.h"
 #include "base/net/echo.h"
+#include "base/net/intervals.h"
 #include "base/net/mac.h"
 #include "base/net/ordinal.h"
 #include "base/net/range.h"
+#include "base/net/u128.h"
 
 namespace croft::net {
 namespace {
@@ -129,5 +136,171 @@ TEST(Echo, QuotesEscapesAndCuts) {
   EXPECT_EQ(echo(std::string(kEchoBytesMax - 1, 'a') + '\n'), '"' + std::string(kEchoBytesMax - 1, 'a') + "\"...");
 }
 
+static_assert(Count::of("10.0.0.0/26"_prefix) == Count(64) && Count::of("::1/128"_prefix) == Count(1));
+static_assert(Count::power_of_two(0) == Count(1) && Count(3) - 5 == Count() && Count(5) - 3 == Count(2));
+static_assert(Count::of("::/0"_prefix) > Count::of("::/1"_prefix) && !Count::of("fd00::/64"_prefix).fits_64());
+static_assert(Count::of("::/1"_prefix) + Count::of("8000::/1"_prefix) == Count::of("::/0"_prefix));
+static_assert(Count::of("::/0"_prefix) - Count::of("::/1"_prefix) == Count::of("::/1"_prefix));
+static_assert(Count::of("::/0"_prefix) + 1 == Count::of("::/0"_prefix) && Count::of("::/0"_prefix) - 0 > Count());
+
+TEST(Count, PrintsAllDigits) {
+  EXPECT_EQ(Count().to_string(), "0");
+  EXPECT_EQ(Count(1'000'000'000).to_string(), "1000000000");
+  EXPECT_EQ((Count::of("fd00::/64"_prefix) - 1).to_string(), "18446744073709551615");
+  EXPECT_EQ(Count::of("fd00::/64"_prefix).to_string(), "18446744073709551616");
+  EXPECT_EQ(Count::of("fd00::/48"_prefix).to_string(), "1208925819614629174706176");
+  EXPECT_EQ((Count::of("::/0"_prefix) - 1).to_string(), "340282366920938463463374607431768211455");
+  EXPECT_EQ(Count::of("::/0"_prefix).to_string(), "340282366920938463463374607431768211456");
+  EXPECT_EQ(Count::of("::/0"_prefix).as_double(), 0x1p128);
+  EXPECT_EQ(Count::of("fd00::/64"_prefix).as_double(), 0x1p64);
+}
+
+/// Each power of two is twice the one before, digit by digit.
+TEST(Count, EveryPowerOfTwoIsExact) {
+  std::string digits = "1";
+  for (int log2 = 0; log2 <= 128; ++log2) {
+    EXPECT_EQ(Count::power_of_two(log2).to_string(), digits) << log2;
+    int carry = 0;
+    for (auto it = digits.rbegin(); it != digits.rend(); ++it) {
+      const int twice = 2 * (*it - '0') + carry;
+      *it = static_cast<char>('0' + twice % 10);
+      carry = twice / 10;
+    }
+    if (carry != 0) digits.insert(0, 1, '1');
+  }
+}
+
+RC_GTEST_PROP(CountProperty, WhatIsAddedCanBeTakenAway, (Prefix a, Prefix b)) {
+  const Count sum = Count::of(a) + Count::of(b);
+  RC_ASSERT(sum >= Count::of(a) && sum >= Count::of(b));
+  if (sum < Count::power_of_two(128)) RC_ASSERT(sum - Count::of(b) == Count::of(a));
+  RC_ASSERT(Count::of(a) - Count::of(a) == Count());
+}
+
+TEST(Intervals, NeighboursAndOverlapsBecomeOne) {
+  const Intervals set({"10.0.0.128/25"_prefix, "10.0.0.0/25"_prefix, "10.0.0.7/32"_prefix, "10.0.2.0/24"_prefix,
+                       "::/0"_prefix, Prefix{}, "255.255.255.255/32"_prefix});
+  EXPECT_EQ(set.size(), 4U);
+  EXPECT_TRUE(set.covers("10.0.0.0/24"_prefix));
+  EXPECT_FALSE(set.covers("10.0.0.0/23"_prefix));
+  EXPECT_TRUE(set.overlaps("10.0.0.0/23"_prefix));
+  EXPECT_FALSE(set.overlaps("10.0.1.0/24"_prefix));
+  EXPECT_EQ(set.count_in("10.0.0.0/22"_prefix), Count(512));
+  EXPECT_EQ(set.count_in("::/0"_prefix), Count::power_of_two(128));
+  EXPECT_EQ(set.last_from("10.0.0.3"_ip), "10.0.0.255"_ip);
+  EXPECT_FALSE(set.last_from("10.0.1.3"_ip));
+  EXPECT_FALSE(Intervals().contains("10.0.0.1"_ip));
+  EXPECT_TRUE(Intervals().empty());
+}
+
+/// Against the definition, on prefixes close enough to each other to touch.
+RC_GTEST_PROP(IntervalsProperty, SayWhatThePrefixesSay, (std::vector<std::pair<std::uint8_t, std::uint8_t>> shapes)) {
+  const auto near = [](std::uint8_t value, int length) {
+    return Prefix::containing(Address::v6({0xfd00'0000'0000'0000, value}), 120 + length % 9);
+  };
+  std::vector<Prefix> prefixes;
+  for (const auto& [value, length] : shapes) prefixes.push_back(near(value, length));
+  const Intervals set(prefixes);
+  const auto is_in = [&](const Address& address) {
+    return std::any_of(prefixes.begin(), prefixes.end(), [&](const Prefix& p) { return p.contains(address); });
+  };
+  const Prefix asked = near(*rc::gen::arbitrary<std::uint8_t>(), *rc::gen::inRange(0, 9));
+  std::uint64_t inside = 0;
+  for (std::optional<Address> a = asked.first(); a && asked.contains(*a); a = a->next()) {
+    RC_ASSERT(set.contains(*a) == is_in(*a));
+    if (!is_in(*a)) continue;
+    ++inside;
+    const Address last = set.last_from(*a).value();
+    RC_ASSERT(is_in(last));
+    RC_ASSERT(!is_in(last.next().value()));
+  }
+  RC_ASSERT(set.count_in(asked) == Count(inside));
+  RC_ASSERT(set.overlaps(asked) == (inside > 0));
+  RC_ASSERT(set.covers(asked) == (Count(inside) == Count::of(asked)));
+}
+
+constexpr std::uint64_t kOnes = std::numeric_limits<std::uint64_t>::max();
+
+static_assert(std::is_trivially_copyable_v<U128> && sizeof(U128) == 16);
+static_assert(U128{1, 0} > U128{0, kOnes}, "the high half decides");
+static_assert(U128{0, kOnes} + 1 == U128{1, 0}, "the carry goes up");
+static_assert(U128{1, 0} - 1 == U128{0, kOnes}, "the borrow comes down");
+static_assert(U128::max() + 1 == U128{} && U128{} - 1 == U128::max(), "both ends wrap");
+static_assert((U128{1} << 64) == U128{1, 0} && (U128{1, 0} >> 64) == U128{1});
+static_assert((U128{1} << 127) == U128{std::uint64_t{1} << 63, 0} && (U128{1} << 128) == U128{});
+static_assert((U128::max() >> 128) == U128{} && (U128::max() >> 0) == U128::max());
+static_assert(U128::low_bits(0) == U128{} && U128::low_bits(64) == U128{kOnes} && U128::low_bits(128) == U128::max());
+static_assert(U128{}.bit_width() == 0 && U128{1, 0}.bit_width() == 65 && U128::max().bit_width() == 128);
+
+/// Schoolbook arithmetic on single bits, lowest first: slow, and plainly right.
+using Bits = std::array<bool, 128>;
+
+Bits bits_of(U128 v) {
+  Bits bits{};
+  for (std::size_t i = 0; i < 128; ++i) bits[i] = ((i < 64 ? v.lo >> i : v.hi >> (i - 64)) & 1U) != 0;
+  return bits;
+}
+
+Bits sum(const Bits& a, const Bits& b) {
+  Bits out{};
+  bool carry = false;
+  for (std::size_t i = 0; i < 128; ++i) {
+    const int ones = int{a[i]} + int{b[i]} + int{carry};
+    out[i] = ones % 2 == 1;
+    carry = ones >= 2;
+  }
+  return out;
+}
+
+Bits moved_up(const Bits& a, std::size_t count) {
+  Bits out{};
+  for (std::size_t i = count; i < 128; ++i) out[i] = a[i - count];
+  return out;
+}
+
+Bits moved_down(const Bits& a, std::size_t count) {
+  Bits out{};
+  for (std::size_t i = 0; i + count < 128; ++i) out[i] = a[i + count];
+  return out;
+}
+
+RC_GTEST_PROP(U128Property, SumIsTheSchoolbookSum, (U128 a, U128 b)) {
+  RC_ASSERT(bits_of(a + b) == sum(bits_of(a), bits_of(b)));
+}
+
+RC_GTEST_PROP(U128Property, DifferenceUndoesTheSum, (U128 a, U128 b)) {
+  RC_ASSERT((a + b) - b == a);
+  RC_ASSERT((a - b) + b == a);
+  RC_ASSERT((a < b) == !(a >= b));
+}
+
+RC_GTEST_PROP(U128Property, ShiftsMoveBits, (U128 a)) {
+  const auto count = *rc::gen::inRange(0, 128);
+  RC_ASSERT(bits_of(a << count) == moved_up(bits_of(a), static_cast<std::size_t>(count)));
+  RC_ASSERT(bits_of(a >> count) == moved_down(bits_of(a), static_cast<std::size_t>(count)));
+}
+
+RC_GTEST_PROP(U128Property, BitwiseOperatorsFollowDeMorgan, (U128 a, U128 b)) {
+  RC_ASSERT(~(a & b) == (~a | ~b));
+  RC_ASSERT((a & b) + (a | b) == a + b);
+}
+
+RC_GTEST_PROP(U128Property, OrderIsThatOfTheHighestDifferentBit, (U128 a, U128 b)) {
+  const Bits x = bits_of(a);
+  const Bits y = bits_of(b);
+  RC_ASSERT((a < b) == std::lexicographical_compare(x.rbegin(), x.rend(), y.rbegin(), y.rend()));
+}
+
+TEST(U128, IncrementAndDecrementCrossTheHalves) {
+  U128 v{0, kOnes};
+  EXPECT_EQ(++v, (U128{1, 0}));
+  EXPECT_EQ(--v, (U128{0, kOnes}));
+}
+
+TEST(U128, LowBitsHasThatWidth) {
+  for (int count = 0; count <= 128; ++count) EXPECT_EQ(U128::low_bits(count).bit_width(), count);
+}
+
 }  // namespace
+
 }  // namespace croft::net

@@ -1,6 +1,5 @@
-#include "store/etcd/registry.h"
-
 #include "cli/stores/open_store.h"
+#include "store/etcd/registry.h"
 
 namespace croft::app {
 

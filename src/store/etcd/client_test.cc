@@ -114,24 +114,12 @@ TxnRequest create(const std::string& key, const std::string& value) {
 /// One etcd for all tests of the suite: each uses keys of its own.
 class EtcdClientTest : public testing::Test {
  protected:
-  static void SetUpTestSuite() {
-    if (::access(kEtcdProgram, X_OK) != 0) return;
-    server_ = std::make_unique<EtcdProcess>();
-    server_->start();
-  }
-  static void TearDownTestSuite() { server_.reset(); }
-
   void SetUp() override { CROFT_NEEDS_ETCD(); }
 
   [[nodiscard]] std::unique_ptr<Client> client_of(std::vector<std::string> endpoints) {
-    ClientOptions options;
-    options.endpoints = std::move(endpoints);
-    options.dial_timeout = 500ms;
-    auto made = Client::make(std::move(options), clock_, random_);
-    EXPECT_TRUE(made) << made.error().message;
-    return *std::move(made);
+    return etcd::client_of(std::move(endpoints), clock_, random_);
   }
-  [[nodiscard]] std::unique_ptr<Client> client() { return client_of({server_->url()}); }
+  [[nodiscard]] std::unique_ptr<Client> client() { return client_of({shared_etcd().url()}); }
   [[nodiscard]] Deadline in(std::chrono::nanoseconds span) const { return Deadline::after(clock_.now(), span); }
 
   [[nodiscard]] std::string value_of(Client& client, const std::string& key) {
@@ -140,11 +128,9 @@ class EtcdClientTest : public testing::Test {
     return range->kvs.empty() ? "absent" : range->kvs[0].value;
   }
 
-  static std::unique_ptr<EtcdProcess> server_;
   os::SystemClock clock_;
   os::SystemRandom random_;
 };
-std::unique_ptr<EtcdProcess> EtcdClientTest::server_;
 
 TEST_F(EtcdClientTest, CreatesOnceAndReadsBack) {
   const auto etcd = client();
@@ -241,7 +227,7 @@ TEST_F(EtcdClientTest, LargeAnswersComeWhole) {
   EXPECT_EQ(range->kvs.back().value, value);
 
   ClientOptions options;
-  options.endpoints = {server_->url()};
+  options.endpoints = {shared_etcd().url()};
   options.response_bytes_max = 4U << 20;
   const auto small = Client::make(std::move(options), clock_, random_).value();
   EXPECT_EQ(small->range(RangeRequest::prefix("many/"), in(20s)).error().code, ErrorCode::unavailable);
@@ -255,7 +241,7 @@ TEST_F(EtcdClientTest, AnEndpointWithoutServerCostsNothing) {
     dead = closed_at_once.url();
   }
   for (int i = 0; i < 4; ++i) {  // it begins with either
-    const auto etcd = client_of({dead, server_->url()});
+    const auto etcd = client_of({dead, shared_etcd().url()});
     const auto done = etcd->txn(put("rotate", "1"), in(10s));
     ASSERT_TRUE(done) << done.error().message;
     EXPECT_EQ(etcd->counts().requests, 1U);
@@ -269,7 +255,7 @@ TEST_F(EtcdClientTest, AnEndpointWithoutServerCostsNothing) {
 TEST_F(EtcdClientTest, AMemberThatNeverAnswersGetsNoWrite) {
   const os::Listener silent;  // the kernel takes connections
   for (int i = 0; i < 4; ++i) {
-    const auto etcd = client_of({silent.url(), server_->url()});
+    const auto etcd = client_of({silent.url(), shared_etcd().url()});
     const auto done = etcd->txn(put("silent", std::to_string(i)), in(10s));
     ASSERT_TRUE(done) << done.error().message;
     EXPECT_EQ(etcd->counts().requests, 1U) << "nothing went to the silent one";
@@ -298,7 +284,7 @@ TEST_F(EtcdClientTest, AMemberWhoseAnswersAreNoneIsPassedOver) {
   for (const auto& [what, answer] : broken_answers()) {
     const BrokenMember broken(answer);
     ClientOptions options;
-    options.endpoints = {broken.url(), server_->url()};
+    options.endpoints = {broken.url(), shared_etcd().url()};
     options.response_bytes_max = 4096;
     TxnRequest read;
     read.success = {RangeRequest::one("broken")};
@@ -374,7 +360,7 @@ TEST_F(EtcdClientTest, RevisionsThatGoBackAndAnotherClusterAreAnotherHistory) {
 
 TEST_F(EtcdClientTest, ALostReplyIsAnUnknownOutcome) {
   const auto direct = client();
-  os::Relay relay(os::Listener(), server_->port());
+  os::Relay relay(os::Listener(), shared_etcd().port());
   const auto etcd = client_of({relay.url()});
   ASSERT_TRUE(etcd->txn(put("lost", "0"), in(10s)));
   relay.lose_answers(true);
@@ -391,7 +377,7 @@ TEST_F(EtcdClientTest, ALostReplyIsAnUnknownOutcome) {
 }
 
 TEST_F(EtcdClientTest, ATimeoutOfAWriteThatWasSentIsAnUnknownOutcome) {
-  os::Relay relay(os::Listener(), server_->port());
+  os::Relay relay(os::Listener(), shared_etcd().port());
   const auto etcd = client_of({relay.url()});
   ASSERT_TRUE(etcd->txn(put("late", "0"), in(10s)));
   relay.lose_requests(true);
@@ -403,7 +389,7 @@ TEST_F(EtcdClientTest, ATimeoutOfAWriteThatWasSentIsAnUnknownOutcome) {
 }
 
 TEST_F(EtcdClientTest, AReadIsAskedAgainElsewhere) {
-  os::Relay relay(os::Listener(), server_->port());
+  os::Relay relay(os::Listener(), shared_etcd().port());
   ClientOptions options;
   options.endpoints = {relay.url(), relay.url()};  // two members, as far as it knows
   options.read_timeout = 300ms;
@@ -421,7 +407,7 @@ TEST_F(EtcdClientTest, AReadIsAskedAgainElsewhere) {
 }
 
 TEST_F(EtcdClientTest, AConnectionThatEndedWhileIdleIsReplacedBeforeAWrite) {
-  os::Relay relay(os::Listener(), server_->port());
+  os::Relay relay(os::Listener(), shared_etcd().port());
   const auto etcd = client_of({relay.url()});
   for (int i = 0; i < 20; ++i) {
     const auto done = etcd->txn(put("idle", std::to_string(i)), in(10s));
@@ -434,7 +420,7 @@ TEST_F(EtcdClientTest, AConnectionThatEndedWhileIdleIsReplacedBeforeAWrite) {
 
 TEST_F(EtcdClientTest, WorksOverAUnixSocket) {
   const os::ScratchDirectory scratch;
-  os::Relay relay(os::Listener(scratch.file("socket")), server_->port());
+  os::Relay relay(os::Listener(scratch.file("socket")), shared_etcd().port());
   const auto etcd = client_of({"unix:" + scratch.file("socket")});
   const auto done = etcd->txn(put("unix", "1"), in(10s));
   ASSERT_TRUE(done) << done.error().message;
@@ -459,11 +445,7 @@ TEST(EtcdClientOptions, WrongEndpointsAreNamed) {
 }
 
 /// A cluster of its own for what would disturb the others.
-class EtcdAloneTest : public EtcdClientTest {
- protected:
-  static void SetUpTestSuite() {}
-  static void TearDownTestSuite() {}
-};
+class EtcdAloneTest : public EtcdClientTest {};
 
 TEST_F(EtcdAloneTest, AFrozenMemberCostsAReadItsTimeoutAndAWriteItsCertainty) {
   EtcdProcess frozen;

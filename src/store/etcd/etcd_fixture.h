@@ -165,4 +165,27 @@ class EtcdProcess {
   pid_t pid_ = -1;
 };
 
+/// One etcd for all tests of a program.
+inline EtcdProcess& shared_etcd() {
+  static auto* const process = [] {
+    auto* const started = new EtcdProcess();
+    started->start();
+    return started;
+  }();
+  return *process;
+}
+inline std::unique_ptr<Client> client_of(std::vector<std::string> endpoints, const Clock& clock, Random& random) {
+  ClientOptions options;
+  options.endpoints = std::move(endpoints);
+  options.dial_timeout = std::chrono::milliseconds{500};
+  auto made = Client::make(std::move(options), clock, random);
+  EXPECT_TRUE(made) << made.error().message;
+  return *std::move(made);
+}
+/// Deletes all that an etcd has.
+inline void clear(Client& client, Deadline deadline) {
+  const std::string all(1, '\0');
+  EXPECT_TRUE(client.txn({{}, {wire::etcd::DeleteRequest{all, all}}, {}}, deadline));
+}
+
 }  // namespace croft::store::etcd

@@ -10,37 +10,12 @@
 namespace croft::store {
 namespace {
 
-/// One etcd for all tests of the program; each begins with an empty one.
-etcd::EtcdProcess& shared_etcd() {
-  static auto* process = [] {
-    auto* started = new etcd::EtcdProcess();
-    started->start();
-    return started;
-  }();
-  return *process;
-}
-
-std::unique_ptr<etcd::Client> connect(const Clock& clock, Random& random) {
-  etcd::ClientOptions options;
-  options.endpoints = {shared_etcd().url()};
-  auto client = etcd::Client::make(options, clock, random);
-  EXPECT_TRUE(client) << client.error().message;
-  return *std::move(client);
-}
-
+/// Each test begins with an empty etcd.
 class EtcdBackend final : public ConformanceBackend {
  public:
-  EtcdBackend() {
-    wire::etcd::TxnRequest txn;
-    wire::etcd::DeleteRequest all;
-    all.key = std::string(1, '\0');
-    all.range_end = std::string(1, '\0');
-    txn.success.emplace_back(all);
-    const auto done = connect(clock_, random_)->txn(txn, Deadline::after(clock_.now(), std::chrono::seconds{10}));
-    EXPECT_TRUE(done) << done.error().message;
-  }
+  EtcdBackend() { etcd::clear(*connect(), soon()); }
   [[nodiscard]] std::unique_ptr<Store> open() override {
-    return make_etcd_store(connect(clock_, random_), clock_, random_, etcd::make_kubernetes_registry({}).value());
+    return make_etcd_store(connect(), clock_, random_, etcd::make_kubernetes_registry({}).value());
   }
   void damage(const Key& key) override {
     const auto registry = etcd::make_kubernetes_registry({}).value();
@@ -49,7 +24,7 @@ class EtcdBackend final : public ConformanceBackend {
     put.key = etcd::Places(registry.get()).place_of(key).value();
     put.value = "{";
     txn.success.emplace_back(put);
-    const auto done = connect(clock_, random_)->txn(txn, Deadline::after(clock_.now(), std::chrono::seconds{10}));
+    const auto done = connect()->txn(txn, soon());
     EXPECT_TRUE(done) << done.error().message;
   }
   [[nodiscard]] bool writes(Kind kind) const override {
@@ -57,6 +32,11 @@ class EtcdBackend final : public ConformanceBackend {
   }
 
  private:
+  [[nodiscard]] std::unique_ptr<etcd::Client> connect() {
+    return etcd::client_of({etcd::shared_etcd().url()}, clock_, random_);
+  }
+  [[nodiscard]] Deadline soon() const { return Deadline::after(clock_.now(), std::chrono::seconds{10}); }
+
   os::SystemClock clock_;
   os::SystemRandom random_;
 };

@@ -12,16 +12,6 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// One etcd for all tests of the program; each begins with an empty one.
-etcd::EtcdProcess& shared_etcd() {
-  static auto* process = [] {
-    auto* started = new etcd::EtcdProcess();
-    started->start();
-    return started;
-  }();
-  return *process;
-}
-
 const std::string kWebPlace = "/registry/services/specs/default/web";
 constexpr std::string_view kWeb =
     R"({"kind":"Service","apiVersion":"v1","metadata":{"name":"web","namespace":"default"},)"
@@ -35,23 +25,14 @@ class KubernetesRegistryTest : public testing::Test {
  protected:
   void SetUp() override {
     CROFT_NEEDS_ETCD();
-    wire::etcd::TxnRequest txn;
-    wire::etcd::DeleteRequest all;
-    all.key = std::string(1, '\0');
-    all.range_end = std::string(1, '\0');
-    txn.success.emplace_back(all);
-    ASSERT_TRUE(connect()->txn(txn, soon()));
+    etcd::clear(*connect(), soon());
     store_ = open();
   }
 
   [[nodiscard]] Deadline soon() const { return Deadline::after(clock_.now(), 30s); }
 
   [[nodiscard]] std::unique_ptr<etcd::Client> connect() {
-    etcd::ClientOptions options;
-    options.endpoints = {shared_etcd().url()};
-    auto client = etcd::Client::make(options, clock_, random_);
-    EXPECT_TRUE(client) << client.error().message;
-    return *std::move(client);
+    return etcd::client_of({etcd::shared_etcd().url()}, clock_, random_);
   }
   [[nodiscard]] std::unique_ptr<Store> open(bool services = false) {
     auto registry = etcd::make_kubernetes_registry({"/registry", services});

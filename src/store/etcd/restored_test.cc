@@ -31,13 +31,7 @@ class RestoredEtcdTest : public testing::Test {
     store_ = open();
   }
 
-  [[nodiscard]] std::unique_ptr<etcd::Client> connect() {
-    etcd::ClientOptions options;
-    options.endpoints = {server_.url()};
-    auto client = etcd::Client::make(std::move(options), clock_, random_);
-    EXPECT_TRUE(client);
-    return *std::move(client);
-  }
+  [[nodiscard]] std::unique_ptr<etcd::Client> connect() { return etcd::client_of({server_.url()}, clock_, random_); }
   [[nodiscard]] std::unique_ptr<Store> open() { return make_etcd_store(connect(), clock_, random_); }
   static HasEpoch& epoch_of(Store& store) { return dynamic_cast<HasEpoch&>(store); }
   [[nodiscard]] Deadline in(std::chrono::nanoseconds span) const { return Deadline::after(clock_.now(), span); }

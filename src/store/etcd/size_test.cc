@@ -56,11 +56,7 @@ class LargeBlocks : public testing::Test {
   void SetUp() override {
     CROFT_NEEDS_ETCD();
     server_.start();
-    etcd::ClientOptions options;
-    options.endpoints = {server_.url()};
-    auto client = etcd::Client::make(std::move(options), clock_, random_);
-    ASSERT_TRUE(client);
-    store_ = make_etcd_store(*std::move(client), clock_, random_);
+    store_ = make_etcd_store(etcd::client_of({server_.url()}, clock_, random_), clock_, random_);
   }
   [[nodiscard]] Result<Revision> commit(const std::vector<Write>& writes) {
     return store_->commit(writes, {}, Deadline::after(clock_.now(), std::chrono::seconds{20}));

@@ -14,23 +14,13 @@ using wire::etcd::PutRequest;
 
 class EtcdWatchTest : public testing::Test {
  protected:
-  static void SetUpTestSuite() {
-    if (::access(kEtcdProgram, X_OK) != 0) return;
-    server_ = std::make_unique<EtcdProcess>();
-    server_->start();
-  }
-  static void TearDownTestSuite() { server_.reset(); }
-
   void SetUp() override {
     CROFT_NEEDS_ETCD();
-    etcd_ = client_of(server_->url());
+    etcd_ = client_of(shared_etcd().url());
   }
 
   [[nodiscard]] std::unique_ptr<Client> client_of(const std::string& endpoint) {
-    ClientOptions options;
-    options.endpoints = {endpoint};
-    options.dial_timeout = 2s;
-    return Client::make(std::move(options), clock_, random_).value();
+    return etcd::client_of({endpoint}, clock_, random_);
   }
   [[nodiscard]] Deadline in(std::chrono::nanoseconds span) const { return Deadline::after(clock_.now(), span); }
 
@@ -48,12 +38,10 @@ class EtcdWatchTest : public testing::Test {
     return stream;
   }
 
-  static std::unique_ptr<EtcdProcess> server_;
   os::SystemClock clock_;
   os::SystemRandom random_;
   std::unique_ptr<Client> etcd_;
 };
-std::unique_ptr<EtcdProcess> EtcdWatchTest::server_;
 
 TEST_F(EtcdWatchTest, IsIdleAtTheDeadline) {
   const auto stream = stream_of(*etcd_, "idle/", 0);
@@ -121,8 +109,8 @@ class EtcdStoreWatchTest : public EtcdWatchTest {
 };
 
 TEST_F(EtcdStoreWatchTest, ResumesAfterALostConnectionWithoutGapOrRepetition) {
-  os::Relay relay(os::Listener(), server_->port());
-  const auto writer = make_etcd_store(client_of(server_->url()), clock_, random_);
+  os::Relay relay(os::Listener(), shared_etcd().port());
+  const auto writer = make_etcd_store(client_of(shared_etcd().url()), clock_, random_);
   const auto reader = make_etcd_store(client_of(relay.url()), clock_, random_);
   ASSERT_TRUE(write(*writer, 100));
   const auto from = reader->position(in(10s));
@@ -142,12 +130,12 @@ TEST_F(EtcdStoreWatchTest, ResumesAfterALostConnectionWithoutGapOrRepetition) {
 TEST_F(EtcdStoreWatchTest, ChangesThatWereCompactedAreTooOld) {
   constexpr const char* kEtcdctl = "/usr/bin/etcdctl";
   if (::access(kEtcdctl, X_OK) != 0) GTEST_SKIP() << "no " << kEtcdctl << ": install etcd-client";
-  const auto store = make_etcd_store(client_of(server_->url()), clock_, random_);
+  const auto store = make_etcd_store(client_of(shared_etcd().url()), clock_, random_);
   ASSERT_TRUE(write(*store, 1));
   const auto old = store->position(in(10s));
   const Revision now = put("compacted", "2");
   put("compacted", "3");
-  ASSERT_EQ(run_program({kEtcdctl, "--endpoints=" + server_->url(), "compact", std::to_string(now + 1)}), 0);
+  ASSERT_EQ(run_program({kEtcdctl, "--endpoints=" + shared_etcd().url(), "compact", std::to_string(now + 1)}), 0);
   const auto watch = store->watch({{key()}, {}}, *old, in(10s)).value();
   const auto changes = next(*watch);
   ASSERT_FALSE(changes);

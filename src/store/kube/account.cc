@@ -8,7 +8,6 @@
 #include "base/json/document.h"
 #include "store/kube/format/requests.h"
 #include "store/kube/format/token.h"
-#include "store/kube/refusals.h"
 
 namespace croft::store::kube {
 namespace {

@@ -10,7 +10,6 @@
 #include "store/format/pause.h"
 #include "store/kube/format/own_kinds.h"
 #include "store/kube/format/requests.h"
-#include "store/kube/refusals.h"
 
 namespace croft::store::kube {
 namespace {
@@ -43,11 +42,10 @@ struct Said {
   std::string resource_version;  ///< empty: there is no object
 };
 
-[[nodiscard]] Result<Said> said_in(const wire::kube::ApiResource& resource, const Answer& answer) {
+[[nodiscard]] Result<Said> said_in(const Answer& answer) {
   if (is_not_found(answer)) return Said{};
   if (answer.outcome != Answer::Outcome::done) return fail(Error(answer.error).in(kInformation));
-  const std::string version = fmt::format("{}/{}", resource.group, resource.version);
-  const auto object = wire::kube::decode_object(answer.body, {version, "ClusterInformation", {}, "default"});
+  const auto object = wire::kube::decode_object(answer.body);
   if (!object) return fail(ErrorCode::unavailable, Error(object.error()).in(kInformation).message);
   Said said;
   said.resource_version = object->meta.resource_version;
@@ -63,10 +61,9 @@ struct Said {
 }
 
 [[nodiscard]] Result<Said> look(Objects& objects, Deadline deadline) {
-  const auto resource = informations(objects);
   Request request;
-  request.path = path_of(resource);
-  return said_in(resource, objects.api().call(request, deadline));
+  request.path = path_of(informations(objects));
+  return said_in(objects.api().call(request, deadline));
 }
 
 [[nodiscard]] Result<void> note_newer(CalicoReadiness& readiness, const Answer& answer) {
@@ -149,7 +146,7 @@ Result<void> take_readiness(const Objects& objects, CalicoReadiness& readiness, 
   Said said;
   // A program that may not read it is told so by its first write.
   if (!lacks_right(answer)) {
-    TRY(said, said_in(resource, answer));
+    TRY(said, said_in(answer));
   }
   const std::chrono::nanoseconds now = objects.clock().now().since_boot;
   const std::lock_guard lock(readiness.mutex);

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <chrono>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -66,5 +67,10 @@ struct ReadinessQuestion {
 /// somebody else is at work; refused_by_configuration when the API has no such kind.
 [[nodiscard]] Result<void> change_pause(Objects& objects, const std::optional<StoredPause>& there,
                                         const std::optional<core::Pause>& next, Deadline deadline);
+
+/// A watch with one stream for each listing, single record and followed one, each with a thread that waits for it.
+/// Keeps the readiness known. Both must outlive it.
+[[nodiscard]] std::unique_ptr<Watch> make_watch(Objects& objects, CalicoReadiness& readiness, const WatchScope& scope,
+                                                Revision after);
 
 }  // namespace croft::store::kube

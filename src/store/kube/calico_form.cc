@@ -1,4 +1,3 @@
-#include <algorithm>
 #include <utility>
 
 #include <fmt/format.h>
@@ -26,18 +25,6 @@ constexpr std::string_view kHostnameHash = "projectcalico.org/hostname-hash";
 std::optional<std::string> annotation_in(wire::JsonRef object, std::string_view name) {
   const auto text = member_of(member_of(member_of(object, "metadata"), "annotations"), name);
   return text && text->kind() == wire::JsonKind::string ? std::optional(std::string(text->text())) : std::nullopt;
-}
-
-/// Whether a block is marked as deleted. Error: corrupt for a mark on addresses that are held or cooling: whoever
-/// obeyed it would give them away a second time.
-[[nodiscard]] Result<bool> may_obey_mark(const core::Block& block, const std::string& text) {
-  if (!block.deleted) return false;
-  const auto taken = std::ranges::count_if(block.allocations, [](const auto& index) { return index.has_value(); });
-  if (taken == 0) return true;
-  return fail(ErrorCode::corrupt,
-              fmt::format("{}: its spec says deleted, and {} of its addresses are held or cooling; set spec.deleted to "
-                          "false",
-                          text, taken));
 }
 
 /// The readers of the bytes name the key that these would have in etcd.
@@ -136,8 +123,7 @@ class CalicoForm final : public Form {
     const std::string text = fmt::format("{} ({})", object_text(kind, meta.name), stored.record.key.name);
     auto found = wire::calico::from_crd(kind, group_, object, kOwnPrefix);
     if (!found) return fail(ErrorCode::corrupt, Error(found.error()).in(text).message);
-    // As Calico does; but the mark of a block, whose addresses another could get then, counts only once it is known
-    // that nobody has them.
+    // As Calico does; but the mark of a block, whose addresses another gets then, counts only once it can be read.
     stored.is_deleted = found->is_deleted && kind != Kind::block;
     if (!found->key) return fail(ErrorCode::corrupt, fmt::format("{}: its spec does not say which record it is", text));
     const auto name = object_name(*found->key);
@@ -153,9 +139,7 @@ class CalicoForm final : public Form {
       if (error.code != ErrorCode::newer_version) error.code = ErrorCode::corrupt;
       return fail(std::move(error));
     }
-    if (const auto* block = std::get_if<core::Block>(&decoded->value)) {
-      TRY(stored.is_deleted, may_obey_mark(*block, text));
-    }
+    if (const auto* block = std::get_if<core::Block>(&decoded->value)) stored.is_deleted = block->deleted;
     // A write into it goes with the last finalizer.
     if (meta.deletion_timestamp && !stored.is_deleted && wire::calico::has_deletion_mark(kind)) {
       return fail(ErrorCode::corrupt, text + ": it is being deleted, and a finalizer keeps its object");

@@ -16,7 +16,6 @@
 #include "store/kube/format/token.h"
 #include "store/kube/format/yaml_documents.h"
 #include "store/kube/verdict.h"
-#include "store/kube/watch_stream.h"
 
 namespace croft::store::kube {
 namespace {
@@ -130,6 +129,43 @@ class Credentials {
   std::mutex mutex_;
   std::string token_;                   ///< guarded by mutex_
   std::optional<nanoseconds> read_at_;  ///< guarded by mutex_: since boot
+};
+
+/// A watch on an HTTP/2 stream, whose answer has begun with 200.
+class Http2WatchStream final : public WatchStream {
+ public:
+  Http2WatchStream(std::shared_ptr<os::Http2Stream> stream, std::size_t event_bytes_max)
+      : stream_(std::move(stream)), lines_(event_bytes_max) {}
+
+  [[nodiscard]] Result<std::optional<wire::kube::ApiEvent>> next(Deadline deadline) override {
+    for (bool late = false;;) {
+      TRY(const auto line, lines_.next());
+      if (line) {
+        TRY(auto event, wire::kube::decode_event(*line));
+        return std::optional(std::move(event));
+      }
+      if (end_) return fail(lines_.has_rest() ? end_->in("a watch broke off within an event") : *end_);
+      // An event that comes byte by byte must not be waited for beyond the deadline.
+      if (late) return std::optional<wire::kube::ApiEvent>();
+      auto received = stream_->read(deadline);
+      if (received.timed_out) return std::optional<wire::kube::ApiEvent>();
+      late = received.late;
+      lines_.add(received.bytes);
+      if (received.ended) end_ = Error{ErrorCode::unavailable, "the API server has ended the watch", {}};
+      if (received.failure) {
+        end_ = received.failure->error.in("watch");
+        // Too much at once is also nothing that can be read.
+        end_->code = end_->code == ErrorCode::invalid_argument || end_->code == ErrorCode::corrupt
+                         ? ErrorCode::corrupt
+                         : ErrorCode::unavailable;
+      }
+    }
+  }
+
+ private:
+  std::shared_ptr<os::Http2Stream> stream_;
+  wire::kube::WatchLines lines_;
+  std::optional<Error> end_;  ///< of the stream, behind what `lines_` has
 };
 
 /// The connection all calls share, and the loop that finds a server that answers. The servers are a ring: one that

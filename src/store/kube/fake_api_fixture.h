@@ -5,7 +5,6 @@
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
-#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -67,12 +66,11 @@ class FakeCluster {
 
   /// The first change after `revision` that a watch of this path tells of, as a line; waits until the deadline.
   [[nodiscard]] std::optional<std::string> event_after(const std::string& path, std::uint64_t& revision,
-                                                       std::uint64_t start, std::chrono::nanoseconds wait) {
+                                                       std::chrono::nanoseconds wait) {
     std::unique_lock lock(mutex_);
     const Asked asked = parse(path);
     const auto until = std::chrono::steady_clock::now() + wait;
     for (;;) {
-      if (starts_ != start) return std::nullopt;
       if (revision < forgotten_) {
         const Json gone = {{"type", "ERROR"}, {"object", status_json(410, "Expired", "too old resource version", "")}};
         return gone.dump();
@@ -125,35 +123,11 @@ class FakeCluster {
     events_.clear();
     changed_.notify_all();
   }
-  /// As etcd's snapshot and its restore: objects and revisions as they were, and API servers that start anew, so that
-  /// every watch ends. With `bump` revisions go on that far above those of the copy, and all before are compacted.
-  struct Saved {
-    std::map<std::string, Json> objects;
-    std::uint64_t revision = 0;
-  };
-  [[nodiscard]] Saved save() const {
-    const std::lock_guard lock(mutex_);
-    return {objects_, revision_};
-  }
-  void put_back(const Saved& saved, std::uint64_t bump = 0) {
-    const std::lock_guard lock(mutex_);
-    objects_ = saved.objects;
-    revision_ = saved.revision + bump;
-    if (bump > 0) forgotten_ = revision_;
-    events_.clear();
-    ++starts_;
-    changed_.notify_all();
-  }
   /// From now on what its servers have in memory (lists with resourceVersion=0) is as it is now, of objects that are
   /// not changed meanwhile.
   void stop_remembering() {
     const std::lock_guard lock(mutex_);
     remembered_ = revision_;
-  }
-  /// How often its servers have started.
-  [[nodiscard]] std::uint64_t starts() const {
-    const std::lock_guard lock(mutex_);
-    return starts_;
   }
   [[nodiscard]] std::map<std::string, Json> all() const {
     const std::lock_guard lock(mutex_);
@@ -470,7 +444,6 @@ class FakeCluster {
   std::uint64_t revision_ = 1000;
   std::uint64_t forgotten_ = 0;
   std::optional<std::uint64_t> remembered_;
-  std::uint64_t starts_ = 0;
   std::uint64_t uids_ = 0;
 };
 
@@ -489,10 +462,7 @@ class FakeApi : public Api {
     }
     const Lost lost = request.is_read() ? Lost::nothing : next_write.exchange(Lost::nothing);
     if (lost == Lost::request) return unknown();
-    if (repeats && !request.is_read()) {
-      static_cast<void>(cluster_->serve(request.method, request.path, request.body));
-      if (const auto call = std::exchange(between, nullptr)) call();
-    }
+    if (repeats && !request.is_read()) static_cast<void>(cluster_->serve(request.method, request.path, request.body));
     const auto reply = cluster_->serve(request.method, request.path, request.body);
     if (lost == Lost::reply) return unknown();
     answer.http_status = reply.code;
@@ -528,7 +498,6 @@ class FakeApi : public Api {
   /// As a proxy does that repeats idempotent requests: the server gets every write twice, and its second answer is
   /// given.
   std::atomic<bool> repeats = false;
-  std::function<void()> between;  ///< called once, after the first of both; for one thread
 
  private:
   [[nodiscard]] static ErrorCode code_of(const wire::kube::ApiStatus& status) {
@@ -553,12 +522,10 @@ class FakeApi : public Api {
   class Stream final : public WatchStream {
    public:
     Stream(FakeApi& api, std::string path, std::uint64_t revision)
-        : api_(api), path_(std::move(path)), revision_(revision), start_(api.cluster_->starts()) {}
+        : api_(api), path_(std::move(path)), revision_(revision) {}
     [[nodiscard]] Result<std::optional<wire::kube::ApiEvent>> next(Deadline deadline) override {
       const auto left = deadline.at_since_boot - api_.clock_.now().since_boot;
-      const auto line =
-          api_.cluster_->event_after(path_, revision_, start_, std::max(left, std::chrono::nanoseconds{0}));
-      if (api_.cluster_->starts() != start_) return fail(ErrorCode::unavailable, "the connection was lost");
+      const auto line = api_.cluster_->event_after(path_, revision_, std::max(left, std::chrono::nanoseconds{0}));
       if (!line) return std::optional<wire::kube::ApiEvent>();
       TRY(auto event, wire::kube::decode_event(*line));
       return std::optional(std::move(event));
@@ -568,7 +535,6 @@ class FakeApi : public Api {
     FakeApi& api_;
     const std::string path_;
     std::uint64_t revision_;
-    const std::uint64_t start_;
   };
 
   const std::shared_ptr<FakeCluster> cluster_;

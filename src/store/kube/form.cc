@@ -18,19 +18,14 @@ wire::kube::ApiListOf Form::list_of(Kind kind) const {
   const auto& resource = is.resource;
   return {
       resource.group.empty() ? std::string(resource.version) : fmt::format("{}/{}", resource.group, resource.version),
-      std::string(is.kind), is.is_namespaced, false, is.kept};
-}
-
-Result<wire::kube::ApiObjectOf> Form::object_of(const Key& key) const {
-  TRY(std::string name, object_name(key));
-  wire::kube::ApiListOf of = list_of(key.kind);
-  std::string name_space = of.is_namespaced ? key.name.substr(0, key.name.find('/')) : std::string();
-  return wire::kube::ApiObjectOf{std::move(of.api_version), std::move(of.kind), std::move(name_space), std::move(name)};
+      std::string(is.kind), false, is.kept};
 }
 
 Result<std::string> Form::path_of(const Key& key) const {
-  TRY(const auto object, object_of(key));
-  return wire::kube::object_path(resource_of(key.kind), object.name_space, object.name);
+  TRY(const std::string name, object_name(key));
+  const FormKind is = about(key.kind);
+  const std::string name_space = is.is_namespaced ? key.name.substr(0, key.name.find('/')) : std::string();
+  return wire::kube::object_path(is.resource, name_space, name);
 }
 
 Result<Stored> Form::stored_as(Key key, wire::JsonRef object, const wire::kube::ApiMeta& meta) {
@@ -155,7 +150,7 @@ class KubernetesForm final : public Form {
 std::unique_ptr<Form> make_kubernetes_form(const KubernetesKind& kind) {
   return std::make_unique<KubernetesForm>(kind);
 }
-wire::kube::ApiListOf list_of_nodes() { return {"v1", "Node", false, false, kNodeKept}; }
+wire::kube::ApiListOf list_of_nodes() { return {"v1", "Node", false, kNodeKept}; }
 std::unique_ptr<Form> make_node_form() { return make_kubernetes_form(kNode); }
 std::unique_ptr<Form> make_namespace_form() { return make_kubernetes_form(kNamespace); }
 

@@ -61,8 +61,6 @@ class Form {
   [[nodiscard]] virtual Result<std::string> object_name(const Key& key) const = 0;
   /// Where the object of a key is. Error: as of object_name().
   [[nodiscard]] Result<std::string> path_of(const Key& key) const;
-  /// How the object of a key names itself. Error: as of object_name().
-  [[nodiscard]] Result<wire::kube::ApiObjectOf> object_of(const Key& key) const;
   /// The selections, in the order of asking, that together find every record whose name begins so, and maybe others. At
   /// least one; an empty one finds all. Unless the listing is `as_stored`, records may be missing that are not as this
   /// version of Calico writes them: a node's affinities without Calico's labels.

@@ -7,7 +7,6 @@
 #include <fmt/format.h>
 
 #include "base/pauses.h"
-#include "store/kube/refusals.h"
 
 namespace croft::store::kube {
 namespace {
@@ -123,7 +122,6 @@ Result<void> Informer::list(std::string& from) {
 }
 
 Result<void> Informer::take(const ApiEvent& event, std::string& from) {
-  TRY_VOID(wire::kube::check_event(event, followed_.asked.of, followed_.name));
   TRY(const Revision revision, revision_of(event.object->meta.resource_version));
   if (event.type != ApiEvent::Type::bookmark) {
     TRY_VOID(followed_.take(*event.object, event.type == ApiEvent::Type::deleted, revision));

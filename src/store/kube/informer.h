@@ -18,7 +18,6 @@ namespace croft::store::kube {
 /// The objects that are followed, and what is done with them. The functions are called in the informer's thread.
 struct Followed {
   ListAsked asked;
-  std::string name{};  ///< this object alone; empty: all
   /// Set: what is there is known as of this resourceVersion. Nothing is listed, and the informer ends where changes
   /// were lost. Empty: it lists first, and anew after each gap.
   std::string from{};

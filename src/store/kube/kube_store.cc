@@ -16,7 +16,6 @@
 #include "store/kube/account.h"
 #include "store/kube/calico_cluster.h"
 #include "store/kube/objects.h"
-#include "store/kube/store_watch.h"
 #include "store/naming.h"
 #include "store/write_question.h"
 
@@ -146,7 +145,7 @@ class KubeStore final : public Store, public Pausable, public Naming {
       }
       const auto answers = objects->api().call_all(requests, deadline);
       for (std::size_t k = 0; k < asked.size(); ++k) {
-        auto settled = objects->settled_by(writes[asked[k]], token, answers[k], deadline);
+        auto settled = objects->settled_by(writes[asked[k]], answers[k]);
         if (settled) {
           outcomes[asked[k]] = *std::move(settled);
         } else {
@@ -160,16 +159,6 @@ class KubeStore final : public Store, public Pausable, public Naming {
       for (auto& outcome : outcomes) outcome = fail(done.error());
     }
     return outcomes;
-  }
-
-  [[nodiscard]] Result<Fate> fate_of(std::span<const Write> writes, const WriteToken& token,
-                                     Deadline deadline) override {
-    const Write& witness = writes.front();
-    TRY(Objects * objects, as_found(deadline));
-    TRY(const auto found, objects->look(witness.key, deadline));
-    if (found && found->record.token == token) return Fate::applied;
-    const bool is_there = found && !found->is_deleted;
-    return holds(witness.condition, is_there ? &found->record : nullptr) ? Fate::may_still_come : Fate::lost;
   }
 
   [[nodiscard]] Result<Revision> position(Deadline deadline) override {

@@ -64,41 +64,6 @@ class KubeBackend final : public ConformanceBackend {
 
 using wire::calico::ApiGroup;
 
-/// By the runbook revisions go on above all that were seen: each watch ends, so that memory is read anew.
-TEST(KubeStore, WhatIsRememberedOfBeforeAnApiWasPutBackIsNotWritten) {
-  os::SystemClock clock;
-  KubeBackend<ApiGroup::crd_v1> backend;
-  const auto ours = backend.open();
-  const auto others = backend.open();
-  const auto soon = [&] { return Deadline::after(clock.now(), std::chrono::seconds(5)); };
-  const Key key = core::pool_set_key();
-  const auto write = [&](Store& store, std::uint64_t generation, Condition condition) {
-    const Write one{key, core::PoolSet{generation}, condition};
-    return store.commit({&one, 1}, WriteToken{{std::uint8_t(generation)}}, soon());
-  };
-  const auto made = write(*ours, 1, Condition::if_absent());
-  ASSERT_TRUE(made);
-  const auto saved = backend.cluster().save();
-  const auto position = ours->position(soon());
-  ASSERT_TRUE(position);
-  const auto watch = ours->watch({{key}, {}}, *position, soon());
-  ASSERT_TRUE(watch);
-  const auto remembered = write(*ours, 2, Condition::if_revision(*made));
-  ASSERT_TRUE(remembered);
-  ASSERT_TRUE((*watch)->next(soon()));
-
-  backend.cluster().put_back(saved, 1'000'000);
-  ASSERT_TRUE(write(*others, 3, Condition::if_revision(*made)));
-  Result<std::vector<Change>> told = (*watch)->next(soon());
-  for (int i = 0; told && i < 10; ++i) told = (*watch)->next(soon());
-  ASSERT_FALSE(told);
-  EXPECT_EQ(told.error().code, ErrorCode::too_old);
-  const auto committed = write(*ours, 4, Condition::if_revision(*remembered));
-  ASSERT_FALSE(committed);
-  EXPECT_EQ(committed.error().code, ErrorCode::conflict);
-  EXPECT_EQ(ours->get(key, soon()).value()->value, core::Value(core::PoolSet{3}));
-}
-
 /// Else an agent without the right would go on with pools that have changed since.
 TEST(KubeStore, AWatchThatMayNotBeEndsAndSaysSo) {
   os::SystemClock clock;
@@ -114,220 +79,6 @@ TEST(KubeStore, AWatchThatMayNotBeEndsAndSaysSo) {
   ASSERT_FALSE(told);
   EXPECT_EQ(told.error().code, ErrorCode::permission_denied);
   EXPECT_EQ(told.error().message, "cannot watch");
-}
-
-/// A cache or proxy that mixes answers up: what comes is sound, and something else.
-TEST(KubeStoreAnswers, AnObjectThatWasNotAskedForIsNotBelieved) {
-  class Mixed final : public kube::Api {
-   public:
-    explicit Mixed(std::unique_ptr<kube::Api> api) : api_(std::move(api)) {}
-    [[nodiscard]] kube::Answer call(const kube::Request& request, Deadline deadline) override {
-      kube::Answer answer = api_->call(request, deadline);
-      const std::size_t at = answer.body.find(from);
-      if (!from.empty() && answer.outcome == kube::Answer::Outcome::done && at != std::string::npos) {
-        answer.body.replace(at, from.size(), to);
-      }
-      return answer;
-    }
-    [[nodiscard]] kube::WatchAnswer watch(const std::string& path, Deadline deadline) override {
-      return api_->watch(path, deadline);
-    }
-    std::string from, to;
-
-   private:
-    const std::unique_ptr<kube::Api> api_;
-  };
-  KubeBackend<ApiGroup::crd_v1> backend;
-  const os::SystemClock clock;
-  const Deadline soon = Deadline::after(clock.now(), std::chrono::seconds(30));
-  Mixed* mixed = nullptr;
-  const auto store = backend.open([&](std::unique_ptr<kube::Api> api) {
-    auto made = std::make_unique<Mixed>(std::move(api));
-    mixed = made.get();
-    return made;
-  });
-  const Key key = core::handle_key("net.a");
-  const core::Handle handle{"net.a", {{"10.0.0.0/26", 1}}, false, {}};
-  const Write write{key, handle, Condition::if_absent()};
-  const auto made = store->commit({&write, 1}, WriteToken{{1}}, soon);
-  ASSERT_TRUE(made) << made.error().message;
-  Revision now = *made;
-  const std::pair<std::string, std::string> rows[] = {
-      {R"("kind":"IPAMHandle")", R"("kind":"IPPool")"},
-      {R"("apiVersion":"crd.projectcalico.org/v1")", R"("apiVersion":"v1")"},
-      {R"("name":"net.a")", R"("name":"net.b")"},
-  };
-  for (const auto& [from, to] : rows) {
-    mixed->from = from;
-    mixed->to = to;
-    const auto got = store->get(key, soon);
-    ASSERT_FALSE(got) << to;
-    EXPECT_EQ(got.error().code, ErrorCode::corrupt) << to;
-    EXPECT_NE(got.error().message.find("asked for was \"IPAMHandle\""), std::string::npos) << got.error().message;
-    // The answer to another's write says nothing of this one.
-    const Write changed{key, core::Handle{"net.a", {{"10.0.0.0/26", 2}}, false, {}}, Condition::if_revision(now)};
-    const auto committed = store->commit({&changed, 1}, WriteToken{{2}}, soon);
-    ASSERT_FALSE(committed) << to;
-    EXPECT_EQ(committed.error().code, ErrorCode::unknown_outcome) << to;
-    mixed->from.clear();
-    now = store->get(key, soon).value()->revision;
-  }
-}
-
-/// A client behind a proxy that sends what it is sent twice.
-class Repeated : public testing::Test {
- protected:
-  Repeated() {
-    ours_ = backend_.open([&](std::unique_ptr<kube::Api> api) {
-      proxy_ = dynamic_cast<kube::FakeApi*>(api.get());
-      return api;
-    });
-    others_ = backend_.open();
-  }
-  [[nodiscard]] Deadline soon() const { return Deadline::after(clock_.now(), std::chrono::seconds(5)); }
-  [[nodiscard]] Result<Revision> write(Store& store, const Key& key, std::optional<core::Value> value,
-                                       Condition condition, std::uint8_t token) {
-    const Write one{key, std::move(value), condition};
-    return store.commit({&one, 1}, WriteToken{{token}}, soon());
-  }
-  [[nodiscard]] std::optional<Record> now(const Key& key) { return others_->get(key, soon()).value(); }
-
-  os::SystemClock clock_;
-  KubeBackend<ApiGroup::crd_v1> backend_;
-  kube::FakeApi* proxy_ = nullptr;
-  std::unique_ptr<Store> ours_, others_;
-  const Key key_ = core::pool_set_key();
-};
-
-TEST_F(Repeated, WritesAreDoneWithTheRevisionOfTheFirst) {
-  proxy_->repeats = true;
-  const auto made = write(*ours_, key_, core::PoolSet{1}, Condition::if_absent(), 1);
-  ASSERT_TRUE(made) << made.error().message;
-  EXPECT_EQ(now(key_)->revision, *made);
-  const auto changed = write(*ours_, key_, core::PoolSet{2}, Condition::if_revision(*made), 2);
-  ASSERT_TRUE(changed) << changed.error().message;
-  EXPECT_EQ(now(key_)->revision, *changed);
-  EXPECT_EQ(now(key_)->value, core::Value(core::PoolSet{2}));
-  const auto over = write(*ours_, key_, core::PoolSet{3}, Condition::always(), 3);
-  ASSERT_TRUE(over) << over.error().message;
-  EXPECT_EQ(now(key_)->revision, *over);
-  // Of what is gone nobody can tell who deleted it, and the engine asks.
-  const auto gone = write(*ours_, key_, std::nullopt, Condition::if_revision(*over), 4);
-  EXPECT_TRUE(gone || gone.error().code == ErrorCode::conflict);
-  EXPECT_EQ(now(key_), std::nullopt);
-}
-
-TEST_F(Repeated, WritesThatGoTogetherAreDone) {
-  proxy_->repeats = true;
-  const auto handle = [](const std::string& id, std::uint32_t count) {
-    return core::Handle{id, {{"10.0.0.0/26", count}}, false, {}};
-  };
-  const auto was = write(*others_, core::handle_key("net.a"), handle("net.a", 1), Condition::if_absent(), 1);
-  ASSERT_TRUE(was);
-  ASSERT_TRUE(write(*others_, core::handle_key("net.c"), handle("net.c", 1), Condition::if_absent(), 1));
-  const std::vector<Write> writes{
-      {core::handle_key("net.a"), handle("net.a", 2), Condition::if_revision(*was)},
-      {core::handle_key("net.b"), handle("net.b", 1), Condition::if_absent()},
-      {core::handle_key("net.c"), handle("net.c", 2), Condition::if_revision(*was)},  // another's
-  };
-  const auto outcomes = ours_->commit_each(writes, WriteToken{{2}}, soon());
-  ASSERT_EQ(outcomes.size(), 3U);
-  for (const std::size_t i : {0U, 1U}) {
-    ASSERT_TRUE(outcomes[i]) << outcomes[i].error().message;
-    EXPECT_EQ(now(writes[i].key)->revision, *outcomes[i]);
-    EXPECT_EQ(now(writes[i].key)->value, *writes[i].value);
-  }
-  ASSERT_FALSE(outcomes[2]);
-  EXPECT_EQ(outcomes[2].error().code, ErrorCode::conflict);
-}
-
-/// Nobody but a look at what is there can tell whether ours is in it.
-TEST_F(Repeated, WritesThatAnotherHasWrittenOverAreConflicts) {
-  proxy_->repeats = true;
-  const auto overwrite = [&] {
-    ASSERT_TRUE(write(*others_, key_, core::PoolSet{9}, Condition::if_revision(now(key_)->revision), 9));
-  };
-  proxy_->between = overwrite;
-  const auto made = write(*ours_, key_, core::PoolSet{1}, Condition::if_absent(), 1);
-  ASSERT_FALSE(made);
-  EXPECT_EQ(made.error().code, ErrorCode::conflict);
-  const auto read = ours_->get(key_, soon()).value();
-  ASSERT_TRUE(read);
-  proxy_->between = overwrite;
-  const auto changed = write(*ours_, key_, core::PoolSet{2}, Condition::if_revision(read->revision), 2);
-  ASSERT_FALSE(changed);
-  EXPECT_EQ(changed.error().code, ErrorCode::conflict);
-  EXPECT_EQ(now(key_)->value, core::Value(core::PoolSet{9}));
-}
-
-/// A foreign writer keeps annotations that it does not know: the token is ours, and what is there is not.
-TEST_F(Repeated, WritesThatAForeignWriterHasChangedAreConflicts) {
-  const auto cidr = net::Prefix::parse("10.1.2.0/30").value();
-  const core::Block empty = core::new_block(cidr, std::nullopt, clock_.now(), {});
-  proxy_->repeats = true;
-  proxy_->between = [&] {
-    backend_.cluster().edit("/apis/crd.projectcalico.org/v1/ipamblocks/10-1-2-0-30",
-                            [](auto& object) { object["spec"]["affinity"] = "host:oak"; });
-  };
-  const auto made = write(*ours_, core::block_key(cidr), empty, Condition::if_absent(), 1);
-  ASSERT_FALSE(made);
-  EXPECT_EQ(made.error().code, ErrorCode::conflict);
-  const auto read = now(core::block_key(cidr));
-  ASSERT_TRUE(read);
-  EXPECT_EQ(read->token, WriteToken{{1}}) << "or this test says nothing";
-}
-
-/// Two requests more than a write that is done at once: one of them is the proxy's.
-TEST_F(Repeated, WritesCostOneLookMore) {
-  const auto made = write(*ours_, key_, core::PoolSet{1}, Condition::if_absent(), 1);
-  ASSERT_TRUE(made);
-  std::uint64_t before = proxy_->calls;
-  const auto changed = write(*ours_, key_, core::PoolSet{2}, Condition::if_revision(*made), 2);
-  ASSERT_TRUE(changed);
-  const std::uint64_t good = proxy_->calls - before;
-  proxy_->repeats = true;
-  before = proxy_->calls;
-  ASSERT_TRUE(write(*ours_, key_, core::PoolSet{3}, Condition::if_revision(*changed), 3));
-  EXPECT_EQ(proxy_->calls - before, good + 1);
-  before = proxy_->calls;
-  EXPECT_FALSE(write(*ours_, key_, core::PoolSet{4}, Condition::if_revision(*made), 4)) << "another's";
-  EXPECT_LE(proxy_->calls - before, good + 2);
-}
-
-/// Else what is written would be taken back in parts.
-TEST_F(Repeated, WritesWhoseObjectCanNotBeReadHaveAnUnknownOutcome) {
-  class NoReads final : public kube::Api {
-   public:
-    NoReads(std::unique_ptr<kube::Api> api, std::atomic<bool>& refuses) : api_(std::move(api)), refuses_(refuses) {}
-    [[nodiscard]] kube::Answer call(const kube::Request& request, Deadline deadline) override {
-      if (!refuses_ || !request.is_read()) return api_->call(request, deadline);
-      kube::Answer answer;
-      answer.error = {ErrorCode::unavailable, "no server could be reached", {}};
-      return answer;
-    }
-    [[nodiscard]] kube::WatchAnswer watch(const std::string&, Deadline) override { return {}; }
-
-   private:
-    const std::unique_ptr<kube::Api> api_;
-    std::atomic<bool>& refuses_;
-  };
-  std::atomic<bool> refuses = false;
-  const auto ours = backend_.open([&](std::unique_ptr<kube::Api> api) {
-    dynamic_cast<kube::FakeApi*>(api.get())->repeats = true;
-    return std::make_unique<NoReads>(std::move(api), refuses);
-  });
-  const Key handle = core::handle_key("net.a");
-  const core::Handle one{"net.a", {{"10.0.0.0/26", 1}}, false, {}}, two{"net.a", {{"10.0.0.0/26", 2}}, false, {}};
-  const auto made = write(*ours, handle, one, Condition::if_absent(), 1);
-  ASSERT_TRUE(made);
-  refuses = true;
-  const auto changed = write(*ours, handle, two, Condition::if_revision(*made), 2);
-  ASSERT_FALSE(changed);
-  EXPECT_EQ(changed.error().code, ErrorCode::unknown_outcome) << changed.error().message;
-  const auto another = write(*ours, core::handle_key("net.b"), core::Handle{"net.b", {{"10.0.0.0/26", 1}}, false, {}},
-                             Condition::if_absent(), 3);
-  ASSERT_FALSE(another);
-  EXPECT_EQ(another.error().code, ErrorCode::unknown_outcome) << another.error().message;
 }
 
 constexpr const char* kBlockPath = "/apis/crd.projectcalico.org/v1/ipamblocks/10-1-2-0-30";
@@ -353,47 +104,12 @@ class MarkedBlock : public testing::Test {
     holder.handle_id = "net.one";
     return core::take_next(empty_, holder, [](const net::Address&) { return false; }).value().block;
   }
-  void expect_set_aside() {
-    const auto store = backend_.open();
-    const auto read = store->get(core::block_key(cidr_), soon());
-    ASSERT_TRUE(read && *read);
-    ASSERT_FALSE((*read)->value);
-    const Error& why = (*read)->value.error();
-    EXPECT_EQ(why.code, ErrorCode::corrupt);
-    EXPECT_NE(why.message.find("10.1.2.0/30"), std::string::npos) << why.message;
-    EXPECT_NE(why.message.find("deleted"), std::string::npos) << why.message;
-    core::Missing together;
-    together.records.insert(core::block_key(cidr_));
-    together.lists.insert({Kind::block, "", true});
-    const auto both = store->read(together, soon());
-    ASSERT_TRUE(both);
-    EXPECT_TRUE(both->records.front());
-    EXPECT_EQ(both->lists.front().size(), 1U);
-    const Write over{core::block_key(cidr_), empty_, Condition::if_absent()};
-    EXPECT_FALSE(store->commit({&over, 1}, {}, soon()));
-    EXPECT_FALSE(backend_.cluster().object(kBlockPath).is_null()) << "nobody deletes it";
-  }
 
   os::SystemClock clock_;
   KubeBackend<ApiGroup::crd_v1> backend_;
   net::Prefix cidr_ = net::Prefix::parse("10.1.2.0/30").value();
   core::Block empty_;
 };
-
-/// Else its addresses get a second holder.
-TEST_F(MarkedBlock, WithAHolderIsSetAside) {
-  make(held());
-  expect_set_aside();
-}
-
-TEST_F(MarkedBlock, WithWhatCoolsBesideItIsSetAside) {
-  const std::vector<net::Ordinal> first{net::Ordinal(0)};
-  make(core::release(held(), first, std::chrono::seconds(600), clock_.now()));
-  ASSERT_FALSE(
-      backend_.cluster().object(kBlockPath)["metadata"]["annotations"].value("ipam.croft.dev/beside", "").empty())
-      << "it cools beside, or this test says nothing";
-  expect_set_aside();
-}
 
 /// Another damage does not make the mark true.
 TEST_F(MarkedBlock, ThatIsNotUnderstoodIsSetAside) {
@@ -531,12 +247,7 @@ TEST(KubeStore, AWatchThatTellsNonsenseEndsAndSaysSo) {
   os::SystemClock clock;
   KubeBackend<ApiGroup::crd_v1> backend;
   const auto soon = [&] { return Deadline::after(clock.now(), std::chrono::seconds(5)); };
-  // Sound ones of another kind, and of another object of the kind.
-  const std::string of_a_pod = R"({"type":"ADDED","object":{"kind":"Pod","apiVersion":"v1","metadata":{"name":"a",)"
-                               R"("namespace":"b","resourceVersion":"9"}}})";
-  const std::string of_another = R"({"type":"DELETED","object":{"kind":"CroftPoolSet","apiVersion":)"
-                                 R"("ipam.croft.dev/v1alpha1","metadata":{"name":"other","resourceVersion":"9"}}})";
-  for (const std::string& line : {bookmark_of("abc"), std::string("{\"type\":\"ADDED\""), of_a_pod, of_another}) {
+  for (const std::string& line : {bookmark_of("abc"), std::string("{\"type\":\"ADDED\"")}) {
     std::atomic<int> opened = 0;
     const auto ours =
         backend.open([&](auto api) { return std::make_unique<OddWatches>(std::move(api), line, false, opened); });

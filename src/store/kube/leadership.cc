@@ -9,7 +9,6 @@
 #include "base/json/decode.h"
 #include "base/time_text.h"
 #include "store/kube/format/requests.h"
-#include "store/kube/refusals.h"
 
 namespace croft::store::kube {
 namespace {
@@ -77,8 +76,8 @@ LeaseRecord taken_record(const LeaseRecord* before, std::string_view identity, n
 
 // ---------------------------------------------------------------- the bytes
 
-Result<Lease> decode_lease(std::string_view json, const std::string& name_space, const std::string& name) {
-  TRY(const auto object, wire::kube::decode_object(json, {"coordination.k8s.io/v1", "Lease", name_space, name}));
+Result<Lease> decode_lease(std::string_view json) {
+  TRY(const auto object, wire::kube::decode_object(json));
   Lease lease{{}, object.meta.resource_version};
   const wire::JsonAt at{object.value, nullptr, {}, {}};
   if (const auto fault = wire::read_object<LeaseRecord>(at, kLeaseMembers, lease.record, kRules)) {
@@ -143,7 +142,7 @@ Result<Lease> Leadership::write(const std::optional<Lease>& before, const LeaseR
   request.body =
       encode_lease(options_.name_space, options_.name, before ? before->resource_version : std::string(), record);
   const Answer answer = api_.call(request, deadline);
-  if (answer.outcome == Answer::Outcome::done) return decode_lease(answer.body, options_.name_space, options_.name);
+  if (answer.outcome == Answer::Outcome::done) return decode_lease(answer.body);
   const ErrorCode code = answer.error.code;
   // A POST that finds nothing lacks the namespace.
   const bool is_gone = before && is_absent(answer);
@@ -189,7 +188,7 @@ Leadership::Attempt Leadership::attempt() {
     return take({});
   }
   if (answer.outcome != Answer::Outcome::done) return {{}, answer.error};
-  auto lease = decode_lease(answer.body, options_.name_space, options_.name);
+  auto lease = decode_lease(answer.body);
   if (!lease) return {{}, std::move(lease).error()};
   const nanoseconds now = clock_.now().since_boot;
   if (seen_ != lease->record) seen_at_ = now;

@@ -45,8 +45,8 @@ struct Lease {
   LeaseRecord record;
   std::string resource_version;
 };
-/// The answer to a GET, POST or PATCH of this Lease. Error: corrupt, naming the member.
-[[nodiscard]] Result<Lease> decode_lease(std::string_view json, const std::string& name_space, const std::string& name);
+/// The answer to a GET, POST or PATCH of a Lease. Error: corrupt, naming the member.
+[[nodiscard]] Result<Lease> decode_lease(std::string_view json);
 /// The body that makes it, or with a resourceVersion the merge patch that changes its record and nothing else.
 [[nodiscard]] std::string encode_lease(std::string_view name_space, std::string_view name,
                                        std::string_view resource_version, const LeaseRecord& record);

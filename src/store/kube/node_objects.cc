@@ -12,7 +12,6 @@
 #include "store/kube/form.h"
 #include "store/kube/format/requests.h"
 #include "store/kube/object_list.h"
-#include "store/kube/refusals.h"
 
 namespace croft::store::kube {
 namespace {
@@ -78,10 +77,6 @@ Answer patch(Api& api, std::string path, std::string body, Deadline deadline) {
   return api.call(request, deadline);
 }
 
-[[nodiscard]] Result<wire::kube::ApiObject> object_in(const Answer& answer, const std::string& node) {
-  return wire::kube::decode_object(answer.body, {"v1", "Node", {}, node});
-}
-
 Error condition_error(const Answer& answer, const std::string& node) {
   Error error = Error(answer.error).in(fmt::format("NetworkUnavailable of node {}", net::echo(node)));
   if (lacks_right(answer)) {
@@ -94,15 +89,12 @@ Error condition_error(const Answer& answer, const std::string& node) {
 
 Result<std::vector<NodeObject>> list_nodes(Api& api, const Clock& clock, Deadline deadline) {
   std::vector<NodeObject> all;
-  ObjectUse use;
-  use.what = "list nodes";
-  use.deadline = deadline;
-  use.begin = [&] { all.clear(); };
-  use.take = [&](wire::JsonRef object, const wire::kube::ApiMeta& meta) -> Result<void> {
-    all.push_back(node_in(object, meta));
+  const auto take = [&](const wire::kube::ApiObject& object) -> Result<void> {
+    all.push_back(node_in(object.value, object.meta));
     return {};
   };
-  TRY_VOID(for_each_object(api, clock, {"/api/v1/nodes", list_of_nodes()}, use));
+  TRY_VOID(for_each_object(
+      api, clock, {"/api/v1/nodes", list_of_nodes()}, {"list nodes", deadline}, [&] { all.clear(); }, take));
   return all;
 }
 
@@ -110,7 +102,7 @@ Result<NodeObject> find_node(Api& api, const std::string& node, Deadline deadlin
   TRY(const std::string path, wire::kube::object_path(kNodes, {}, node));
   const Answer answer = get(api, path, deadline);
   if (answer.outcome != Outcome::done) return fail(Error(answer.error).in(fmt::format("node {}", net::echo(node))));
-  TRY(const auto object, object_in(answer, node));
+  TRY(const auto object, wire::kube::decode_object(answer.body));
   return node_in(object.value, object.meta);
 }
 
@@ -127,7 +119,7 @@ Result<void> say_node_cidrs(Api& api, const std::string& node, const std::vector
   // Refused, since it says some already; or nobody knows.
   if (answer.outcome != Outcome::done && !is_settled) answer = get(api, path, deadline);
   if (answer.outcome != Outcome::done) return fail(std::move(why));
-  TRY(const auto object, object_in(answer, node));
+  TRY(const auto object, wire::kube::decode_object(answer.body));
   const NodeObject said = node_in(object.value, object.meta);
   if (!said.damage && said.cidrs == cidrs) return {};
   if (said.cidrs.empty() && !said.damage) return fail(std::move(why));
@@ -139,7 +131,7 @@ Result<bool> clear_network_unavailable(Api& api, const std::string& node, WallTi
   TRY(const std::string path, wire::kube::object_path(kNodes, {}, node));
   const Answer is = get(api, path, deadline);
   if (is.outcome != Outcome::done) return fail(condition_error(is, node));
-  TRY(const auto object, object_in(is, node));
+  TRY(const auto object, wire::kube::decode_object(is.body));
   bool is_unavailable = false;
   each(member_of(member_of(object.value, "status"), "conditions"), [&](wire::JsonRef one) {
     if (text_in(one, "type") == "NetworkUnavailable") is_unavailable = text_in(one, "status") != "False";

@@ -172,15 +172,6 @@ TEST(NodeCondition, IsLeftWhereItIsNot) {
   }
 }
 
-TEST(NodeCondition, OfAnotherNodeSaysNothingOfThisOne) {
-  OneNode api(R"({"conditions":[{"type":"NetworkUnavailable","status":"True"}]})");
-  api.name = "elm";
-  const auto done = clear(api);
-  ASSERT_FALSE(done);
-  EXPECT_THAT(done.error().message, testing::AllOf(HasSubstr("\"oak\""), HasSubstr("\"elm\"")));
-  EXPECT_TRUE(api.patches.empty());
-}
-
 TEST(NodeCondition, ARefusalSaysWhatToAllow) {
   OneNode api(R"({"conditions":[{"type":"NetworkUnavailable"}]})");
   api.on_patch = Answer::Outcome::refused;

@@ -7,8 +7,6 @@
 
 #include <fmt/format.h>
 
-#include "store/kube/refusals.h"
-
 namespace croft::store::kube {
 namespace {
 
@@ -82,32 +80,33 @@ Result<std::string> read_list(Api& api, const ListAsked& asked, const ListUse& u
   }
 }
 
-Result<std::string> for_each_object(Api& api, const Clock& clock, const ListAsked& asked, const ObjectUse& use) {
-  ListUse list;
-  list.begin = use.begin;
-  list.take = [&](const wire::kube::ApiObject& object) { return use.take(object.value, object.meta); };
-  list.error_of = [&](const Answer& answer) {
-    Error error = Error(answer.error).in(use.what);
-    if (lacks_right(answer)) error.message += "; " + std::string(use.remedy);
+Result<std::string> for_each_object(Api& api, const Clock& clock, const ListAsked& asked, const ToSay& say,
+                                    const std::function<void()>& begin,
+                                    const std::function<Result<void>(const wire::kube::ApiObject&)>& take) {
+  ListUse use{begin, take, {}, {}};
+  use.error_of = [&](const Answer& answer) {
+    Error error = Error(answer.error).in(say.what);
+    if (lacks_right(answer)) error.message += "; " + std::string(say.remedy);
     return error;
   };
-  list.until = [&] {
-    return Deadline{std::min(use.deadline.at_since_boot, Deadline::after(clock.now(), kPageTime).at_since_boot)};
+  use.until = [&] {
+    return Deadline{std::min(say.deadline.at_since_boot, Deadline::after(clock.now(), kPageTime).at_since_boot)};
   };
-  auto read = read_list(api, asked, list);
-  if (!read && read.error().code == ErrorCode::corrupt) return fail(Error(read.error()).in(use.what));
+  auto read = read_list(api, asked, use);
+  if (!read && read.error().code == ErrorCode::corrupt) return fail(Error(read.error()).in(say.what));
   return read;
 }
 
 Result<std::optional<wire::kube::ApiObject>> find_object(Api& api, const wire::kube::ApiResource& resource,
-                                                         const wire::kube::ApiObjectOf& of, Deadline deadline,
+                                                         std::string_view name_space, std::string_view name,
+                                                         Deadline deadline,
                                                          const std::function<Error(const Answer& answer)>& error_of) {
   Request request;
-  TRY(request.path, wire::kube::object_path(resource, of.name_space, of.name));
+  TRY(request.path, wire::kube::object_path(resource, name_space, name));
   const Answer answer = api.call(request, deadline);
   if (is_absent(answer)) return std::nullopt;
   if (answer.outcome != Outcome::done) return fail(error_of(answer));
-  TRY(auto object, wire::kube::decode_object(answer.body, of));
+  TRY(auto object, wire::kube::decode_object(answer.body));
   return std::optional(std::move(object));
 }
 

@@ -22,6 +22,7 @@ struct ListAsked {
   std::int64_t page_objects = 500;
 };
 
+/// The use that is made of a list.
 struct ListUse {
   /// Called before the first page, and again where the list has to be read anew: what was taken before is void then.
   std::function<void()> begin;
@@ -41,22 +42,20 @@ struct ListUse {
 [[nodiscard]] Result<std::string> read_list(Api& api, const ListAsked& asked, const ListUse& use,
                                             std::optional<Answer> first = {});
 
-/// For a list that is read for itself: each object, with what is wrong said as `what`.
-struct ObjectUse {
-  std::string_view what;  ///< "list pods"
-  std::function<void()> begin;
-  std::function<Result<void>(wire::JsonRef object, const wire::kube::ApiMeta& meta)> take;
-  Deadline deadline{};  ///< of the whole list; each page has 15 s besides
-  /// The right to grant where the API does not permit the list.
+/// For a list that is read for itself until a deadline, with 15 s for each page. An error begins with `what`, such as
+/// "list pods"; `remedy` is the right to grant where the API does not permit the list.
+struct ToSay {
+  std::string_view what;
+  Deadline deadline{};
   std::string_view remedy = "the controller needs the rights of deploy/kubernetes/access.yaml";
 };
-[[nodiscard]] Result<std::string> for_each_object(Api& api, const Clock& clock, const ListAsked& asked,
-                                                  const ObjectUse& use);
+[[nodiscard]] Result<std::string> for_each_object(
+    Api& api, const Clock& clock, const ListAsked& asked, const ToSay& say, const std::function<void()>& begin,
+    const std::function<Result<void>(const wire::kube::ApiObject& object)>& take);
 
-/// One object, as new as can be (read from etcd's quorum); nothing where there is none. Errors: of `error_of`; corrupt
-/// for an answer that is another's.
+/// One object, as new as can be (read from etcd's quorum); nothing where there is none. Errors: of `error_of`; corrupt.
 [[nodiscard]] Result<std::optional<wire::kube::ApiObject>> find_object(
-    Api& api, const wire::kube::ApiResource& resource, const wire::kube::ApiObjectOf& of, Deadline deadline,
-    const std::function<Error(const Answer& answer)>& error_of);
+    Api& api, const wire::kube::ApiResource& resource, std::string_view name_space, std::string_view name,
+    Deadline deadline, const std::function<Error(const Answer& answer)>& error_of);
 
 }  // namespace croft::store::kube

@@ -147,15 +147,13 @@ Result<std::optional<Stored>> Objects::found_in(const Form& form, const Key& key
   const bool is_none = is_absent(answer) || (is_unknown(answer) && form.about(key.kind).may_be_unknown);
   if (is_none) return std::optional<Stored>();
   if (answer.outcome != Outcome::done) return fail(error_of(answer, key.kind, key.name));
-  TRY(const wire::kube::ApiObjectOf of, form.object_of(key));
-  TRY(auto object, wire::kube::decode_object(answer.body, of));
+  TRY(auto object, wire::kube::decode_object(answer.body));
   TRY(Stored stored, form.decode(key.kind, &key, object.value, object.meta));
   remember(key, object);
   return std::optional(std::move(stored));
 }
 
 Result<std::optional<Stored>> Objects::look(const Key& key, Deadline deadline) {
-  if (!keeps(key.kind)) return std::optional<Stored>();
   TRY(const Form* form, form_of(key.kind));
   TRY(std::string path, form->path_of(key));
   return found_in(*form, key, api_.call(request_of(Request::Method::get, std::move(path)), deadline));
@@ -312,8 +310,7 @@ Result<void> Objects::read_part(const Part& part, std::optional<Answer> first, c
 
 Result<Revision> Objects::written(const Form& form, const Write& put, const Answer& answer) {
   const Key& key = put.key;
-  TRY(const wire::kube::ApiObjectOf of, form.object_of(key));
-  const auto object = wire::kube::decode_object(answer.body, of);
+  const auto object = wire::kube::decode_object(answer.body);
   if (!object) {
     // An answer to something else says nothing of what was sent.
     return fail(ErrorCode::unknown_outcome, fmt::format("{} {} may or may not have been written: {}",
@@ -333,24 +330,6 @@ Result<Revision> Objects::written(const Form& form, const Write& put, const Answ
     }
   }
   return revision_of(object->meta.resource_version);
-}
-
-Result<std::optional<Stored>> Objects::look_whose(const Key& key, Deadline deadline) {
-  auto found = look(key, deadline);
-  if (found) return found;
-  return fail(ErrorCode::unknown_outcome,
-              fmt::format("{} {} is another than was read, and whether that is what was just written is not known: {}",
-                          core::name_of(key.kind), key.name, found.error().message));
-}
-
-Result<Revision> Objects::done_by(const std::optional<Stored>& found, const Write& put, const WriteToken& token) {
-  if (!found || found->is_deleted) return fail(conflict_on(put.key));
-  const Record& record = found->record;
-  // No write is known by a token of zeros. And a foreign writer may have changed it since and kept the annotations.
-  const bool is_ours = token != WriteToken() && record.token == token;
-  const bool is_same = record.value && (!wire::calico::has_crd(put.key.kind) || is_kept(*put.value, *record.value));
-  if (is_ours && is_same) return record.revision;
-  return fail(conflict_on(put.key));
 }
 
 Result<std::optional<Request>> Objects::first_request(const Write& write, const WriteToken& token) const {
@@ -377,26 +356,15 @@ Result<std::optional<Request>> Objects::first_request(const Write& write, const 
                     wire::kube::encode_delete_options({basis.uid, basis.resource_version}));
 }
 
-std::optional<Result<Revision>> Objects::settled_by(const Write& write, const WriteToken& token, const Answer& answer,
-                                                    Deadline deadline) {
+std::optional<Result<Revision>> Objects::settled_by(const Write& write, const Answer& answer) {
   const Key& key = write.key;
-  const auto settle = [&]() -> Result<Revision> {
-    TRY(const Form* form, form_of(key.kind));
-    if (answer.outcome == Outcome::done) {
-      if (write.value) return written(*form, write, answer);
-      return Revision(write.condition.revision.value + 1);
-    }
-    const bool is_change = write.condition.kind == Condition::Kind::revision;
-    if (is_change && is_absent(answer)) return fail(conflict_on(key));
-    if (!is_change || !is_conflict(answer)) return fail(error_of(answer, key.kind, key.name));
-    // An object that is gone shows nobody's token; a writer that wanted it gone has what it wants
-    // (ipam/use/ordered_commit.cc).
-    if (!write.value) return fail(conflict_on(key));
-    TRY(const auto found, look_whose(key, deadline));
-    return done_by(found, write, token);
-  };
-  if (write.condition.kind == Condition::Kind::absent && is_there_already(answer)) return std::nullopt;
-  return settle();
+  const bool is_change = write.condition.kind == Condition::Kind::revision;
+  if (!is_change && is_there_already(answer)) return std::nullopt;
+  if (is_change && (is_absent(answer) || is_conflict(answer))) return fail(conflict_on(key));
+  if (answer.outcome != Outcome::done) return fail(error_of(answer, key.kind, key.name));
+  if (!write.value) return Revision(write.condition.revision.value + 1);
+  const auto form = form_of(key.kind);
+  return form ? written(**form, write, answer) : fail(form.error());
 }
 
 Result<Revision> Objects::write(const Write& write, const WriteToken& token, Deadline deadline) {
@@ -404,10 +372,10 @@ Result<Revision> Objects::write(const Write& write, const WriteToken& token, Dea
   CROFT_ASSERT(request);
   int absences = 0;
   for (int tries = 0; tries < kCreateTries; ++tries) {
-    if (auto settled = settled_by(write, token, api_.call(*request, deadline), deadline)) return *std::move(settled);
+    if (auto settled = settled_by(write, api_.call(*request, deadline))) return *std::move(settled);
     // An object that is there may be marked as deleted, and only wait for somebody to finish that.
-    TRY(const auto found, look_whose(write.key, deadline));
-    if (found && !found->is_deleted) return done_by(found, write, token);
+    TRY(const auto found, look(write.key, deadline));
+    if (found && !found->is_deleted) break;
     if (found) {
       finish_deletion(write.key, found->basis, deadline);
     } else if (++absences == 2) {

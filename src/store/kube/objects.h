@@ -12,7 +12,6 @@
 #include "store/kube/api.h"
 #include "store/kube/form.h"
 #include "store/kube/object_list.h"
-#include "store/kube/refusals.h"
 
 namespace croft::store::kube {
 
@@ -30,8 +29,6 @@ class Objects {
   [[nodiscard]] Api& api() const { return api_; }
   [[nodiscard]] const Clock& clock() const { return clock_; }
 
-  /// An object as it is; nothing where there is none.
-  [[nodiscard]] Result<std::optional<Stored>> look(const Key& key, Deadline deadline);
   /// The record; nothing where there is none. An object that is only marked as deleted is none.
   [[nodiscard]] Result<std::optional<Record>> get(const Key& key, Deadline deadline);
   /// The keys of all blocks of a listing but those of one length, from what the server has in memory.
@@ -66,19 +63,16 @@ class Objects {
                                       const std::function<Result<void>(Record&)>& take);
 
   // Single writes, whose condition is a revision, or for a put that there is none. Errors, beside those of every call:
-  // conflict, naming the key, when what is there is another object than the condition says; unknown_outcome. That it is
-  // another is believed of no answer alone: an intermediary may send a request twice, and the second is refused for
-  // what the first did. The object that is there is read once more, and the write is done if it has this write's token
-  // (docs/notes/reliability.md#unknown-outcomes). With a conflict the write may still be in it, under what another has
-  // written since; and of an object that is gone nobody can tell who deleted it.
+  // conflict, naming the key, when the API says that what is there is another object than the condition says;
+  // unknown_outcome. An intermediary may have sent a request twice: with a conflict the write may be in what is there
+  // (ipam/use/ordered_commit.h).
 
   [[nodiscard]] Result<Revision> write(const Write& write, const WriteToken& token, Deadline deadline);
   /// The request that a write makes first, where that most likely is all; nothing for other conditions and kinds that
   /// are not kept. For sending several writes together. Error: as of the write.
   [[nodiscard]] Result<std::optional<Request>> first_request(const Write& write, const WriteToken& token) const;
   /// The outcome that the answer means for the write; nothing when the write is to be made as if it had not been asked.
-  [[nodiscard]] std::optional<Result<Revision>> settled_by(const Write& write, const WriteToken& token,
-                                                           const Answer& answer, Deadline deadline);
+  [[nodiscard]] std::optional<Result<Revision>> settled_by(const Write& write, const Answer& answer);
 
   /// The position of the storage. Asks the API.
   [[nodiscard]] Result<Revision> position(Deadline deadline);
@@ -86,6 +80,8 @@ class Objects {
  private:
   /// The error of an answer that is none of what was hoped for.
   [[nodiscard]] Error error_of(const Answer& answer, Kind kind, std::string_view name) const;
+  /// An object as it is; nothing where there is none.
+  [[nodiscard]] Result<std::optional<Stored>> look(const Key& key, Deadline deadline);
   [[nodiscard]] Result<std::optional<Stored>> found_in(const Form& form, const Key& key, const Answer& answer);
   /// One selection of a listing, and where what it finds goes.
   struct Part {
@@ -103,12 +99,6 @@ class Objects {
                                        const std::function<Result<void>(Record&)>& take);
   /// Error also: refused_by_configuration, when what the API has kept is not what was sent.
   [[nodiscard]] Result<Revision> written(const Form& form, const Write& put, const Answer& answer);
-  /// Whether what is there after an answer that it is another is of this write. Error: unknown_outcome, when that can't
-  /// be read.
-  [[nodiscard]] Result<std::optional<Stored>> look_whose(const Key& key, Deadline deadline);
-  /// The revision that a put has made. Error: conflict.
-  [[nodiscard]] static Result<Revision> done_by(const std::optional<Stored>& found, const Write& put,
-                                                const WriteToken& token);
   /// Deletes an object that Calico has marked, to make another in its place. A failure is left to the next caller.
   void finish_deletion(const Key& key, const Basis& basis, Deadline deadline);
   void remember(const Key& key, const wire::kube::ApiObject& object);

@@ -11,6 +11,15 @@
 
 namespace croft::store::kube {
 
+/// The collector's facts about a Pod (core/v1): namespace, name, UID, node, whether it is in the node's network, phase
+/// and reason, whether it is a mirror. It has no sandbox when the condition PodReadyToStartContainers is False. Its
+/// addresses are all that it reports for itself: `status.podIPs` and `podIP`; those that Calico's plugin notes before
+/// kubelet has them (`cni.projectcalico.org/podIP`, `podIPs`); those of further networks
+/// (`k8s.v1.cni.cncf.io/network-status`, and its older name `networks-status`). A pod in its node's network reports the
+/// node's. An address that can't be understood, or is beyond kPodAddressesMax, is noted: then nothing is concluded from
+/// the others. Error: corrupt, for a name or namespace that none can have.
+[[nodiscard]] Result<core::collect::PodFact> pod_fact(wire::JsonRef object, const wire::kube::ApiMeta& meta);
+
 /// Reads all pods of the cluster, as new as can be, page by page, so that no more than a page of their text is in
 /// memory. `begin` is called before the first pod, and again when the list has to be read anew: what was taken before
 /// is void then. Errors: those of the API; permission_denied names what to allow; corrupt for a pod that can be none.

@@ -11,7 +11,6 @@
 #include "store/kube/format/own_kinds.h"
 #include "store/kube/format/requests.h"
 #include "store/kube/object_list.h"
-#include "store/kube/refusals.h"
 
 namespace croft::store::kube {
 namespace {
@@ -164,24 +163,22 @@ Result<StatusBoard::Shown> StatusBoard::show(const std::vector<core::PoolStatus>
     auto patch = status_patch(collection + "/" + meta.name, object, meta, encode_status(pool, object, now));
     if (patch) patches.push_back(*std::move(patch));
   };
-  ObjectUse use;
-  use.what = "croftpools";
-  use.begin = [&] {
+  const auto begin = [&] {
     shown = {};
     patches.clear();
     without_pool.clear();
     for (const core::PoolStatus& pool : pools) missing[pool.use.pool.name] = &pool;
   };
-  use.take = [&](JsonRef object, const wire::kube::ApiMeta& meta) -> Result<void> {
-    if (const auto pool = missing.extract(meta.name)) {
-      compare(*pool.mapped(), object, meta);
-    } else if (!meta.deletion_timestamp) {  // else its finalizers hold it
-      without_pool.push_back(meta);
+  const auto take = [&](const wire::kube::ApiObject& object) -> Result<void> {
+    if (const auto pool = missing.extract(object.meta.name)) {
+      compare(*pool.mapped(), object.value, object.meta);
+    } else if (!object.meta.deletion_timestamp) {  // else its finalizers hold it
+      without_pool.push_back(object.meta);
     }
     return {};
   };
   const wire::kube::ApiListOf of{std::string(wire::kube::kOwnApiVersion), std::string(kind.kind)};
-  if (const auto listed = for_each_object(*api_, clock_, {collection, of}, use); !listed) {
+  if (const auto listed = for_each_object(*api_, clock_, {collection, of}, {"croftpools"}, begin, take); !listed) {
     return fail(without_kind(listed.error()));
   }
   for (const wire::kube::ApiMeta& meta : without_pool) {
@@ -200,7 +197,7 @@ Result<StatusBoard::Shown> StatusBoard::show(const std::vector<core::PoolStatus>
                                of.api_version, of.kind, name, name);
     TRY(const auto made, ask(request));
     if (!made) continue;
-    TRY(const auto object, wire::kube::decode_object(*made, {of.api_version, of.kind, {}, name}));
+    TRY(const auto object, wire::kube::decode_object(*made));
     compare(*pool, object.value, object.meta);
   }
   for (const Request& patch : patches) TRY_VOID(ask(patch));
@@ -214,9 +211,7 @@ Result<void> StatusBoard::show(const core::NodeRangeStatus& ranges) {
   TRY(request.path, wire::kube::object_path(kind.resource(), {}, "default"));
   TRY(const auto answer, ask(request));
   if (!answer) return {};
-  TRY(const auto object,
-      wire::kube::decode_object(*answer,
-                                {std::string(wire::kube::kOwnApiVersion), std::string(kind.kind), {}, "default"}));
+  TRY(const auto object, wire::kube::decode_object(*answer));
   const std::string status = encode_status(ranges, object.value, clock_.now().wall);
   if (const auto patch = status_patch(request.path, object.value, object.meta, status)) TRY_VOID(ask(*patch));
   return {};

@@ -1,5 +1,3 @@
-#include "store/kube/store_watch.h"
-
 #include <condition_variable>
 #include <map>
 #include <mutex>
@@ -10,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include "store/kube/calico_cluster.h"
 #include "store/kube/informer.h"
 
 namespace croft::store::kube {
@@ -107,8 +106,8 @@ class KubeWatch final : public Watch {
     followed.asked.of = form->list_of(kind);
     followed.asked.select = std::move(select);
     if (record != nullptr) {
-      TRY(followed.name, form->object_name(*record));
-      followed.asked.select.field_selector = "metadata.name=" + followed.name;
+      TRY(const std::string name, form->object_name(*record));
+      followed.asked.select.field_selector = "metadata.name=" + name;
     }
     return followed;
   }

@@ -9,7 +9,6 @@
 #include "base/net/echo.h"
 #include "store/kube/format/requests.h"
 #include "store/kube/object_list.h"
-#include "store/kube/refusals.h"
 
 namespace croft::store::kube {
 namespace {
@@ -61,10 +60,9 @@ template <class Record>
 template <class Record>
 Result<std::vector<wire::kube::VpcObject<Record>>> VpcObjects<Record>::all(Deadline deadline) {
   const wire::kube::VpcKind& kind = wire::kube::vpc_kind<Record>();
-  const wire::kube::ApiObjectOf of = wire::kube::vpc_object_of<Record>({}, {});
   ListAsked asked;
   TRY(asked.collection, wire::kube::collection_path(kind.resource, kind.name_space));
-  asked.of = {of.api_version, of.kind, true};
+  asked.of = {fmt::format("{}/{}", kind.resource.group, kind.resource.version), std::string(kind.kind)};
   std::vector<Object> found;
   ListUse use;
   use.begin = [&] { found.clear(); };
@@ -83,7 +81,7 @@ Result<std::optional<wire::kube::VpcObject<Record>>> VpcObjects<Record>::find(co
                                                                               const std::string& name,
                                                                               Deadline deadline) {
   const ApiResource& resource = wire::kube::vpc_kind<Record>().resource;
-  TRY(auto object, find_object(api_, resource, wire::kube::vpc_object_of<Record>(name_space, name), deadline,
+  TRY(auto object, find_object(api_, resource, name_space, name, deadline,
                                [&](const Answer& answer) { return vpc_error(answer, resource, name); }));
   if (!object) return std::nullopt;
   TRY(Object one, whole<Record>(*std::move(object)));
@@ -102,7 +100,7 @@ Result<wire::kube::VpcObject<Record>> VpcObjects<Record>::write(const std::optio
   request.body = wire::kube::encode_vpc(before, name_space, name, record);
   const Answer answer = api_.call(request, deadline);
   if (answer.outcome != Outcome::done) return fail(vpc_error(answer, resource, name));
-  TRY(auto object, wire::kube::decode_object(answer.body, wire::kube::vpc_object_of<Record>(name_space, name)));
+  TRY(auto object, wire::kube::decode_object(answer.body));
   return whole<Record>(std::move(object));
 }
 
@@ -129,13 +127,13 @@ Result<std::set<std::string>> node_names(Api& api, Deadline deadline) {
     names.insert(item.meta.name);
     return {};
   };
-  TRY_VOID(list(api, {"/api/v1/nodes", {"v1", "Node", false, true}}, kVpcNodes, deadline, std::move(use)));
+  TRY_VOID(list(api, {"/api/v1/nodes", {"v1", "Node", true}}, kVpcNodes, deadline, std::move(use)));
   return names;
 }
 
 Result<std::optional<wire::kube::ApiObject>> pod_of_stock(Api& api, const std::string& name_space,
                                                           const std::string& pod, Deadline deadline) {
-  return find_object(api, kVpcPods, {"v1", "Pod", name_space, pod}, deadline,
+  return find_object(api, kVpcPods, name_space, pod, deadline,
                      [&](const Answer& answer) { return vpc_error(answer, kVpcPods, pod); });
 }
 
@@ -149,8 +147,7 @@ Result<void> annotate_pod(Api& api, const std::string& name_space, const std::st
   const Answer answer = api.call(request, deadline);
   if (answer.outcome == Outcome::done) return {};
   // A UID does not change: the server refuses the patch of another pod as invalid.
-  const auto is_of_uid = [](const auto& cause) { return cause.field == "metadata.uid"; };
-  if (answer.http_status == kHttpUnprocessable && std::ranges::any_of(answer.status.causes, is_of_uid)) {
+  if (answer.http_status == kHttpUnprocessable) {
     return fail(ErrorCode::conflict,
                 fmt::format("pod {}/{}: it is another one by now", net::echo(name_space), net::echo(pod)));
   }

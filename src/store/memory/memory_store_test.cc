@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "store/conformance/conformance.h"
 #include "store/test_commits.h"
 
 namespace croft::store {
@@ -72,6 +73,19 @@ TEST(MemoryStore, ClientsOfOneStoreHaveTheirOwnFaults) {
   EXPECT_TRUE(create_if_absent(b, kMark, mark(1), kToken, kNoDeadline));
   EXPECT_TRUE(a.get(kMark, kNoDeadline).value().has_value());
 }
+
+class MemoryBackend final : public ConformanceBackend {
+ public:
+  [[nodiscard]] std::unique_ptr<Store> open() override { return std::make_unique<MemoryStore>(first_.data()); }
+  void damage(const Key& key) override { first_.damage(key); }
+  [[nodiscard]] bool outlives_processes() const override { return false; }
+
+ private:
+  MemoryStore first_;
+};
+
+INSTANTIATE_TEST_SUITE_P(Memory, StoreConformance,
+                         testing::Values(BackendCase{"memory", [] { return std::make_unique<MemoryBackend>(); }}));
 
 }  // namespace
 }  // namespace croft::store

@@ -49,11 +49,6 @@ std::optional<ApiStatus> status_of(JsonRef object) {
   status.name = text_in(details, "name");
   const std::int64_t seconds = number_in(details, "retryAfterSeconds", kRetryAfterMax);
   if (seconds > 0) status.retry_after = std::chrono::seconds{seconds};
-  const auto causes = member_of(details, "causes");
-  for (auto cause = causes ? causes->first_child() : std::nullopt; cause; cause = cause->next_sibling()) {
-    if (status.causes.size() == ApiStatus::kCausesMax) break;
-    status.causes.push_back({text_in(cause, "field")});
-  }
   return status;
 }
 
@@ -147,14 +142,44 @@ std::optional<ApiEvent::Type> type_of(std::string_view text) {
   return {};
 }
 
-/// "Pod of v1, shop/web-0"
-std::string told(const ApiObjectOf& of) {
-  return fmt::format("{} of {}, {}", net::echo(of.kind), net::echo(of.api_version),
-                     net::echo(of.name_space.empty() ? of.name : of.name_space + "/" + of.name));
+// ---------------------------------------------------------------- slices
+
+constexpr std::size_t kNoEnd = std::string_view::npos;
+
+[[nodiscard]] std::size_t behind_space(std::string_view text, std::size_t at) {
+  return std::min(text.find_first_not_of(" \t\r\n", at), text.size());
 }
 
-[[nodiscard]] ApiObjectOf identity_of(const ApiObject& object) {
-  return {text_in(object.value, "apiVersion"), text_in(object.value, "kind"), object.meta.name_space, object.meta.name};
+/// Behind the string that begins at `at`.
+[[nodiscard]] std::size_t behind_string(std::string_view text, std::size_t at) {
+  const std::size_t begin = at++;
+  for (;; ++at) {
+    at = text.find('"', at);
+    if (at == kNoEnd) return at;
+    std::size_t before = at;
+    while (before > begin + 1 && text[before - 1] == '\\') --before;
+    if ((at - before) % 2 == 0) return at + 1;
+  }
+}
+
+[[nodiscard]] std::size_t copy(std::string_view text, std::span<const Kept> kept, std::string& out) {
+  const bool is_object = text.starts_with('{');
+  bool is_first = true;
+  out += is_object ? '{' : '[';
+  const std::size_t length = each_slice(text, [&](std::string_view name, std::string_view value) {
+    const auto found = std::ranges::find(kept, name, &Kept::name);
+    if (is_object && found == kept.end()) return length_of_value(value);
+    if (!is_first) out += ',';
+    is_first = false;
+    if (is_object) out.append("\"").append(name).append("\":");
+    const auto parts = is_object ? found->parts : kept;
+    if (!parts.empty() && (value.starts_with('{') || value.starts_with('['))) return copy(value, parts, out);
+    const std::size_t whole = length_of_value(value);
+    if (whole != kNoEnd) out += value.substr(0, whole);
+    return whole;
+  });
+  out += is_object ? '}' : ']';
+  return length;
 }
 
 }  // namespace
@@ -174,26 +199,6 @@ Result<ApiObject> decode_object(std::string_view json) {
   return ApiObject{std::move(document), root, std::move(meta)};
 }
 
-Result<ApiObject> decode_object(std::string_view json, const ApiObjectOf& of) {
-  TRY(ApiObject object, decode_object(json));
-  const ApiObjectOf is = identity_of(object);
-  const bool is_it =
-      is.api_version == of.api_version && is.kind == of.kind && is.name_space == of.name_space && is.name == of.name;
-  if (is_it) return object;
-  return fail(damaged("an object", fmt::format("asked for was {}, and it is {}", told(of), told(is))));
-}
-
-Result<void> check_event(const ApiEvent& event, const ApiListOf& of, std::string_view name) {
-  if (!event.object) return {};
-  const ApiObjectOf is = identity_of(*event.object);
-  const bool is_bookmark = event.type == ApiEvent::Type::bookmark;  // it has neither name nor namespace
-  const bool is_it = is.api_version == of.api_version && is.kind == of.kind &&
-                     (is_bookmark || ((name.empty() || is.name == name) && is.name_space.empty() != of.is_namespaced));
-  if (is_it) return {};
-  return fail(damaged("an event", fmt::format("watched is {} of {}{}, and it tells of {}", of.kind, of.api_version,
-                                              name.empty() ? "" : ", " + net::echo(name), told(is))));
-}
-
 Result<ApiListPage> decode_list(std::string_view json, const ApiListOf& of) {
   auto found = cut(json);
   if (!found) return fail(damaged("a list", "it is no JSON, is cut off or has no items"));
@@ -211,11 +216,7 @@ Result<ApiListPage> decode_list(std::string_view json, const ApiListOf& of) {
 }
 
 Result<ApiObject> decode_item(std::string_view item, const ApiListOf& of) {
-  TRY(ApiObject object, of.kept.empty() ? decode_object(item) : decode_object(with_only(item, of.kept)));
-  if (of.is_namespaced && object.meta.name_space.empty()) {
-    return fail(damaged("a list", fmt::format("metadata.namespace of a {} is missing", of.kind)));
-  }
-  return object;
+  return of.kept.empty() ? decode_object(item) : decode_object(with_only(item, of.kept));
 }
 
 Result<ApiEvent> decode_event(std::string_view line) {
@@ -262,6 +263,60 @@ Result<std::optional<std::string_view>> WatchLines::next() {
     taken_ = looked_ = end + 1;
     if (line.find_first_not_of(" \t\r") != line.npos) return std::optional(line);
   }
+}
+
+// ---------------------------------------------------------------- slices
+
+std::size_t length_of_value(std::string_view text) {
+  if (text.starts_with('"')) return behind_string(text, 0);
+  if (!text.starts_with('{') && !text.starts_with('[')) {
+    const std::size_t end = std::min(text.find_first_of(",]} \t\r\n"), text.size());
+    return end == 0 ? kNoEnd : end;
+  }
+  std::size_t depth = 0;
+  for (std::size_t at = 0; at < text.size(); ++at) {
+    const char c = text[at];
+    if (c == '"') {
+      at = behind_string(text, at);
+      if (at == kNoEnd) return at;
+      --at;
+    } else if (c == '{' || c == '[') {
+      ++depth;
+    } else if ((c == '}' || c == ']') && --depth == 0) {
+      return at + 1;
+    }
+  }
+  return kNoEnd;
+}
+
+std::size_t each_slice(std::string_view text, const TakeSlice& take) {
+  const bool is_object = text.starts_with('{');
+  if (!is_object && !text.starts_with('[')) return kNoEnd;
+  const char close = is_object ? '}' : ']';
+  std::size_t at = behind_space(text, 1);
+  if (text.substr(at).starts_with(close)) return at + 1;
+  for (;;) {
+    std::string_view name;
+    if (is_object) {
+      const std::size_t end = text.substr(at).starts_with('"') ? behind_string(text, at) : kNoEnd;
+      if (end == kNoEnd) return kNoEnd;
+      name = text.substr(at + 1, end - at - 2);
+      at = behind_space(text, end);
+      if (!text.substr(at).starts_with(':')) return kNoEnd;
+      at = behind_space(text, at + 1);
+    }
+    const std::size_t length = take(name, text.substr(at));
+    if (length == kNoEnd) return kNoEnd;
+    at = behind_space(text, at + length);
+    if (text.substr(at).starts_with(close)) return at + 1;
+    if (!text.substr(at).starts_with(',')) return kNoEnd;
+    at = behind_space(text, at + 1);
+  }
+}
+
+std::string with_only(std::string_view text, std::span<const Kept> kept) {
+  std::string out;
+  return copy(text, kept, out) == kNoEnd ? std::string(text) : out;
 }
 
 }  // namespace croft::wire::kube

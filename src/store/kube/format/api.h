@@ -7,7 +7,9 @@
 // over.
 
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -18,7 +20,6 @@
 #include "base/clock.h"
 #include "base/json/document.h"
 #include "base/result.h"
-#include "store/kube/format/json_slices.h"
 
 namespace croft::wire::kube {
 
@@ -34,13 +35,6 @@ struct ApiStatus {
   std::string name;     ///< empty also where the server does not know the kind: a CRD is missing
   /// How long to wait before asking again, as the body says it; the header Retry-After says it too.
   std::optional<std::chrono::seconds> retry_after;
-  struct Cause {
-    std::string field;  ///< "spec.cidr"
-    friend bool operator==(const Cause&, const Cause&) = default;
-  };
-  std::vector<Cause> causes;  ///< the first kCausesMax
-  static constexpr std::size_t kCausesMax = 32;
-
   friend bool operator==(const ApiStatus&, const ApiStatus&) = default;
 };
 
@@ -68,22 +62,17 @@ struct ApiObject {
 /// An object. Error also: one without a name or a resourceVersion.
 [[nodiscard]] Result<ApiObject> decode_object(std::string_view json);
 
-/// The identity under which one object was asked for. A cache or proxy that mixes answers up gives another one.
-struct ApiObjectOf {
-  std::string api_version;  ///< "v1", "crd.projectcalico.org/v1"
-  std::string kind;
-  std::string name_space;  ///< empty: in none
-  std::string name;
+/// A member that is kept, and which of its own are; without `parts` all of it. Lists are looked into.
+struct Kept {
+  std::string_view name;
+  std::span<const Kept> parts{};
 };
-/// The answer to a GET, POST or PUT of that object. Error also: it is another one.
-[[nodiscard]] Result<ApiObject> decode_object(std::string_view json, const ApiObjectOf& of);
 
 /// The identity under which a list was asked for. It says itself what it is of (the items, in lists of Kubernetes' own
 /// kinds, don't), and from a list of something else it would follow that nothing exists.
 struct ApiListOf {
   std::string api_version;       ///< "v1", "crd.projectcalico.org/v1"
   std::string kind;              ///< of the items: "Pod"; the list's own is "PodList"
-  bool is_namespaced = false;    ///< each item is in a namespace
   bool may_be_metadata = false;  ///< PartialObjectMetadataList was asked for, where the server has it
   std::span<const Kept> kept{};  ///< of each item, with what everybody needs of its metadata; empty: all
 };
@@ -98,7 +87,7 @@ struct ApiListPage {
 
 /// Error also: a list of another kind or version; it is cut off.
 [[nodiscard]] Result<ApiListPage> decode_list(std::string_view json, const ApiListOf& of);
-/// An object of such a page. Error also: it has no name, no resourceVersion, or not the namespace that it must have.
+/// An object of such a page. Error also: it has no name or no resourceVersion.
 [[nodiscard]] Result<ApiObject> decode_item(std::string_view item, const ApiListOf& of);
 
 /// An event of a watch.
@@ -118,9 +107,6 @@ struct ApiEvent {
 
 /// One line of a watch. Error also: an unknown type.
 [[nodiscard]] Result<ApiEvent> decode_event(std::string_view line);
-/// Whether it tells of such an object, and in a namespace if those are; `name`: of this one only, unless it is empty.
-/// Nothing for an event of the type `error`. Error: corrupt, naming what was asked for and what came.
-[[nodiscard]] Result<void> check_event(const ApiEvent& event, const ApiListOf& of, std::string_view name = {});
 
 /// Cuts the body of a watch into its lines, however it comes.
 class WatchLines {
@@ -141,5 +127,22 @@ class WatchLines {
   std::size_t taken_ = 0;   ///< of these, given out
   std::size_t looked_ = 0;  ///< up to here there is no further end of a line
 };
+
+// Goes through a JSON text by its brackets and quotes, without reading it. So a list of an API server is cut into its
+// objects, and the members that nobody reads are left out. A text that is no JSON may pass for it; parse_json() of the
+// pieces tells.
+
+/// How long the value at the beginning of a text is; npos where it has no end.
+[[nodiscard]] std::size_t length_of_value(std::string_view text);
+
+/// Gets a member of an object by its name as it is written, or an element of a list, which has no name. `text` begins
+/// with the value and goes on behind it. Returns how long the value is; npos: it has no end.
+using TakeSlice = std::function<std::size_t(std::string_view name, std::string_view text)>;
+/// Takes what is in the object or list at the beginning of a text. Returns how long that is; npos where it has no end
+/// or is neither.
+[[nodiscard]] std::size_t each_slice(std::string_view text, const TakeSlice& take);
+
+/// The text with nothing of its members but those. A text that is no JSON comes back as it is.
+[[nodiscard]] std::string with_only(std::string_view text, std::span<const Kept> kept);
 
 }  // namespace croft::wire::kube

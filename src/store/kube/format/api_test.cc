@@ -1,6 +1,7 @@
 #include "store/kube/format/api.h"
 
 #include <fmt/format.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "base/time_text.h"
@@ -19,7 +20,7 @@ std::string refusal(const Result<T>& result) {
 TEST(KubeStatus, EveryMemberArrives) {
   const auto status = decode_status(R"({"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure",
     "message":"ipamblocks \"b\" is invalid","reason":"Invalid","code":422,"details":{"name":"b","group":"g",
-    "kind":"ipamblocks","uid":"u-1","retryAfterSeconds":3,"causes":[{"reason":"FieldValueInvalid","message":"m","field":"spec.cidr"}]}})");
+    "kind":"ipamblocks","uid":"u-1","retryAfterSeconds":3}})");
   ASSERT_TRUE(status);
   ApiStatus expected;
   expected.code = 422;
@@ -27,7 +28,6 @@ TEST(KubeStatus, EveryMemberArrives) {
   expected.message = "ipamblocks \"b\" is invalid";
   expected.name = "b";
   expected.retry_after = std::chrono::seconds{3};
-  expected.causes = {{"spec.cidr"}};
   EXPECT_EQ(*status, expected);
 }
 
@@ -40,20 +40,14 @@ TEST(KubeStatus, WhatIsNoneIsNone) {
 }
 
 TEST(KubeStatus, OddMembersHideNothingAndAllIsBounded) {
-  std::string causes;
-  for (int i = 0; i < 100; ++i)
-    causes += (i == 0 ? "" : ",") + std::string(R"({"reason":"r","message":7,"field":"f"})");
   const auto status = decode_status(R"({"kind":"Status","apiVersion":"v1","code":409,"reason":7,"message":")" +
-                                    std::string(100'000, 'm') +
-                                    R"(","details":{"name":"n","retryAfterSeconds":-1,"causes":[)" + causes + "]}}");
+                                    std::string(100'000, 'm') + R"(","details":{"name":"n","retryAfterSeconds":-1}})");
   ASSERT_TRUE(status);
   EXPECT_EQ(status->code, 409);
   EXPECT_EQ(status->reason, "");
   EXPECT_EQ(status->message.size(), 4096U);
   EXPECT_EQ(status->name, "n");
   EXPECT_EQ(status->retry_after, std::nullopt);
-  EXPECT_EQ(status->causes.size(), ApiStatus::kCausesMax);
-  EXPECT_EQ(status->causes.front().field, "f");
 }
 
 constexpr std::string_view kObject =
@@ -139,7 +133,7 @@ TEST(KubeList, MayBeEmptyButNotSomethingElse) {
 }
 
 TEST(KubeList, OfWhichAPartIsMissingIsNone) {
-  const ApiListOf kPods{"v1", "Pod", true};
+  const ApiListOf kPods{"v1", "Pod"};
   const std::string whole = R"({"kind":"PodList","apiVersion":"v1","metadata":{"resourceVersion":"7"},"items":[)"
                             R"({"metadata":{"name":"a","namespace":"b","resourceVersion":"1"}}]})";
   ASSERT_TRUE(decode_list(whole, kPods));
@@ -149,11 +143,11 @@ TEST(KubeList, OfWhichAPartIsMissingIsNone) {
 }
 
 TEST(KubeList, AnItemWithoutWhatEveryoneNeedsIsDamage) {
-  const ApiListOf kPods{"v1", "Pod", true};
+  const ApiListOf kPods{"v1", "Pod"};
   EXPECT_EQ(refusal(decode_item(R"({"metadata":{"name":"a","namespace":"b","resourceVersion":"1"}})", kPods)),
             "accepted");
-  EXPECT_EQ(refusal(decode_item(R"({"metadata":{"name":"a","resourceVersion":"1"}})", kPods)),
-            "a list of the API server: metadata.namespace of a Pod is missing");
+  EXPECT_EQ(refusal(decode_item(R"({"metadata":{"resourceVersion":"1"}})", kPods)),
+            "an object of the API server: metadata.name is missing");
   for (const char* none :
        {R"({"metadata":{"name":"a","namespace":"b"}})", "7", "{]", R"({"metadata":{"name":"\q"}})"}) {
     EXPECT_NE(refusal(decode_item(none, kPods)), "accepted") << none;
@@ -164,7 +158,7 @@ TEST(KubeList, OfNamesOnlyIsTakenFromWhoWasAskedForIt) {
   constexpr std::string_view kNames =
       R"({"kind":"PartialObjectMetadataList","apiVersion":"meta.k8s.io/v1","metadata":{"resourceVersion":"7"},"items":[]})";
   EXPECT_FALSE(decode_list(kNames, {"v1", "Pod"}));
-  EXPECT_TRUE(decode_list(kNames, {"v1", "Pod", false, true}));
+  EXPECT_TRUE(decode_list(kNames, {"v1", "Pod", true}));
 }
 
 TEST(KubeEvent, EveryType) {
@@ -298,44 +292,64 @@ TEST(KubeRequests, DeleteOptions) {
 constexpr const char* kPod = R"({"kind":"Pod","apiVersion":"v1","metadata":{"name":"web-0","namespace":"shop",)"
                              R"("resourceVersion":"7"}})";
 
-TEST(KubeApi, AnObjectThatWasNotAskedForIsNone) {
-  const auto refusal_as = [](const ApiObjectOf& of) { return refusal(decode_object(kPod, of)); };
-  EXPECT_EQ(refusal_as({"v1", "Pod", "shop", "web-0"}), "accepted");
-  EXPECT_EQ(
-      refusal_as({"v1", "Pod", "shop", "web-1"}),
-      "an object of the API server: asked for was \"Pod\" of \"v1\", \"shop/web-1\", and it is \"Pod\" of \"v1\", "
-      "\"shop/web-0\"");
-  for (const ApiObjectOf& of :
-       {ApiObjectOf{"v1", "Pod", "other", "web-0"}, ApiObjectOf{"v1", "Pod", "", "web-0"},
-        ApiObjectOf{"v2", "Pod", "shop", "web-0"}, ApiObjectOf{"v1", "Service", "shop", "web-0"}}) {
-    EXPECT_NE(refusal_as(of), "accepted") << of.kind << of.api_version << of.name_space;
-  }
-  EXPECT_NE(refusal(decode_object(R"({"metadata":{"name":"web-0","namespace":"shop","resourceVersion":"7"}})",
-                                  ApiObjectOf{"v1", "Pod", "shop", "web-0"})),
-            "accepted")
-      << "one that does not say what it is";
+using testing::ElementsAre;
+
+std::vector<std::string> texts_in(std::string_view text) {
+  std::vector<std::string> found;
+  const std::size_t length = each_slice(text, [&](std::string_view name, std::string_view value) {
+    const std::size_t whole = length_of_value(value);
+    found.push_back((name.empty() ? "" : std::string(name) + "=") + std::string(value.substr(0, whole)));
+    return whole;
+  });
+  if (length == text.npos) found.emplace_back("broken");
+  return found;
 }
 
-TEST(KubeApi, AnEventOfSomethingElseIsNone) {
-  const auto refusal_of = [](const std::string& type, const std::string& object, const ApiListOf& of,
-                             std::string_view name = {}) {
-    const auto event = decode_event(R"({"type":")" + type + R"(","object":)" + object + "}");
-    EXPECT_TRUE(event) << event.error().message;
-    return refusal(check_event(*event, of, name));
-  };
-  const ApiListOf pods{"v1", "Pod", true};
-  EXPECT_EQ(refusal_of("ADDED", kPod, pods), "accepted");
-  EXPECT_EQ(refusal_of("DELETED", kPod, pods, "web-0"), "accepted");
-  EXPECT_EQ(refusal_of("ADDED", kPod, pods, "web-1"),
-            "an event of the API server: watched is Pod of v1, \"web-1\", and it tells of \"Pod\" of \"v1\", "
-            "\"shop/web-0\"");
-  EXPECT_NE(refusal_of("ADDED", kPod, {"v1", "Service", true}), "accepted");
-  EXPECT_NE(refusal_of("ADDED", kPod, {"v2", "Pod", true}), "accepted");
-  EXPECT_NE(refusal_of("ADDED", kPod, {"v1", "Pod", false}), "accepted") << "in a namespace";
-  const std::string bookmark = R"({"kind":"Pod","apiVersion":"v1","metadata":{"resourceVersion":"9"}})";
-  EXPECT_EQ(refusal_of("BOOKMARK", bookmark, pods, "web-0"), "accepted");
-  EXPECT_NE(refusal_of("BOOKMARK", bookmark, {"v1", "Node"}), "accepted") << "it would pass over changes";
-  EXPECT_EQ(refusal_of("ERROR", R"({"kind":"Status","apiVersion":"v1","code":410})", pods), "accepted");
+TEST(JsonSlices, AnObjectAndAListAreCutIntoTheirValues) {
+  EXPECT_THAT(texts_in(R"({"a": 1, "b":{"c":"}"} ,"d":[1,[2]]} )"), ElementsAre("a=1", R"(b={"c":"}"})", "d=[1,[2]]"));
+  EXPECT_THAT(texts_in(R"([null, "a\"]", -1.5e3])"), ElementsAre("null", R"("a\"]")", "-1.5e3"));
+  EXPECT_THAT(texts_in(R"(["\\","x"])"), ElementsAre(R"("\\")", R"("x")")) << "an escaped backslash ends nothing";
+  EXPECT_THAT(texts_in("{}"), ElementsAre());
+}
+
+TEST(JsonSlices, WhatIsCutOffOrNoneHasNoEnd) {
+  const std::string whole = R"({"a":[1,{"b":"c"}],"d":"e"})";
+  for (std::size_t size = 0; size < whole.size(); ++size) {
+    EXPECT_THAT(texts_in(whole.substr(0, size)), testing::Contains("broken")) << size;
+  }
+  for (const char* none : {"", "7", "x", "[1 2]", "{1:2}", R"({"a" 1})", "[,]"}) {
+    EXPECT_THAT(texts_in(none), testing::Contains("broken")) << none;
+  }
+}
+
+TEST(JsonSlices, WhatIsInsideIsGoneThroughOnce) {
+  const std::string_view text = R"({"items":[1,2],"z":3} x)";
+  int count = 0;
+  std::string last;
+  const std::size_t length = each_slice(text, [&](std::string_view name, std::string_view value) {
+    last = name;
+    if (name != "items") return length_of_value(value);
+    return each_slice(value, [&](std::string_view, std::string_view one) {
+      ++count;
+      return length_of_value(one);
+    });
+  });
+  EXPECT_EQ(count, 2);
+  EXPECT_EQ(last, "z");
+  EXPECT_EQ(text.substr(length), " x");
+}
+
+TEST(JsonSlices, OnlyWhatIsKeptIsCopied) {
+  static constexpr std::array kState = {Kept{"running"}};
+  static constexpr std::array kContainer = {Kept{"state", kState}};
+  static constexpr std::array kKept = {Kept{"name"}, Kept{"containers", kContainer}};
+  EXPECT_EQ(
+      with_only(R"({"x":{"name":1},"name":"a","containers":[{"image":"i","state":{"running":{"at":1},"w":2}},{}]})",
+                kKept),
+      R"({"name":"a","containers":[{"state":{"running":{"at":1}}},{}]})");
+  EXPECT_EQ(with_only(R"({"containers":null,"name":{"b":1}})", kKept), R"({"containers":null,"name":{"b":1}})");
+  EXPECT_EQ(with_only(R"({"x":1})", kKept), "{}");
+  EXPECT_EQ(with_only(R"({"x":1)", kKept), R"({"x":1)") << "for the reader to say what is wrong";
 }
 
 }  // namespace

@@ -158,12 +158,6 @@ const VpcKind& vpc_kind() {
 }
 
 template <class Record>
-ApiObjectOf vpc_object_of(const std::string& name_space, const std::string& name) {
-  const VpcKind& kind = vpc_kind<Record>();
-  return {version_of(kind.resource), std::string(kind.kind), name_space, name};
-}
-
-template <class Record>
 Result<Record> decode_vpc(JsonRef object) {
   Record record;
   const auto fault = each_member(JsonAt{object, nullptr, {}, {}}, [&](const JsonAt& at) -> MaybeFault {
@@ -209,7 +203,6 @@ std::string encode_vpc(const std::optional<VpcObject<Record>>& before, std::stri
 
 #define CROFT_VPC_KIND(Record)                                                                                 \
   template const VpcKind& vpc_kind<Record>();                                                                  \
-  template ApiObjectOf vpc_object_of<Record>(const std::string& name_space, const std::string& name);          \
   template Result<Record> decode_vpc(JsonRef object);                                                          \
   template std::string encode_vpc(const std::optional<VpcObject<Record>>& before, std::string_view name_space, \
                                   std::string_view name, const Record& record)

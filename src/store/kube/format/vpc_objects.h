@@ -63,9 +63,6 @@ struct VpcKind {
 template <class Record>
 [[nodiscard]] const VpcKind& vpc_kind();
 
-/// The statement of a name's object about itself.
-template <class Record>
-[[nodiscard]] ApiObjectOf vpc_object_of(const std::string& name_space, const std::string& name);
 template <class Record>
 [[nodiscard]] Result<Record> decode_vpc(JsonRef object);
 /// The body of a POST; with `before`, of a PUT: what was read, its resourceVersion and all that is not ours included,

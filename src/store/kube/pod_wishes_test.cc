@@ -1,4 +1,4 @@
-#include "store/kube/wish_follower.h"
+#include "store/kube/pod_wishes.h"
 
 #include <deque>
 #include <functional>
@@ -28,7 +28,6 @@ struct Cluster {
   int watches = 0;
   int lists = 0;
   bool refuses = false;
-  std::string watches_tell;  ///< instead of `events`: one line, and then each watch ends
 
   void put_pod(const std::string& name, const std::string& uid, const std::string& annotations, bool is_event = false) {
     const std::lock_guard lock(mutex);
@@ -42,11 +41,6 @@ struct Cluster {
         R"({{"kind":"Pod","apiVersion":"v1","metadata":{{"name":"{}","namespace":"shop","uid":"{}","resourceVersion":"{}",)"
         R"("annotations":{{{}}}}},"spec":{{"nodeName":"{}"}}}})",
         name, uid, revision, annotations, node);
-  }
-  /// Past what is there, as a proxy may that mixes answers up.
-  void tell(const std::string& type, const std::string& object) {
-    const std::lock_guard lock(mutex);
-    events.push_back(fmt::format(R"({{"type":"{}","object":{}}})", type, object));
   }
   void put_namespace(const std::string& annotations) {
     const std::lock_guard lock(mutex);
@@ -76,20 +70,6 @@ class ToldStream final : public WatchStream {
  private:
   Cluster& cluster_;
   const bool is_of_pods_;
-};
-
-/// Tells one line, if any, and ends.
-class ShortStream final : public WatchStream {
- public:
-  explicit ShortStream(std::string line) : line_(std::move(line)) {}
-  [[nodiscard]] Result<std::optional<wire::kube::ApiEvent>> next(Deadline) override {
-    if (line_.empty()) return fail(ErrorCode::unavailable, "the API server has ended the watch");
-    TRY(auto event, wire::kube::decode_event(std::exchange(line_, {})));
-    return std::optional(std::move(event));
-  }
-
- private:
-  std::string line_;
 };
 
 class ClusterApi final : public Api {
@@ -136,7 +116,6 @@ class ClusterApi final : public Api {
     WatchAnswer opened;
     opened.answer.outcome = Answer::Outcome::done;
     opened.stream = std::make_unique<ToldStream>(cluster_, path.starts_with("/api/v1/pods"));
-    if (!cluster_.watches_tell.empty()) opened.stream = std::make_unique<ShortStream>(cluster_.watches_tell);
     return opened;
   }
 
@@ -251,28 +230,6 @@ TEST_F(WishFollowerTest, WhoIsNotKnownForSureHasToBeAskedFor) {
   EXPECT_FALSE(follower.remembered({"web-0", "other", "u-1"}));
 }
 
-/// Whatever they tell: a change, that everything has to be read anew, or nonsense.
-TEST_F(WishFollowerTest, WatchesThatEndAtOnceAreOpenedMoreAndMoreSeldom) {
-  for (const char* line :
-       {R"({"type":"BOOKMARK","object":{"kind":"Pod","apiVersion":"v1","metadata":{"resourceVersion":"9"}}})",
-        R"({"type":"BOOKMARK","object":{"kind":"Node","apiVersion":"v1","metadata":{"resourceVersion":"9"}}})",
-        R"({"type":"ERROR","object":{"kind":"Status","code":410}})", "nonsense"}) {
-    SCOPED_TRACE(line);
-    Cluster cluster;
-    cluster.put_pod("web-0", "u-1", "");
-    cluster.put_namespace("");
-    cluster.watches_tell = line;
-    WishFollower follower(std::make_unique<ClusterApi>(cluster), "node-a", clock_);
-    static_cast<void>(follower.remembered(pod_));
-    std::this_thread::sleep_for(2s);
-    const std::lock_guard lock(cluster.mutex);
-    // Pauses of at least 50, 100, 200, 400 and 800 ms: six times, by two threads. 10 a second each before.
-    EXPECT_LE(cluster.watches, 12);
-    EXPECT_LE(cluster.lists, 12);
-    EXPECT_GE(cluster.watches, 2);
-  }
-}
-
 /// As over a connection that is dead and does not say so.
 TEST_F(WishFollowerTest, AWatchThatSaysNothingIsOpenedAnew) {
   cluster_.put_pod("web-0", "u-1", "");
@@ -289,19 +246,6 @@ TEST_F(WishFollowerTest, AWatchThatSaysNothingIsOpenedAnew) {
   wait_until([&] { return watches() == 4U; });
   EXPECT_EQ(cluster_.lists, 2) << "they go on from where they were";
   EXPECT_TRUE(follower.remembered(pod_));
-}
-
-/// As a cache or proxy does that mixes answers up.
-TEST_F(WishFollowerTest, AWatchThatTellsOfSomethingElseIsBegunAnewAndSaysSo) {
-  cluster_.put_pod("web-0", "u-1", "");
-  cluster_.put_namespace("");
-  cluster_.watches_tell = R"({"type":"ADDED","object":{"kind":"Node","apiVersion":"v1","metadata":{"name":"oak",)"
-                          R"("resourceVersion":"12"}}})";
-  WishFollower follower(std::make_unique<ClusterApi>(cluster_), "node-a", clock_);
-  static_cast<void>(follower.remembered(pod_));
-  wait_until([&] { return follower.refusal().find("it tells of \"Node\"") != std::string::npos; });
-  const std::size_t lists = cluster_.count("/api/v1/pods?");
-  wait_until([&] { return cluster_.count("/api/v1/pods?") > lists; });
 }
 
 }  // namespace
