@@ -8,8 +8,6 @@
 
 #include <CLI/CLI.hpp>
 
-#include "cli/help_page.h"
-
 namespace croft::app {
 namespace {
 
@@ -21,6 +19,25 @@ std::string named_after(const CLI::Option& option) {
   std::transform(name.begin(), name.end(), name.begin(),
                  [](char c) { return c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c; });
   return name;
+}
+
+/// The values of "TEXT:{a,b}" or of "{a->0,b->1} OR {0,1}".
+std::vector<std::string> choices_in(const std::string& type_name) {
+  std::vector<std::string> choices;
+  const std::size_t open = type_name.find('{');
+  const std::size_t close = type_name.find('}', open);
+  if (open == std::string::npos || close == std::string::npos) return choices;
+  std::string word;
+  for (std::size_t i = open + 1; i <= close; ++i) {
+    const char c = type_name[i];
+    if (c != ',' && c != '}') {
+      word += c;
+      continue;
+    }
+    choices.push_back(word.substr(0, word.find("->")));
+    word.clear();
+  }
+  return choices;
 }
 
 OptionModel model_of(const CLI::Option& option) {
@@ -45,24 +62,6 @@ OptionModel model_of(const CLI::Option& option) {
 }
 
 }  // namespace
-
-std::vector<std::string> choices_in(const std::string& type_name) {
-  std::vector<std::string> choices;
-  const std::size_t open = type_name.find('{');
-  const std::size_t close = type_name.find('}', open);
-  if (open == std::string::npos || close == std::string::npos) return choices;
-  std::string word;
-  for (std::size_t i = open + 1; i <= close; ++i) {
-    const char c = type_name[i];
-    if (c != ',' && c != '}') {
-      word += c;
-      continue;
-    }
-    choices.push_back(word.substr(0, word.find("->")));
-    word.clear();
-  }
-  return choices;
-}
 
 std::string plain_value(const std::string& type_name) {
   std::string text;

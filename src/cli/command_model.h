@@ -1,6 +1,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -10,7 +11,7 @@ class App;
 
 namespace croft::app {
 
-// The tree of commands as values: what help, suggestions, completions and man pages are made of.
+// The tree of commands as values, and all that is made of it: help, suggestions, completions and man pages.
 
 /// An option, or an argument that stands by itself.
 struct OptionModel {
@@ -44,7 +45,33 @@ void use_help_pages(CLI::App& app, const Examples& examples);
 
 /// The value that an option takes, in plain words, from CLI11's: "TEXT:{a,b}" is "a|b", "INT in [0 - 9]" "0 to 9".
 [[nodiscard]] std::string plain_value(const std::string& type_name);
-/// The values of "TEXT:{a,b}" or of "{a->0,b->1} OR {0,1}".
-[[nodiscard]] std::vector<std::string> choices_in(const std::string& type_name);
+
+/// The output of `--help` of the command at `path`, the names below `root`: its own arguments and options, those that
+/// every command takes, and its own examples.
+[[nodiscard]] std::string help_page(const CommandModel& root, const std::vector<std::string>& path);
+
+struct ManPage {
+  std::string file;  ///< "croft-pool-list.1"
+  std::string text;  ///< for man(1), in the macros of man(7)
+};
+
+/// A page for the program and one for each command below it. `section` is 1 for what people type, 8 for
+/// daemons. The same tree and version give the same bytes.
+[[nodiscard]] std::vector<ManPage> man_pages(const CommandModel& root, const std::string& version, int section = 1);
+
+// Scripts that complete commands, options and values with a fixed choice, for the shell to read. They ask no store.
+[[nodiscard]] std::string bash_completion(const CommandModel& root);
+[[nodiscard]] std::string zsh_completion(const CommandModel& root);
+[[nodiscard]] std::string fish_completion(const CommandModel& root);
+
+/// The error of a command line that could not be read, in words for a person. It names a command or an option that does
+/// not exist, with the nearest ones, or a missing command. `arguments` are without the program's name. nullopt: none of
+/// these; what the parser says is all there is.
+[[nodiscard]] std::optional<std::string> usage_error(const CommandModel& root,
+                                                     const std::vector<std::string>& arguments);
+
+/// The names of the commands that a command line begins with, none of an alias: {"pool", "list"} of `pools ls --x`.
+[[nodiscard]] std::vector<std::string> command_path(const CommandModel& root,
+                                                    const std::vector<std::string>& arguments);
 
 }  // namespace croft::app

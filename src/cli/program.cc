@@ -1,15 +1,14 @@
 #include "cli/program.h"
 
+#include <exception>
 #include <memory>
+#include <new>
 #include <sstream>
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
 #include "base/printable.h"
-#include "cli/completion.h"
-#include "cli/man_page.h"
-#include "cli/usage_error.h"
 #include "cni/error_table.h"
 #include "os/files.h"
 #include "os/process.h"
@@ -35,6 +34,28 @@ std::string completion_for(const CommandModel& model, const std::string& shell) 
 }
 
 }  // namespace
+
+int run_program(const char* name, int argc, char** argv, int (*run)(int argc, char** argv)) {
+  os::fill_standard_streams();
+  os::survive_file_size_limit();
+  // Made while there is memory.
+  const std::string last_words = std::string(name) + ": out of memory: give this process more\n";
+  try {
+    return run(argc, argv);
+  } catch (const std::bad_alloc&) {
+    os::write_last_words_to_standard_error(last_words);
+  } catch (const std::exception& error) {
+    static_cast<void>(os::write_standard_error(std::string(name) + ": " + error.what() + "\n"));
+  }
+  return static_cast<int>(edge::ExitCode::error);
+}
+
+int tell_error(const char* program, const Error& error) {
+  static_cast<void>(
+      os::write_standard_error(fmt::format("{}: {}{}{}\n", program, printable(error.message, Printed::line),
+                                           error.details.empty() ? "" : "\n  ", error.details)));
+  return static_cast<int>(edge::exit_code_of(error.code));
+}
 
 int tell_usage(const CLI::App& app, const CLI::ParseError& error, const std::vector<std::string>& arguments,
                const Examples& examples) {

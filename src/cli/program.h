@@ -15,6 +15,13 @@ namespace croft::app {
 
 // The common behaviour of programs with a command line.
 
+/// The body of main(): `run` with the standard streams there. An exception, as without memory, is an exit code and a
+/// line on standard error.
+[[nodiscard]] int run_program(const char* name, int argc, char** argv, int (*run)(int argc, char** argv));
+
+/// The line on standard error of an error that ends a program, and its exit code.
+[[nodiscard]] int tell_error(const char* program, const Error& error);
+
 /// Prints help and version to standard output; what is wrong with the line is told in our own words where it can be.
 /// `arguments` are without the program's name. Returns the exit code.
 [[nodiscard]] int tell_usage(const CLI::App& app, const CLI::ParseError& error,

@@ -1,5 +1,3 @@
-#include "cli/usage_error.h"
-
 #include <algorithm>
 #include <cstddef>
 
@@ -7,6 +5,7 @@
 
 #include "base/nearest.h"
 #include "base/net/echo.h"
+#include "cli/command_model.h"
 
 namespace croft::app {
 namespace {

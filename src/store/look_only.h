@@ -18,6 +18,9 @@ class LookOnly final : public ForwardingStore {
  public:
   explicit LookOnly(std::unique_ptr<Store> beneath) : ForwardingStore(*beneath), owned_(std::move(beneath)) {}
 
+  /// The store below, for a pause, which is no record.
+  [[nodiscard]] Store& looked_at() const { return beneath(); }
+
   [[nodiscard]] Result<void> for_each(ListRequest request, const std::function<Deadline()>& until,
                                       const std::function<Result<void>(Record&)>& take) override {
     return beneath().for_each(std::move(request), until, take);

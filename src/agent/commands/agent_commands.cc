@@ -16,36 +16,29 @@ namespace {
 
 using wire::agent::AgentStatus;
 
-std::string table_of(const AgentStatus& status) {
-  Table table({"PROPERTY", "VALUE"});
-  table.add({"version", status.version});
-  table.add({"store", status.store});
-  table.add({"node", status.node});
-  table.add({"cacheInUse", status.cache_in_use ? "true" : "false: it asks the store each time"});
-  table.add({"ownBlocks", std::to_string(status.own_blocks)});
-  table.add({"knownAffinities", std::to_string(status.known_affinities)});
-  table.add({"servedFromCache", std::to_string(status.served_from_cache)});
-  table.add({"servedFromStore", std::to_string(status.served_from_store)});
-  table.add({"failed", std::to_string(status.failed)});
-  table.add({"commits", std::to_string(status.commits)});
-  table.add({"blocksAhead", std::to_string(status.blocks_ahead)});
-  return table.to_string();
+/// The properties in their order, with their names in both forms.
+nlohmann::ordered_json properties_of(const AgentStatus& status) {
+  return {{"version", status.version},
+          {"store", status.store},
+          {"node", status.node},
+          {"cacheInUse", status.cache_in_use},
+          {"ownBlocks", number_64_json(status.own_blocks)},
+          {"knownAffinities", number_64_json(status.known_affinities)},
+          {"servedFromCache", number_64_json(status.served_from_cache)},
+          {"servedFromStore", number_64_json(status.served_from_store)},
+          {"failed", number_64_json(status.failed)},
+          {"commits", number_64_json(status.commits)},
+          {"blocksAhead", number_64_json(status.blocks_ahead)}};
 }
 
-Data data_of(const AgentStatus& status) {
-  nlohmann::ordered_json json;
-  json["version"] = status.version;
-  json["store"] = status.store;
-  json["node"] = status.node;
-  json["cacheInUse"] = status.cache_in_use;
-  json["ownBlocks"] = number_64_json(status.own_blocks);
-  json["knownAffinities"] = number_64_json(status.known_affinities);
-  json["servedFromCache"] = number_64_json(status.served_from_cache);
-  json["servedFromStore"] = number_64_json(status.served_from_store);
-  json["failed"] = number_64_json(status.failed);
-  json["commits"] = number_64_json(status.commits);
-  json["blocksAhead"] = number_64_json(status.blocks_ahead);
-  return Data(std::vector{json});
+std::string table_of(const AgentStatus& status) {
+  Table table({"PROPERTY", "VALUE"});
+  const char* const truth = status.cache_in_use ? "true" : "false: it asks the store each time";
+  const nlohmann::ordered_json properties = properties_of(status);
+  for (const auto& [name, value] : properties.items()) {
+    table.add({name, value.is_boolean() ? truth : value.get<std::string>()});
+  }
+  return table.to_string();
 }
 
 /// The exit code is never the one for a store that is away: without an agent every plugin goes to the store by itself.
@@ -72,7 +65,7 @@ Data data_of(const AgentStatus& status) {
   }
   const auto status = edge::agent_status(socket, line.clock);
   if (!status) return fail(unanswered(socket, status.error()));
-  print(line.json() ? line.data(data_of(*status)) : table_of(*status));
+  print(line.json() ? line.data(Data(nlohmann::ordered_json::array({properties_of(*status)}))) : table_of(*status));
   return 0;
 }
 

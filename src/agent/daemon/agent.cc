@@ -18,12 +18,13 @@
 #include "agent/daemon/daemon.h"
 #include "agent/daemon/log_format.h"
 #include "agent/daemon/metrics_option.h"
+#include "agent/daemon/periodic.h"
 #include "agent/daemon/plugin_kubeconfig.h"
 #include "agent/daemon/pod_events.h"
 #include "agent/daemon/predecessors.h"
 #include "agent/daemon/store_parts.h"
 #include "agent/door/server.h"
-#include "agent/metrics/agent_metrics.h"
+#include "agent/metrics/metrics.h"
 #include "agent/metrics/server.h"
 #include "base/net/echo.h"
 #include "cli/stores/kube_url.h"
@@ -54,11 +55,9 @@ constexpr seconds kLookEvery{1};
 /// How often it asks its store something when nothing points to trouble, and how long it waits for the answer.
 constexpr seconds kProbeEvery{15};
 constexpr seconds kProbeWait{1};
-/// How many DELs that were left for later it makes up for in one look, in how long, and when it tries again after the
-/// store was away.
+/// How many DELs that were left for later it makes up for in one look, and in how long.
 constexpr std::size_t kReplayedMax = 100;
 constexpr seconds kReplayWait{2};
-constexpr seconds kReplayAgain{5};
 /// How often it looks at what its node says of its network.
 constexpr seconds kConditionEvery{30};
 constexpr seconds kConditionWait{2};
@@ -88,24 +87,6 @@ store::CachedStoreOptions memory_options(const AgentOptions& options, Random& ra
   constexpr std::uint64_t kHourSeconds = 3600;
   memory.relist_interval = seconds(6 * kHourSeconds + random.next() % (2 * kHourSeconds));
   return memory;
-}
-
-/// As AgentWorld has them.
-std::function<std::optional<Result<core::AnnotatedWishes>>(const core::PodIdentity& pod)> remembering(
-    store::kube::WishFollower* wishes) {
-  if (wishes == nullptr) return nullptr;
-  return [wishes](const core::PodIdentity& pod) { return wishes->remembered(pod); };
-}
-std::function<Result<core::AnnotatedWishes>(const core::PodIdentity& pod, Deadline deadline)> asking(
-    store::kube::WishFollower* wishes) {
-  if (wishes == nullptr) return nullptr;
-  return [wishes](const core::PodIdentity& pod, Deadline deadline) { return wishes->ask(pod, deadline); };
-}
-
-/// As AgentWorld::refused has it.
-std::function<void(const core::PodIdentity& pod, const Error& why)> telling(store::kube::Events* events) {
-  if (events == nullptr) return nullptr;
-  return [events](const core::PodIdentity& pod, const Error& why) { tell_of_refusal(*events, pod, why); };
 }
 
 /// The agent's side of a Kubernetes API besides the register. Null: nothing.
@@ -148,16 +129,20 @@ class AgentProgram {
                std::move(file),
                options.claim_ahead_below,
                seconds(options.claim_ahead_hold_s),
-               options.plugin_stores,
-               telling(cluster.events.get()),
-               remembering(cluster.wishes.get()),
-               asking(cluster.wishes.get()),
-               counting(options),
-               nullptr,
-               living()},
+               options.plugin_stores},
         service_(world_),
         tombstones_(options.tombstones, daemon.clock) {
     log_.set_formatter(std::make_unique<LogFormat>("agent"));
+    world_.living = living();
+    if (!options.metrics_bind_address.empty()) {
+      world_.added = [this](auto took, const core::AssignAnswer* answer) { metrics_.count(took, answer); };
+    }
+    if (events_ != nullptr) {
+      world_.refused = [this](const core::PodIdentity& pod, const Error& why) { tell_of_refusal(*events_, pod, why); };
+    }
+    if (wishes_ == nullptr) return;
+    world_.remembered_wishes = [this](const core::PodIdentity& pod) { return wishes_->remembered(pod); };
+    world_.ask_for_wishes = [this](const core::PodIdentity& pod, Deadline until) { return wishes_->ask(pod, until); };
   }
 
   [[nodiscard]] Result<int> run() {
@@ -165,15 +150,15 @@ class AgentProgram {
     // From here on what is made is for this user alone.
     os::make_files_private();
     const store::CacheFollower follower(cached_, daemon_.clock);
-    edge::AgentServerOptions server_options;
     const auto remove_socket = listener->file_remover();
     daemon_.stop.before_forced_end(remove_socket);
-    TRY(const auto server, edge::AgentServer::start(service_, std::move(listener), server_options, daemon_.clock));
+    TRY(const auto server, edge::AgentServer::start(service_, std::move(listener), {}, daemon_.clock));
     TRY(const auto metrics_server, serve_metrics());
     log_.info("serving node {} on {} from {}", options_.node, options_.socket, options_.store_url);
     os::tell_service_manager("READY=1");
+    std::vector<Periodic> tasks = periodics(follower, *server);
     while (!daemon_.stop.wait_for(kLookEvery)) {
-      look(follower, *server);
+      run_due(tasks, daemon_, log_);
       os::tell_service_manager("WATCHDOG=1");
     }
     os::tell_service_manager("STOPPING=1");
@@ -186,13 +171,6 @@ class AgentProgram {
   }
 
  private:
-  /// As AgentWorld::added has it; null where nobody can ask.
-  std::function<void(std::chrono::nanoseconds took, const core::AssignAnswer* answer)> counting(
-      const AgentOptions& options) {
-    if (options.metrics_bind_address.empty()) return nullptr;
-    return [this](std::chrono::nanoseconds took, const core::AssignAnswer* answer) { metrics_.count(took, answer); };
-  }
-
   /// As AgentWorld::living has it. In another network namespace than the plugins' the kernel leads to nobody, however
   /// many live.
   engine::Living living() {
@@ -244,59 +222,79 @@ class AgentProgram {
     status.known_affinities = state.affinities;
   }
 
-  /// Says what has changed since the last look: one line a change, not one a call.
-  void look(const store::CacheFollower& follower, edge::AgentServer& server) {
-    const std::string trouble = follower.trouble();
-    if (trouble.empty() && !trouble_.empty()) log_.info("following the store again");
-    warn_of(trouble_, trouble, "following the store");
-    // Each of these may wait for a store that is away; told to end, none begins any more.
-    probe(server);
-    for (const auto task :
-         {&AgentProgram::give_back, &AgentProgram::make_up, &AgentProgram::tell_of_events,
-          &AgentProgram::tell_of_wishes, &AgentProgram::tend_kubeconfig, &AgentProgram::tend_condition}) {
-      if (daemon_.stop.wait_for(std::chrono::nanoseconds(0))) return;
-      (this->*task)();
+  /// The tasks beside serving. Both outlive them.
+  std::vector<Periodic> periodics(const store::CacheFollower& follower, edge::AgentServer& server) {
+    std::vector<Periodic> tasks;
+    tasks.push_back({{}, [this, &follower] { return trouble_of(follower); }, "following the store"});
+    tasks.push_back({{}, [this, &server] { return probe(server); }});
+    tasks.push_back({{}, [this] {
+                       service_.give_back(false);
+                       return std::string();
+                     }});
+    tasks.push_back({{}, [this] { return make_up(); }});
+    if (events_ != nullptr) {
+      tasks.push_back({{}, [this] { return events_->trouble(); }, "pods are not told why they have no address"});
     }
+    if (wishes_ != nullptr) {
+      tasks.push_back(
+          {{}, [this] { return wishes_->refusal(); }, "annotations are not followed, each pod's is asked for"});
+    }
+    if (kubeconfig_ != nullptr) tasks.push_back({{}, [this] { return tend_kubeconfig(); }, "the plugin's kubeconfig"});
+    if (condition_ != nullptr) {
+      tasks.push_back({kConditionEvery, [this] { return tend_condition(); }, "the node's condition"});
+    }
+    tasks.push_back({{}, [this, &server] { return count_refused(server); }});
+    return tasks;
+  }
+
+  std::string trouble_of(const store::CacheFollower& follower) {
+    std::string trouble = follower.trouble();
+    if (trouble.empty() && is_behind_) log_.info("following the store again");
+    is_behind_ = !trouble.empty();
+    return trouble;
+  }
+
+  std::string count_refused(const edge::AgentServer& server) {
     const os::GrpcServer::Counts counts = server.connections();
     const std::uint64_t refused = counts.foreign_users + counts.too_many + counts.no_descriptors;
-    if (refused != refused_) {
+    if (std::exchange(refused_, refused) != refused) {
       log_.warn("refused connections so far: {} of other users, {} over the limit, {} without a descriptor left",
                 counts.foreign_users, counts.too_many, counts.no_descriptors);
     }
-    refused_ = refused;
+    return {};
   }
 
   /// Asks the store, now and then or when there are signs of trouble, and says to who watches whether it is there.
-  void probe(edge::AgentServer& server) {
+  std::string probe(edge::AgentServer& server) {
     const auto now = daemon_.clock.now();
     const std::uint64_t failed = service_.failed();
-    const bool due = now.since_boot >= next_probe_ || failed != failed_ || !trouble_.empty() || !serving_;
+    const bool due = now.since_boot >= next_probe_ || failed != failed_ || is_behind_ || !serving_;
     failed_ = failed;
-    if (!due) return;
+    if (!due) return {};
     next_probe_ = now.since_boot + kProbeEvery;
     const auto there = cached_.uncached().position(Deadline::after(now, kProbeWait));
-    if (there.has_value() == serving_) return;
+    if (there.has_value() == serving_) return {};
     serving_ = there.has_value();
     server.set_serving(serving_);
     health_.set("store", serving_ ? std::string() : there.error().message);
     if (serving_) log_.info("the store answers again: serving");
     if (!serving_) log_.warn("the store is away: not serving: {}", one_line(there.error().message));
+    return {};
   }
 
-  void give_back() { service_.give_back(false); }
-
   /// Releases what DELs of this node left for later.
-  void make_up() {
+  std::string make_up() {
+    if (!serving_) return {};
     const Instant now = daemon_.clock.now();
-    if (!serving_ || now.since_boot < next_replay_) return;
     edge::Tombstones::Replay replay;
     replay.is_ours = [&](std::string_view url) { return is_own(url) || predecessors_.has(url); };
     replay.log = [&](const std::string& line) { log_.info("{}", one_line(line)); };
     replay.count_max = kReplayedMax;
     replay.deadline = Deadline::after(now, kReplayWait);
     const engine::Context context{cached_.uncached(), daemon_.clock, daemon_.random, kReplayWait};
-    if (tombstones_.replay(context, replay).is_store_away) next_replay_ = now.since_boot + kReplayAgain;
+    static_cast<void>(tombstones_.replay(context, replay));
     predecessors_.look(now.since_boot);
+    return {};
   }
 
   /// The pause of another store, for which a DEL before a move left a tombstone.
@@ -313,38 +311,21 @@ class AgentProgram {
     return edge::means_store_of(world_, url) || (is_api && store::scheme_of(world_.store) == store::Scheme::kube);
   }
 
-  /// One line when something begins to be in the way, or is another than before.
-  void warn_of(std::string& told, const std::string& trouble, const char* what) {
-    if (!trouble.empty() && trouble != told) log_.warn("{}: {}", what, one_line(trouble));
-    told = trouble;
-  }
-
-  void tell_of_events() {
-    if (events_ == nullptr) return;
-    warn_of(events_trouble_, events_->trouble(), "pods are not told why they have no address");
-  }
-
-  void tell_of_wishes() {
-    if (wishes_ == nullptr) return;
-    warn_of(wishes_refusal_, wishes_->refusal(), "annotations are not followed, each pod's is asked for");
-  }
-
-  void tend_kubeconfig() {
-    const auto tended = kubeconfig_ != nullptr ? kubeconfig_->tend() : std::nullopt;
-    if (!tended) return;
+  std::string tend_kubeconfig() {
+    auto tended = kubeconfig_->tend();
+    if (!tended) return kubeconfig_trouble_;
     if (!tended->is_failure) log_.info("the plugin's kubeconfig: {}", one_line(tended->line));
-    warn_of(kubeconfig_trouble_, tended->is_failure ? tended->line : "", "the plugin's kubeconfig");
+    return kubeconfig_trouble_ = tended->is_failure ? std::move(tended->line) : std::string();
   }
 
   /// Says that the node's network is there, as long as the register is.
-  void tend_condition() {
+  std::string tend_condition() {
+    if (!serving_) return {};
     const Instant now = daemon_.clock.now();
-    if (condition_ == nullptr || !serving_ || now.since_boot < next_condition_) return;
-    next_condition_ = now.since_boot + kConditionEvery;
     const auto cleared = store::kube::clear_network_unavailable(*condition_, options_.node, now.wall,
                                                                 Deadline::after(now, kConditionWait));
     if (cleared && *cleared) log_.info("node {}: NetworkUnavailable taken back", options_.node);
-    warn_of(condition_trouble_, cleared ? "" : cleared.error().message, "the node's condition");
+    return cleared ? std::string() : cleared.error().message;
   }
 
   const AgentOptions& options_;
@@ -353,11 +334,7 @@ class AgentProgram {
   PluginKubeconfig* const kubeconfig_;
   std::string kubeconfig_trouble_;
   store::kube::Api* const condition_;
-  std::string condition_trouble_;
-  std::chrono::nanoseconds next_condition_{0};
-  std::string events_trouble_;
   store::kube::WishFollower* const wishes_;
-  std::string wishes_refusal_;
   engine::DamageTelling telling_;
   store::CachedStore cached_;
   spdlog::logger log_;
@@ -370,12 +347,11 @@ class AgentProgram {
   edge::Tombstones tombstones_;
   Predecessors predecessors_{[this](const std::string& url) { return pause_of(url); },
                              [this](std::string_view url) { return is_own(url); }};
-  std::string trouble_;
+  bool is_behind_ = false;  ///< following the store
   std::uint64_t refused_ = 0;
   bool serving_ = true;
   std::uint64_t failed_ = 0;
   std::chrono::nanoseconds next_probe_{0};
-  std::chrono::nanoseconds next_replay_{0};
 };
 
 /// Which file a store has open, where it is one.

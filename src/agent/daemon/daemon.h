@@ -30,8 +30,4 @@ void add_agent_command(CLI::App& app, Daemon& daemon);
 void add_install_command(CLI::App& app, Daemon& daemon);
 void add_vpc_agent_command(CLI::App& app, Daemon& daemon);
 
-struct PluginKubeconfigOptions;
-/// For who writes it first, and for who keeps it.
-void add_plugin_kubeconfig_options(CLI::App& command, PluginKubeconfigOptions& options);
-
 }  // namespace croft::app

@@ -156,23 +156,6 @@ TEST_F(KubeCosts, APluginAloneAsksLittle) {
   }
 }
 
-/// Where Calico never was, the newer group is asked too, whether the older one is being deleted: beside other
-/// questions.
-TEST_F(KubeCosts, WithoutAClusterInformationOneRequestMore) {
-  add("c0");
-  store::kube::FakeApi other(cluster_, clock_);
-  Request gone;
-  gone.method = Request::Method::delete_object;
-  gone.path = kInformation;
-  ASSERT_EQ(other.call(gone, Deadline::after(clock_.now(), std::chrono::seconds{5})).outcome,
-            store::kube::Answer::Outcome::done);
-  for (const auto& rounds : {add("c1"), del("c1")}) {
-    EXPECT_LE(rounds.size(), 4U) << text_of(rounds);
-    EXPECT_LE(requests_in(rounds), 10U) << text_of(rounds);
-    EXPECT_TRUE(is_asked(rounds, "projectcalico.org/v3/clusterinformations/default")) << text_of(rounds);
-  }
-}
-
 /// Whatever the number of blocks: what a claim reads of them is in one list of those of other lengths.
 TEST_F(KubeCosts, AClaimAsksLittle) {
   const auto claim = [&](const std::string& node) {
@@ -277,9 +260,8 @@ TEST_F(KubeCosts, ABlockWhoseAffinityHasNoLabelsIsUsed) {
 
 class KubeCostsWithAgent : public KubeCosts {
  protected:
-  /// With a block, or without, when the agent begins.
-  explicit KubeCostsWithAgent(bool has_block = true) {
-    if (has_block) add("c0");
+  KubeCostsWithAgent() {
+    add("c0");
     follow();
   }
   void follow() {
@@ -288,7 +270,10 @@ class KubeCostsWithAgent : public KubeCosts {
   [[nodiscard]] wire::agent::Caller caller() const {
     return {"kube:", "node-a", clock_.now().boot, Deadline::after(clock_.now(), std::chrono::seconds(20)), {}};
   }
-  std::vector<std::vector<std::string>> serve(std::vector<edge::AgentCall> calls) {
+  /// Served together.
+  std::vector<std::vector<std::string>> serve(const std::vector<std::string>& containers, const auto& take) {
+    std::vector<edge::AgentCall> calls;
+    for (const std::string& container : containers) calls.push_back(take(container).value());
     noted_.take();
     const std::size_t count = calls.size();
     edge::AgentService::Together served = service_.serve_together(std::move(calls));
@@ -297,22 +282,16 @@ class KubeCostsWithAgent : public KubeCosts {
     return noted_.take();
   }
   std::vector<std::vector<std::string>> add_all(const std::vector<std::string>& containers) {
-    std::vector<edge::AgentCall> calls;
-    for (const std::string& container : containers) {
-      const auto message =
-          wire::agent::encode(wire::agent::AssignCall{caller(), {}, engine::World::request(container)});
-      calls.push_back(service_.take_assign(message, {}).value());
-    }
-    return serve(std::move(calls));
+    return serve(containers, [this](const std::string& container) {
+      const wire::agent::AssignCall call{caller(), {}, engine::World::request(container)};
+      return service_.take_assign(encode(call), {});
+    });
   }
   std::vector<std::vector<std::string>> del_all(const std::vector<std::string>& containers) {
-    std::vector<edge::AgentCall> calls;
-    for (const std::string& container : containers) {
-      const auto message =
-          wire::agent::encode(wire::agent::ReleaseCall{caller(), core::Owner{"net", container, "eth0"}});
-      calls.push_back(service_.take_release(message, {}).value());
-    }
-    return serve(std::move(calls));
+    return serve(containers, [this](const std::string& container) {
+      const wire::agent::ReleaseCall call{caller(), core::Owner{"net", container, "eth0"}};
+      return service_.take_release(encode(call), {});
+    });
   }
   static std::vector<std::string> containers(int from, int to) {
     std::vector<std::string> names;
@@ -364,18 +343,6 @@ TEST_F(KubeCostsWithAgent, AnotherBlockIsSevenRoundTrips) {
   add_all(containers(1, 64));
   follow();
   const auto rounds = add_all({"c64"});
-  EXPECT_TRUE(is_asked(rounds, "POST ipamblocks")) << text_of(rounds);
-  EXPECT_LE(rounds.size(), 7U) << text_of(rounds);
-  EXPECT_LE(requests_in(rounds), 10U) << text_of(rounds);
-}
-
-class KubeCostsOfANewNode : public KubeCostsWithAgent {
- protected:
-  KubeCostsOfANewNode() : KubeCostsWithAgent(false) {}
-};
-
-TEST_F(KubeCostsOfANewNode, TheFirstBlockIsSevenRoundTripsToo) {
-  const auto rounds = add_all({"c0"});
   EXPECT_TRUE(is_asked(rounds, "POST ipamblocks")) << text_of(rounds);
   EXPECT_LE(rounds.size(), 7U) << text_of(rounds);
   EXPECT_LE(requests_in(rounds), 10U) << text_of(rounds);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
 #include "agent/daemon/store_parts.h"
@@ -24,9 +25,9 @@ constexpr seconds kApiTime{10};
 constexpr seconds kTendEvery{5};
 /// After a failure; an API that is away comes back or not.
 constexpr seconds kTryAgain{30};
-/// The first and the longest pause after a new token. It doubles when the next is wanted before three pauses are over,
-/// as where the server refuses all of them, or this node's clock is ahead.
-constexpr seconds kPauseMin{30}, kPauseMax{16 * 60};
+/// Between new tokens that the one before is the reason for, as where the server refuses all of them, or this node's
+/// clock is ahead.
+constexpr seconds kTokenPause{5 * 60};
 /// A token that is revoked is noticed within this time and a half, and the time to ask.
 constexpr seconds kAskEvery{12};
 /// For that; the agent has other things to do.
@@ -51,6 +52,28 @@ constexpr std::uint64_t kJitterParts = 1024;
 }
 
 }  // namespace
+
+void add_plugin_kubeconfig_options(CLI::App& command, PluginKubeconfigOptions& options) {
+  command
+      .add_option("--api-server", options.servers,
+                  "URL of an API server with a numeric address, for the plugin to ask; may be given several times "
+                  "(default: those of the store's URL)")
+      ->envname("CROFT_API_SERVER");
+  command
+      .add_option("--api-server-name", options.server_name,
+                  "Name that the certificates of these servers have, where they have not their addresses "
+                  "(tls-server-name)")
+      ->envname("CROFT_API_SERVER_NAME");
+  command.add_option("--plugin-service-account", options.service_account, "Service account as which the plugin works")
+      ->capture_default_str();
+  command.add_option("--plugin-namespace", options.name_space,
+                     "Namespace of that service account (default: that of this process, else croft-system)");
+  command
+      .add_option("--plugin-token-seconds", options.token_seconds,
+                  "How long a token of the plugin is good; it is renewed after a quarter to half of it")
+      ->check(CLI::Range(600, 31536000))
+      ->capture_default_str();
+}
 
 WallTime renewal_of(const wire::kube::TokenLife& life, std::uint64_t jitter) {
   const auto quarter = (life.end - life.made) / 4;
@@ -177,26 +200,23 @@ Result<void> PluginKubeconfig::check_it_was_not_taken_back() const {
                           wire::kInstallRecordName));
 }
 
-std::optional<PluginKubeconfig::Tended> PluginKubeconfig::judged(const std::string& written, const Reason& why,
-                                                                 bool is_again) const {
+PluginKubeconfig::Tended PluginKubeconfig::judged(const std::string& written, const Reason& why) const {
   const auto access = wire::kube::decode_kubeconfig(written, os::directory_of(options_.file));
   const auto life = wire::kube::life_of_token(access ? access->token : std::string());
   const WallTime now = clock_.now().wall;
   const std::string done = fmt::format("{} written, as {}", options_.file, why.text);
   if (life && now < renewal_of(*life, jitter_)) {
-    return Tended{fmt::format("{}; its token is good until {}, and renewed at {}", done, rfc3339_exact(life->end),
-                              rfc3339_rounded_up(renewal_of(*life, jitter_))),
-                  false};
+    return {fmt::format("{}; its token is good until {}, and renewed at {}", done, rfc3339_exact(life->end),
+                        rfc3339_rounded_up(renewal_of(*life, jitter_))),
+            false};
   }
-  if (is_again) return std::nullopt;
   const std::string trouble =
       life ? fmt::format(
                  "made at {}, good until {}, it would be due again at once by this node's clock, which says "
                  "{}: set the clock of this node, or of the API server",
                  rfc3339_exact(life->made), rfc3339_exact(life->end), rfc3339_exact(now))
            : "it does not say until when it is good: look at what answers for the API server";
-  return Tended{fmt::format("{}; but of the new token: {}; others are asked for more and more seldom", done, trouble),
-                true};
+  return {fmt::format("{}; but of the new token: {}; another is asked for every few minutes", done, trouble), true};
 }
 
 std::optional<PluginKubeconfig::Tended> PluginKubeconfig::tend() {
@@ -221,13 +241,8 @@ std::optional<PluginKubeconfig::Tended> PluginKubeconfig::tend() {
     return failed(done.error());
   }
   jitter_ = random_.next() % kJitterParts;
-  const bool is_again = why.is_of_token && now < calm_;
-  if (why.is_of_token || reason_of(content).is_of_token) {
-    pause_ = is_again ? std::min<std::chrono::nanoseconds>(pause_ * 2, kPauseMax) : kPauseMin;
-    next_token_ = now + spread(pause_);
-    calm_ = now + 3 * pause_;
-  }
-  return judged(content, why, is_again);
+  if (why.is_of_token || reason_of(content).is_of_token) next_token_ = now + spread(kTokenPause);
+  return judged(content, why);
 }
 
 }  // namespace croft::app

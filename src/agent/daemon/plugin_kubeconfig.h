@@ -13,6 +13,10 @@
 #include "store/kube/api.h"
 #include "store/kube/format/token.h"
 
+namespace CLI {  // NOLINT(readability-identifier-naming): the library's
+class App;
+}
+
 namespace croft::app {
 
 struct PluginKubeconfigOptions {
@@ -23,6 +27,9 @@ struct PluginKubeconfigOptions {
   std::string name_space;  ///< of the service account; empty: that of this process, else croft-system
   std::int64_t token_seconds = 86'400;
 };
+
+/// The flags, for who writes it first (croftd install) and who keeps it (croftd agent).
+void add_plugin_kubeconfig_options(CLI::App& command, PluginKubeconfigOptions& options);
 
 /// The plugin's kubeconfig: one JSON file with everything in it, and a token of its own, which somebody has to renew.
 /// For one thread.
@@ -59,11 +66,11 @@ class PluginKubeconfig {
   /// Looks whether the file is there, names these servers and this CA, and has most of its token's life before it; if
   /// not, writes it anew, durably and at once. To be called every now and then: most calls only look at the clock.
   /// A new token may be due again when it comes, as where this node's clock is ahead, or may not be readable. That is a
-  /// failure too: the token is written, for the server may take it, and told once. Every 12 to 18 s the API server is
-  /// asked with the token in the file. One that it refuses (401), as after its service account was made anew, is
-  /// replaced. New tokens that are of no use come more and more seldom (30 s to 24 min). A file that is gone is written
-  /// only where the record of `croftd install` beside it names it: what was taken back stays so. Nor is any while
-  /// somebody installs or takes back.
+  /// failure too: the token is written, for the server may take it, and told. Every 12 to 18 s the API server is asked
+  /// with the token in the file. One that it refuses (401), as after its service account was made anew, is replaced.
+  /// Behind one that was replaced for itself the next comes after 5 minutes and up to a half more. A file that is gone
+  /// is written only where the record of `croftd install` beside it names it: what was taken back stays so. Nor is any
+  /// while somebody installs or takes back.
   [[nodiscard]] std::optional<Tended> tend();
 
  private:
@@ -90,8 +97,8 @@ class PluginKubeconfig {
   [[nodiscard]] Result<void> check_it_was_not_taken_back() const;
   /// `content` gets the file's text.
   [[nodiscard]] Result<void> write(std::string& content);
-  /// The words about it; nothing for a token that is of no use, as the one before it.
-  [[nodiscard]] std::optional<Tended> judged(const std::string& written, const Reason& why, bool is_again) const;
+  /// The words about it.
+  [[nodiscard]] Tended judged(const std::string& written, const Reason& why) const;
   /// Asks the API server, when it is time, whether it still takes the token in the file.
   void ask_of_token();
   /// `pause`, and up to a half more: nodes that were started together ask one after the other.
@@ -107,11 +114,10 @@ class PluginKubeconfig {
   const OpenAsPlugin open_as_plugin_;
   const Clock& clock_;
   Random& random_;
-  std::chrono::nanoseconds next_look_{0};        ///< since boot
-  std::chrono::nanoseconds next_ask_{0};         ///< since boot: whether the token is taken
-  std::chrono::nanoseconds next_token_{0};       ///< since boot: no sooner, where the token alone is the reason
-  std::chrono::nanoseconds pause_{0}, calm_{0};  ///< after the last token, and until when the next is a further one
-  std::string refused_token_;                    ///< the last one that was refused
+  std::chrono::nanoseconds next_look_{0};   ///< since boot
+  std::chrono::nanoseconds next_ask_{0};    ///< since boot: whether the token is taken
+  std::chrono::nanoseconds next_token_{0};  ///< since boot: no sooner, where the token alone is the reason
+  std::string refused_token_;               ///< the last one that was refused
   std::uint64_t jitter_ = 0;  ///< of 1024: how far into the second quarter of its life the token is renewed
 };
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstddef>
 #include <functional>
 #include <map>
 #include <optional>
@@ -22,12 +23,37 @@ class Predecessors {
       : pause_of_(std::move(pause_of)), is_own_(std::move(is_own)) {}
 
   /// Whether a URL names one, as far as it is known; asks nobody.
-  [[nodiscard]] bool has(std::string_view url);
+  [[nodiscard]] bool has(std::string_view url) {
+    const auto found = known_.find(url);
+    if (found != known_.end()) return found->second.is_predecessor;
+    if (known_.size() < kKnownMax) known_.emplace(url, Known{});
+    return false;
+  }
   /// Asks the stores that has() was asked for and knew nothing of, each at most once a minute.
-  void look(std::chrono::nanoseconds since_boot);
+  void look(std::chrono::nanoseconds since_boot) {
+    for (auto& [url, known] : known_) {
+      if (known.is_predecessor || (known.asked_at && since_boot - *known.asked_at < kAskedAgainAfter)) continue;
+      known.asked_at = since_boot;
+      known.is_predecessor = leads_here(url);
+    }
+  }
 
  private:
-  [[nodiscard]] bool leads_here(std::string url) const;
+  static constexpr std::chrono::minutes kAskedAgainAfter{1};
+  /// A register that was moved may have been moved before.
+  static constexpr int kMovesMax = 4;
+  /// Tombstones may name what somebody wrote there.
+  static constexpr std::size_t kKnownMax = 64;
+
+  [[nodiscard]] bool leads_here(std::string url) const {
+    for (int moves = 0; moves < kMovesMax; ++moves) {
+      const auto pause = pause_of_(url);
+      if (!pause || !*pause || (*pause)->phase != core::Pause::Phase::moved) return false;
+      url = (*pause)->other;
+      if (is_own_(url)) return true;
+    }
+    return false;
+  }
 
   struct Known {
     bool is_predecessor = false;

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <optional>
-#include <set>
 #include <string_view>
 #include <utility>
 #include <variant>
@@ -48,35 +47,6 @@ struct Waiting {
                                                   reply.status.message, static_cast<int>(reply.status.code)));
 }
 
-[[nodiscard]] Error not_to_this(std::string_view why) {
-  return {ErrorCode::unavailable, fmt::format("the agent's answer is not one to this request: {}", why), {}};
-}
-
-/// The checks of an answer that need no store. An owner that held addresses before gets these, whatever it asks for
-/// now.
-[[nodiscard]] Result<void> check_answer(const core::Assigned& answer, const core::AssignRequest& request) {
-  std::set<net::Address> seen;
-  net::PerFamily<std::size_t> count{};
-  bool held_before = false;
-  for (const core::AssignedAddress& one : answer.addresses) {
-    if (!seen.insert(one.address).second) return fail(not_to_this("an address comes twice"));
-    if (!one.pool_cidr.contains(one.address)) return fail(not_to_this("an address is outside its pool"));
-    if (one.gateway && one.gateway->family() != one.address.family()) {
-      return fail(not_to_this("a gateway is of another family"));
-    }
-    ++count[one.address.family()];
-    held_before |= one.held_before;
-  }
-  for (const net::Family family : net::kFamilies) {
-    const auto named = std::count_if(request.addresses.begin(), request.addresses.end(),
-                                     [&](const net::Address& address) { return address.family() == family; });
-    const std::size_t wanted = named > 0 ? static_cast<std::size_t>(named) : request.count[family];
-    if (count[family] < wanted) return fail(not_to_this("it has too few addresses"));
-    if (count[family] > wanted && !held_before) return fail(not_to_this("it has more than was asked for"));
-  }
-  return {};
-}
-
 /// The file of a store that is one; nothing when there is none, or it can't be looked at.
 [[nodiscard]] std::optional<agent::StoreFile> file_of(const std::string& url) {
   const auto path = store::file_of_store(url);
@@ -98,9 +68,7 @@ class AgentAtSocket final : public Agent {
     TRY(agent::AssignOutcome outcome, agent::decode_assign_outcome(answer));
     if (auto* error = std::get_if<Error>(&outcome)) return fail(std::move(*error));
     if (auto* refusal = std::get_if<core::Refusal>(&outcome)) return core::AssignAnswer(std::move(*refusal));
-    auto& assigned = std::get<core::Assigned>(outcome);
-    TRY_VOID(check_answer(assigned, call.request));
-    return core::AssignAnswer(std::move(assigned));
+    return core::AssignAnswer(std::get<core::Assigned>(std::move(outcome)));
   }
 
   [[nodiscard]] Result<std::vector<net::Address>> release(const agent::ReleaseCall& call) override {

@@ -3,14 +3,13 @@
 #include <algorithm>
 #include <chrono>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 #include <google/protobuf/stubs/logging.h>
 
 #include "agent/door/health.h"
-#include "agent/door/lanes.h"
-#include "agent/door/methods.h"
 #include "agent/format/messages.h"
 
 namespace croft::edge {
@@ -21,32 +20,55 @@ constexpr std::chrono::milliseconds kFirstSign{100};
 /// But who waits for one that came late gets it so long before it turns away, and the rest of its patience with it.
 constexpr std::chrono::milliseconds kFirstSignAhead{400};
 
+os::GrpcCode grpc_code_of(ErrorCode code) {
+  switch (code) {
+    case ErrorCode::invalid_argument:
+      return os::GrpcCode::invalid_argument;
+    case ErrorCode::refused_by_configuration:
+      return os::GrpcCode::failed_precondition;
+    case ErrorCode::deadline_exceeded:
+      return os::GrpcCode::deadline_exceeded;
+    case ErrorCode::unavailable:
+      return os::GrpcCode::unavailable;
+    default:
+      return os::GrpcCode::internal;
+  }
+}
+
+/// The service's result of a call, as gRPC says it.
+os::GrpcAnswer answer_of(os::GrpcCallId call, Result<std::string> done) {
+  if (!done) return {call, grpc_code_of(done.error().code), std::move(done.error().message), {}};
+  return {call, os::GrpcCode::ok, {}, *std::move(done)};
+}
+
+}  // namespace
+
 /// Which call goes where. A call that needs no store is answered in the server's own thread, whatever the lanes wait
 /// for.
-class Door final : public os::GrpcHandler {
+class AgentServer::Door final : public os::GrpcHandler {
  public:
   Door(AgentService& service, Lanes& lanes, os::GrpcServer& server, const Clock& clock)
       : service_(service), lanes_(lanes), server_(server), clock_(clock) {}
 
   [[nodiscard]] bool serves(std::string_view method) override {
-    return agent_method_of(method) || method == GrpcHealth::kCheckMethod;
+    return method == wire::agent::kAssignMethod || method == wire::agent::kReleaseMethod ||
+           method == wire::agent::kStatusMethod || method == GrpcHealth::kCheckMethod;
   }
 
   void on_request(os::GrpcRequest request) override {
-    const auto method = agent_method_of(request.method);
-    if (!method) {
+    if (request.method == GrpcHealth::kCheckMethod) {
       answers_.push_back(health_.check(request.call, request.message));
-    } else if (*method == AgentMethod::status) {
+    } else if (request.method == wire::agent::kStatusMethod) {
       answers_.push_back(answer_of(request.call, service_.status()));
     } else {
-      take_in(*method, std::move(request));
+      take_in(std::move(request));
     }
   }
 
   void on_batch_end() override {
     if (!calls_.empty()) {
       for (const AgentCall& refused : lanes_.add(std::exchange(calls_, {}))) {
-        answers_.push_back(too_many_wait(refused.id));
+        answers_.push_back({refused.id, os::GrpcCode::resource_exhausted, "too many calls wait; go to the store", {}});
       }
     }
     if (!answers_.empty()) server_.answer(std::exchange(answers_, {}));
@@ -56,9 +78,9 @@ class Door final : public os::GrpcHandler {
   void set_serving(bool serving) { health_.set_serving(serving); }
 
  private:
-  void take_in(AgentMethod method, os::GrpcRequest request) {
-    auto call = method == AgentMethod::assign ? service_.take_assign(request.message, request.deadline)
-                                              : service_.take_release(request.message, request.deadline);
+  void take_in(os::GrpcRequest request) {
+    auto call = request.method == wire::agent::kAssignMethod ? service_.take_assign(request.message, request.deadline)
+                                                             : service_.take_release(request.message, request.deadline);
     if (!call) return answers_.push_back(answer_of(request.call, fail(std::move(call).error())));
     call->id = request.call;
     call->hung_up = std::move(request.hung_up);
@@ -81,64 +103,43 @@ class Door final : public os::GrpcHandler {
   std::vector<os::GrpcAnswer> answers_;
 };
 
-}  // namespace
-
-class AgentServer::Parts {
- public:
-  Parts(AgentService& service, std::unique_ptr<os::GrpcServer> server, const AgentServerOptions& options,
-        const Clock& clock)
-      : server_(std::move(server)),
-        lanes_(
-            service, [this](std::vector<AgentAnswer> answers) { send(std::move(answers)); }, options.lanes),
-        door_(service, lanes_, *server_, clock) {
-    server_->serve(door_);
-  }
-
-  void stop(Deadline deadline) {
-    server_->stop_listening();  // who comes from now on goes to the store at once
-    door_.set_serving(false);
-    server_->stop(deadline);
-    lanes_.stop();
-  }
-
-  void set_serving(bool serving) { door_.set_serving(serving); }
-
-  [[nodiscard]] os::GrpcServer::Counts connections() const { return server_->counts(); }
-
- private:
-  void send(std::vector<AgentAnswer> answers) {
-    std::vector<os::GrpcAnswer> sent;
-    sent.reserve(answers.size());
-    for (AgentAnswer& answer : answers) sent.push_back(answer_of(answer.id, std::move(answer.message)));
-    server_->answer(std::move(sent));
-  }
-
-  std::unique_ptr<os::GrpcServer> server_;
-  Lanes lanes_;
-  Door door_;
-};
-
 void silence_protobuf() { google::protobuf::SetLogHandler(nullptr); }
 
-AgentServer::AgentServer(std::unique_ptr<Parts> parts) : parts_(std::move(parts)) {}
+AgentServer::AgentServer(AgentService& service, std::unique_ptr<os::GrpcServer> server, const LanesOptions& lanes,
+                         const Clock& clock)
+    : server_(std::move(server)),
+      lanes_(
+          service, [this](std::vector<AgentAnswer> answers) { send(std::move(answers)); }, lanes),
+      door_(std::make_unique<Door>(service, lanes_, *server_, clock)) {
+  server_->serve(*door_);
+}
 
-AgentServer::~AgentServer() { parts_->stop(Deadline{std::chrono::nanoseconds{0}}); }
+AgentServer::~AgentServer() { stop(Deadline{std::chrono::nanoseconds{0}}); }
 
 Result<std::unique_ptr<AgentServer>> AgentServer::start(AgentService& service,
                                                         std::unique_ptr<os::UnixListener> listener,
-                                                        const AgentServerOptions& options, const Clock& clock) {
+                                                        const LanesOptions& lanes, const Clock& clock) {
   silence_protobuf();
   os::GrpcServerOptions server_options;
   server_options.session.message_bytes_max = wire::agent::kMessageBytesMax;
   TRY(auto server, os::GrpcServer::make(std::move(listener), server_options, clock));
-  return std::unique_ptr<AgentServer>(
-      new AgentServer(std::make_unique<Parts>(service, std::move(server), options, clock)));
+  return std::unique_ptr<AgentServer>(new AgentServer(service, std::move(server), lanes, clock));
 }
 
-void AgentServer::stop(Deadline deadline) { parts_->stop(deadline); }
+void AgentServer::stop(Deadline deadline) {
+  server_->stop_listening();  // who comes from now on goes to the store at once
+  door_->set_serving(false);
+  server_->stop(deadline);
+  lanes_.stop();
+}
 
-void AgentServer::set_serving(bool serving) { parts_->set_serving(serving); }
+void AgentServer::set_serving(bool serving) { door_->set_serving(serving); }
 
-os::GrpcServer::Counts AgentServer::connections() const { return parts_->connections(); }
+void AgentServer::send(std::vector<AgentAnswer> answers) {
+  std::vector<os::GrpcAnswer> sent;
+  sent.reserve(answers.size());
+  for (AgentAnswer& answer : answers) sent.push_back(answer_of(answer.id, std::move(answer.message)));
+  server_->answer(std::move(sent));
+}
 
 }  // namespace croft::edge

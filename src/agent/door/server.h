@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <vector>
 
 #include "agent/door/lanes.h"
 #include "agent/door/service.h"
@@ -10,10 +11,6 @@
 #include "http/unix_listener.h"
 
 namespace croft::edge {
-
-struct AgentServerOptions {
-  LanesOptions lanes;  ///< calls for which they have no room are answered RESOURCE_EXHAUSTED at once
-};
 
 /// Protobuf's own log in this process is of a peer's faults, who is told himself, and may quote him: nothing of it is
 /// written from now on.
@@ -25,11 +22,11 @@ void silence_protobuf();
 /// answered whatever the store does. Silences protobuf's own log in this process.
 class AgentServer {
  public:
-  /// Serves from now on, in threads of its own. `service` and `clock` must outlive it.
+  /// Serves from now on, in threads of its own. Calls for which the lanes have no room are answered RESOURCE_EXHAUSTED
+  /// at once. `service` and `clock` must outlive it.
   [[nodiscard]] static Result<std::unique_ptr<AgentServer>> start(AgentService& service,
                                                                   std::unique_ptr<os::UnixListener> listener,
-                                                                  const AgentServerOptions& options,
-                                                                  const Clock& clock);
+                                                                  const LanesOptions& lanes, const Clock& clock);
   /// As stop() with no patience.
   ~AgentServer();
   AgentServer(const AgentServer&) = delete;
@@ -41,12 +38,17 @@ class AgentServer {
   /// The answer of the health service from now on: "serving" at first.
   void set_serving(bool serving);
 
-  [[nodiscard]] os::GrpcServer::Counts connections() const;
+  [[nodiscard]] os::GrpcServer::Counts connections() const { return server_->counts(); }
 
  private:
-  class Parts;
-  explicit AgentServer(std::unique_ptr<Parts> parts);
-  std::unique_ptr<Parts> parts_;
+  class Door;
+  AgentServer(AgentService& service, std::unique_ptr<os::GrpcServer> server, const LanesOptions& lanes,
+              const Clock& clock);
+  void send(std::vector<AgentAnswer> answers);
+
+  std::unique_ptr<os::GrpcServer> server_;
+  Lanes lanes_;
+  std::unique_ptr<Door> door_;
 };
 
 }  // namespace croft::edge

@@ -37,75 +37,25 @@ bool serves(const std::string& own, const std::string& callers, std::vector<std:
   return answer.has_value();
 }
 
-/// Both ways round.
-void expect_same(const std::string& a, const std::string& b) {
-  EXPECT_TRUE(serves(a, b)) << a << " and " << b;
-  EXPECT_TRUE(serves(b, a)) << b << " and " << a;
-}
-void expect_other(const std::string& a, const std::string& b) {
-  EXPECT_FALSE(serves(a, b)) << a << " and " << b;
-  EXPECT_FALSE(serves(b, a)) << b << " and " << a;
-}
-
 TEST(StoreOfAnAgent, IsShownWithoutWhatMayBeAPassword) {
   EXPECT_FALSE(serves("kube:", "etcd:u:PW@10.0.0.1:2379", {}, "etcd:(hidden)@10.0.0.1:2379"));
   EXPECT_FALSE(serves("kube:", "etcd:http://u:PW@10.0.0.1:2379", {}, "etcd:http://(hidden)@10.0.0.1:2379"));
 }
 
-TEST(AgentServiceStore, TheSameUrl) {
-  expect_same("sqlite:/var/lib/croft/croft.db", "sqlite:/var/lib/croft/croft.db");
-  expect_same("etcd:https://10.0.0.1:2379", "etcd:https://10.0.0.1:2379");
-}
-
-TEST(AgentServiceStore, MembersOfEtcdInAnyOrder) {
-  expect_same("etcd:http://10.0.0.1:2379,http://10.0.0.2:2379", "etcd:http://10.0.0.2:2379,http://10.0.0.1:2379");
-  expect_same("etcd:http://10.0.0.1:2379,http://10.0.0.1:2379", "etcd:http://10.0.0.1:2379");
-}
-
-TEST(AgentServiceStore, FilesOfTheClientDoNotCount) {
-  expect_same("etcd:https://10.0.0.1:2379?ca=/a/ca.crt", "etcd:https://10.0.0.1:2379");
-  expect_same("etcd:https://10.0.0.1:2379?ca=/a/ca.crt&cert=/a/agent.crt&key=/a/agent.key",
-              "etcd:https://10.0.0.1:2379?ca=/b,c/ca.crt&cert=/b/plugin.crt&key=/b/plugin.key");
-  expect_same("etcd:https://10.0.0.1:2379,https://10.0.0.2:2379?ca=/a/ca.crt",
-              "etcd:https://10.0.0.2:2379,https://10.0.0.1:2379?ca=/b/ca.crt");
-}
-
-TEST(AgentServiceStore, OtherMembersAreAnotherStore) {
-  expect_other("etcd:http://10.0.0.1:2379", "etcd:http://10.0.0.2:2379");
-  expect_other("etcd:http://10.0.0.1:2379", "etcd:http://10.0.0.1:2380");
-  expect_other("etcd:http://10.0.0.1:2379", "etcd:https://10.0.0.1:2379");
-  // One of several might be a member that was taken out, and another cluster by now.
-  expect_other("etcd:http://10.0.0.1:2379,http://10.0.0.2:2379", "etcd:http://10.0.0.1:2379");
-  expect_other("etcd:http://10.0.0.1:2379,http://10.0.0.2:2379", "etcd:http://10.0.0.1:2379?ca=http://10.0.0.2:2379");
-}
-
-TEST(AgentServiceStore, OtherKindsAreComparedAsTheyAre) {
-  expect_other("sqlite:/var/lib/croft/croft.db", "sqlite:/var/lib/croft/other.db");
-  expect_other("sqlite:/a.db,/b.db", "sqlite:/b.db,/a.db");
-  expect_other("sqlite:/a.db", "sqlite:/a.db?ca=x");
-  expect_other("sqlite:/a.db", "etcd:/a.db");
-  expect_other("etcd:http://10.0.0.1:2379", "http://10.0.0.1:2379");
-  expect_other("etcd:http://10.0.0.1:2379", "");
-}
-
-TEST(AgentServiceStore, ARefusalIsToldToThePod) {
-  engine::World world;
-  AgentWorld agents_world{world.store, world.store, world.clock, world.random,
-                          "memory:",   "node-a",    {},          [](const std::string&) {}};
+TEST(AgentServiceCalls, ARefusalIsToldToThePod) {
+  AgentOnMemory on;
   std::vector<std::string> told;
-  agents_world.refused = [&](const core::PodIdentity& pod, const Error& why) {
+  on.world.refused = [&](const core::PodIdentity& pod, const Error& why) {
     told.push_back(pod.namespace_name + "/" + pod.name + ": " + why.message);
   };
-  AgentService service(agents_world);
-  const Instant now = world.clock.now();
-  agent::AssignCall call{
-      {"memory:", "node-a", now.boot, Deadline::after(now, std::chrono::seconds(5))}, {}, engine::World::request("c1")};
+  agent::AssignCall call{on.caller(), {}, engine::World::request("c1")};
   call.request.pod = {"web-0", "shop", ""};
-  EXPECT_TRUE(serve(service, service.take_assign(agent::encode(call), {})));
+  call.request.pools.v4 = {"none"};
+  EXPECT_TRUE(serve(on.service, on.service.take_assign(agent::encode(call), {})));
   ASSERT_EQ(told.size(), 1U);
   EXPECT_EQ(told[0].find("shop/web-0: no IPv4 address for node node-a"), 0U) << told[0];
-  world.pool("a", "10.0.0.0/24", 26);
-  EXPECT_TRUE(serve(service, service.take_assign(agent::encode(call), {})));
+  call.request.pools.v4 = {};
+  EXPECT_TRUE(serve(on.service, on.service.take_assign(agent::encode(call), {})));
   EXPECT_EQ(told.size(), 1U) << "an address is no refusal";
 }
 
@@ -128,50 +78,40 @@ TEST(AgentServiceCalls, AnAddressThatSomebodyOnTheNodeLivesWithIsNotGiven) {
   EXPECT_NE(told[0].find("passed over " + living->to_string() + " (device veth7)"), std::string::npos) << told[0];
 }
 
-TEST(AgentServiceStore, AnnotationsOfTheApiAreHeeded) {
-  engine::World world;
-  world.pool("a", "10.0.0.0/24", 26);
-  world.pool("b", "10.1.0.0/24", 26);
-  AgentWorld agents_world{world.store, world.store, world.clock, world.random,
-                          "memory:",   "node-a",    {},          [](const std::string&) {}};
-  const Instant now = world.clock.now();
+TEST(AgentServiceCalls, AnnotationsOfTheApiAreHeeded) {
+  AgentOnMemory on;
+  EXPECT_TRUE(engine::create_pool(on.context, engine::World::spec("b", "10.1.0.0/24", 26)));
   const auto call_of = [&](const std::string& container) {
-    agent::AssignCall call{{"memory:", "node-a", now.boot, Deadline::after(now, std::chrono::seconds(5))},
-                           {},
-                           engine::World::request(container)};
+    agent::AssignCall call{on.caller(), {}, engine::World::request(container)};
     call.request.pod = {container, "shop", "u"};
     call.annotations = core::WishesWanted{};
     return agent::encode(call);
   };
-  {
-    AgentService service(agents_world);
-    const auto taken = service.take_assign(call_of("c0"), {});
-    ASSERT_FALSE(taken) << "an agent without an API leaves it to the plugin";
-    EXPECT_EQ(taken.error().code, ErrorCode::refused_by_configuration);
-  }
+  const auto taken = on.service.take_assign(call_of("c0"), {});
+  ASSERT_FALSE(taken) << "an agent without an API leaves it to the plugin";
+  EXPECT_EQ(taken.error().code, ErrorCode::refused_by_configuration);
   const auto wishes_for = [](const char* pool) {
     core::AnnotatedWishes wishes;
     wishes.pod.pools.v4 = {core::asked_pool(pool)};
     return wishes;
   };
   int asked = 0;
-  agents_world.remembered_wishes = [&](const core::PodIdentity& pod) -> std::optional<Result<core::AnnotatedWishes>> {
+  on.world.remembered_wishes = [&](const core::PodIdentity& pod) -> std::optional<Result<core::AnnotatedWishes>> {
     if (pod.name == "known") return wishes_for("b");
     if (pod.name == "wrong") return fail(ErrorCode::invalid_argument, "annotations of pod shop/wrong: odd");
     return std::nullopt;
   };
-  agents_world.ask_for_wishes = [&](const core::PodIdentity& pod, Deadline) -> Result<core::AnnotatedWishes> {
+  on.world.ask_for_wishes = [&](const core::PodIdentity& pod, Deadline) -> Result<core::AnnotatedWishes> {
     ++asked;
     if (pod.name == "away") return fail(ErrorCode::unavailable, "no API server");
     return wishes_for("b");
   };
   std::vector<std::string> told;
-  agents_world.refused = [&](const core::PodIdentity& pod, const Error& why) {
+  on.world.refused = [&](const core::PodIdentity& pod, const Error& why) {
     told.push_back(pod.name + ": " + why.message);
   };
-  AgentService service(agents_world);
   const auto outcome = [&](const std::string& container) -> std::string {
-    const auto answer = serve(service, service.take_assign(call_of(container), {}));
+    const auto answer = serve(on.service, on.service.take_assign(call_of(container), {}));
     if (!answer) return answer.error().message;
     const auto decoded = agent::decode_assign_outcome(*answer).value();
     if (const auto* assigned = std::get_if<core::Assigned>(&decoded)) return assigned->addresses.front().pool;
@@ -184,7 +124,7 @@ TEST(AgentServiceStore, AnnotationsOfTheApiAreHeeded) {
   EXPECT_EQ(outcome("wrong"), "annotations of pod shop/wrong: odd");
   EXPECT_EQ(outcome("away"), "no API server");
   EXPECT_EQ(told, std::vector<std::string>{"wrong: annotations of pod shop/wrong: odd"}) << "the others have no fault";
-  EXPECT_TRUE(engine::held_addresses(world.context, {"net", "wrong", "eth0"})->empty());
+  EXPECT_TRUE(on.held("wrong") == 0);
 }
 
 TEST(AgentServiceStore, OtherNamesOfItThatThePluginsHaveAreServed) {
@@ -197,27 +137,16 @@ TEST(AgentServiceStore, OtherNamesOfItThatThePluginsHaveAreServed) {
 }
 
 TEST(AgentServiceStore, AnotherFileAtThePathIsNotServed) {
-  engine::World world;
+  AgentOnMemory on;
   const agent::StoreFile ours{7, 41};
-  AgentWorld agents_world{world.store,
-                          world.store,
-                          world.clock,
-                          world.random,
-                          "sqlite:/a.db",
-                          "node-a",
-                          {},
-                          [](const std::string&) {},
-                          [&](Deadline) -> Result<agent::StoreFile> { return ours; }};
-  AgentService service(agents_world);
-  const Instant now = world.clock.now();
-  agent::ReleaseCall call{{"sqlite:/a.db", "node-a", now.boot, Deadline::after(now, std::chrono::seconds(5))},
-                          core::Owner{"net", "c", "eth0"}};
-  EXPECT_TRUE(serve(service, service.take_release(agent::encode(call), {}))) << "a plugin that does not say";
+  on.world.file = [&](Deadline) -> Result<agent::StoreFile> { return ours; };
+  agent::ReleaseCall call{on.caller(), core::Owner{"net", "c", "eth0"}};
+  EXPECT_TRUE(serve(on.service, on.service.take_release(agent::encode(call), {}))) << "a plugin that does not say";
   call.caller.file = ours;
-  EXPECT_TRUE(serve(service, service.take_release(agent::encode(call), {})));
+  EXPECT_TRUE(serve(on.service, on.service.take_release(agent::encode(call), {})));
   for (const agent::StoreFile other : {agent::StoreFile{7, 42}, agent::StoreFile{8, 41}}) {
     call.caller.file = other;
-    const auto answer = serve(service, service.take_release(agent::encode(call), {}));
+    const auto answer = serve(on.service, on.service.take_release(agent::encode(call), {}));
     ASSERT_FALSE(answer);
     EXPECT_EQ(answer.error().code, ErrorCode::refused_by_configuration);
   }

@@ -1,18 +1,9 @@
 #include "agent/metrics/metrics.h"
 
 #include <algorithm>
-#include <array>
-#include <cstdint>
-#include <map>
-#include <mutex>
-#include <optional>
 #include <utility>
-#include <vector>
+#include <variant>
 
-#include <prometheus/metric_family.h>
-#include <prometheus/text_serializer.h>
-
-#include "agent/metrics/pool_metrics.h"
 #include "agent/metrics/samples.h"
 #include "services/decide/mapped_range.h"
 
@@ -20,108 +11,9 @@ namespace croft::edge {
 namespace {
 
 namespace audit = core::audit;
-using prometheus::ClientMetric;
 using prometheus::MetricFamily;
 using prometheus::MetricType;
-using Labels = std::vector<ClientMetric::Label>;
 using Type = audit::RepairFinding::Type;
-
-/// How full a range is.
-struct RangeSeries {
-  double allocated = 0;
-  double available = 0;
-};
-
-RangeSeries series_of(const audit::BandUse& in_static, const audit::BandUse& in_dynamic) {
-  const double used = number(in_static.used) + number(in_dynamic.used);
-  return {used, number(in_static.size) + number(in_dynamic.size) - used};
-}
-
-template <class M>
-RangeSeries series_of(const core::RangeAllocation& range) {
-  const auto made = core::service::range_from<M>({range.range, range.data});
-  if (!made) return {};  // never: a repair made it
-  return {number(made->range.taken_count()), number(made->range.free_count())};
-}
-
-struct RepairSeries {
-  audit::RepairCounts errors{};
-  std::uint64_t reconcile_errors = 0;
-
-  void add(const std::vector<audit::RepairFinding>& findings) {
-    const audit::RepairCounts counts = audit::counts_of(findings);
-    for (std::size_t i = 0; i < counts.size(); ++i) errors[i] += counts[i];
-  }
-};
-
-/// Upper bounds of the histogram of tries.
-constexpr std::array kTriesBounds{1.0, 5.0, 25.0, 125.0, 625.0};
-
-struct ClusterCidrSeries {
-  std::uint64_t allocations = 0;
-  std::uint64_t releases = 0;
-  std::uint64_t taken = 0;
-  std::uint64_t size = 0;
-  std::array<std::uint64_t, kTriesBounds.size()> tries_up_to{};  ///< each with those below it
-  std::uint64_t tries_count = 0;
-  double tries_sum = 0;
-
-  /// Changes that this process did not make, others did.
-  void see(const core::ClusterCidrUse& use) {
-    if (use.taken > taken) allocations += use.taken - taken;
-    if (use.taken < taken) releases += taken - use.taken;
-    taken = use.taken;
-    size = use.size;
-  }
-
-  void add(const engine::ClusterCidrCounts& counts) {
-    allocations += counts.allocations;
-    releases += counts.releases;
-    taken += counts.allocations;
-    taken -= std::min(taken, counts.releases);
-    for (const std::uint32_t tries : counts.tries) {
-      for (std::size_t i = 0; i < kTriesBounds.size(); ++i) tries_up_to[i] += tries <= kTriesBounds[i] ? 1 : 0;
-      ++tries_count;
-      tries_sum += tries;
-    }
-  }
-};
-
-/// One name with its samples; goes when it has none (drop_empty).
-class Family {
- public:
-  Family(std::vector<MetricFamily>& all, MetricType type, const char* name, const char* help)
-      : all_(all), index_(all.size()), type_(type) {
-    all.push_back({name, help, type, {}});
-  }
-
-  void add(Labels labels, double value) {
-    ClientMetric metric;
-    metric.label = std::move(labels);
-    if (type_ == MetricType::Counter) metric.counter.value = value;
-    if (type_ == MetricType::Gauge) metric.gauge.value = value;
-    all_[index_].metric.push_back(std::move(metric));
-  }
-  void add_tries(Labels labels, const ClusterCidrSeries& series) {
-    ClientMetric metric;
-    metric.label = std::move(labels);
-    metric.histogram.sample_count = series.tries_count;
-    metric.histogram.sample_sum = series.tries_sum;
-    for (std::size_t i = 0; i < kTriesBounds.size(); ++i) {
-      metric.histogram.bucket.push_back({series.tries_up_to[i], kTriesBounds[i]});
-    }
-    all_[index_].metric.push_back(std::move(metric));
-  }
-
- private:
-  std::vector<MetricFamily>& all_;
-  std::size_t index_;
-  MetricType type_;
-};
-
-void drop_empty(std::vector<MetricFamily>& all) {
-  std::erase_if(all, [](const MetricFamily& family) { return family.metric.empty(); });
-}
 
 bool is_written(const engine::RangeRepairReport& report, const std::string& name) {
   return std::ranges::find(report.written, name) != report.written.end();
@@ -148,194 +40,273 @@ std::vector<audit::RepairFinding> findings_of_objects(const engine::RangeRepairR
   return findings;
 }
 
+/// The figures of pools.
+std::string text_of_pools(const std::vector<core::PoolFill>& pools) {
+  MetricFamily addresses = family("croft_pool_addresses", "Addresses of a pool by state", MetricType::Gauge);
+  MetricFamily capacity = family("croft_pool_capacity", "Addresses of a pool", MetricType::Gauge);
+  MetricFamily blocks = family("croft_pool_blocks", "Blocks of a pool by state", MetricType::Gauge);
+  MetricFamily borrowed = family("croft_pool_borrowed_addresses",
+                                 "Held addresses on a node that does not own their block", MetricType::Gauge);
+  MetricFamily disabled = family("croft_pool_disabled", "1: the pool gives no new addresses", MetricType::Gauge);
+  for (const core::PoolFill& fill : pools) {
+    const core::Pool& pool = fill.pool;
+    const SampleLabels labels{{"pool", pool.name}, {"family", std::string(net::name_of(pool.cidr.family()))}};
+    const auto in_state = [&](MetricFamily& of, const char* state, double value) {
+      SampleLabels with_state = labels;
+      with_state.emplace_back("state", state);
+      add(of, with_state, value);
+    };
+    in_state(addresses, "held", number(fill.held));
+    in_state(addresses, "cooling", number(fill.cooling));
+    in_state(addresses, "reserved", fill.reserved.as_double());
+    in_state(addresses, "free", fill.open().as_double());
+    in_state(addresses, "stranded", fill.stranded.as_double());
+    add(capacity, labels, fill.capacity.as_double());
+    const net::Count places = net::Count::power_of_two(pool.block_length - pool.cidr.length());
+    in_state(blocks, "owned", number(fill.owned_blocks));
+    in_state(blocks, "ownerless", number(fill.blocks - fill.owned_blocks));
+    in_state(blocks, "unclaimed", (places - fill.blocks).as_double());
+    add(borrowed, labels, number(fill.borrowed));
+    add(disabled, labels, pool.disabled || !pool.unallocatable.empty() ? 1 : 0);
+  }
+  return text_of(
+      {std::move(addresses), std::move(capacity), std::move(blocks), std::move(borrowed), std::move(disabled)});
+}
+
 }  // namespace
 
-class Metrics::State {
- public:
-  void count(const engine::RangeRepairReport& report) {
-    std::map<std::string, RangeSeries> addresses;
-    std::optional<RangeSeries> ports;
-    const std::lock_guard lock(mutex_);
-    is_repairing_ = true;
-    for (const auto& [name, tries] : report.failed_tries) {
-      (name == core::kServiceNodePorts ? port_repairs_ : address_repairs_).reconcile_errors += tries;
-    }
-    for (const audit::RangeRepair& range : report.ranges) {
-      const bool is_new = is_written(report, range.name);
-      if (range.name == core::kServiceNodePorts) {
-        port_repairs_.add(findings_of(report, range));
-        if (is_new) ports = series_of<core::service::NodePortRange>(*range.write);
-        if (!is_new && range.present) ports = series_of(range.in_static, range.in_dynamic);
-      } else {
-        address_repairs_.add(findings_of(report, range));
-        if (is_new) addresses[range.write->range] = series_of<core::service::ServiceCidr>(*range.write);
-        if (!is_new && range.present) addresses[range.range] = series_of(range.in_static, range.in_dynamic);
-      }
-    }
-    if (report.objects && report.addresses) {
-      address_repairs_.add(findings_of_objects(report));
-      for (const audit::ServiceCidrUse& use : report.addresses->cidrs) {
-        addresses[use.cidr.to_string()] = series_of(use.in_static, use.in_dynamic);
-      }
-    }
-    service_addresses_ = std::move(addresses);
-    node_ports_ = ports;
-  }
+Metrics::Range Metrics::of_bands(const audit::BandUse& in_static, const audit::BandUse& in_dynamic) {
+  const double used = number(in_static.used) + number(in_dynamic.used);
+  return {used, number(in_static.size) + number(in_dynamic.size) - used};
+}
 
-  void count_failed_repair() {
-    const std::lock_guard lock(mutex_);
-    is_repairing_ = true;
-    ++address_repairs_.reconcile_errors;
-    ++port_repairs_.reconcile_errors;
-  }
+template <class M>
+Metrics::Range Metrics::of_record(const core::RangeAllocation& range) {
+  const auto made = core::service::range_from<M>({range.range, range.data});
+  if (!made) return {};  // never: a repair made it
+  return {number(made->range.taken_count()), number(made->range.free_count())};
+}
 
-  void count(const engine::NodeRangesReconciled& done) {
-    const std::lock_guard lock(mutex_);
-    std::map<net::Prefix, ClusterCidrSeries> now;
-    for (const core::ClusterCidrUse& use : done.seen.use) {
-      const auto before = cluster_cidrs_.find(use.cluster.cidr);
-      ClusterCidrSeries series = before != cluster_cidrs_.end() ? before->second : ClusterCidrSeries{};
-      series.see(use);
-      if (const auto counts = done.counts.find(use.cluster.cidr); counts != done.counts.end()) {
-        series.add(counts->second);
-      }
-      now.emplace(use.cluster.cidr, series);
-    }
-    cluster_cidrs_ = std::move(now);
-  }
+void Metrics::Repairs::add(const std::vector<audit::RepairFinding>& findings) {
+  const audit::RepairCounts counts = audit::counts_of(findings);
+  for (std::size_t i = 0; i < counts.size(); ++i) errors[i] += counts[i];
+}
 
-  void set_leading(const std::string& lease, bool leads) {
-    const std::lock_guard lock(mutex_);
-    leading_[lease] = leads;
-  }
+void Metrics::ClusterCidr::see(const core::ClusterCidrUse& use) {
+  if (use.taken > taken) allocations += use.taken - taken;
+  if (use.taken < taken) releases += taken - use.taken;
+  taken = use.taken;
+  size = use.size;
+}
 
-  void count(const std::vector<core::PoolFill>& pools) {
-    const std::lock_guard lock(mutex_);
-    pools_.count(pools);
+void Metrics::ClusterCidr::add(const engine::ClusterCidrCounts& counts) {
+  allocations += counts.allocations;
+  releases += counts.releases;
+  taken += counts.allocations;
+  taken -= std::min(taken, counts.releases);
+  for (const std::uint32_t tries : counts.tries) {
+    for (std::size_t i = 0; i < kTriesBounds.size(); ++i) tries_up_to[i] += tries <= kTriesBounds[i] ? 1 : 0;
+    ++tries_count;
+    tries_sum += tries;
   }
-  void forget_pools() {
-    const std::lock_guard lock(mutex_);
-    pools_.forget();
-  }
-  void count(const engine::SweepReport& pass) {
-    const std::lock_guard lock(mutex_);
-    pools_.count(pass);
-  }
-  void count_failed_pass() {
-    const std::lock_guard lock(mutex_);
-    pools_.count_failed_pass();
-  }
+}
 
-  [[nodiscard]] std::string text() const {
-    const std::lock_guard lock(mutex_);
-    return pools_.pools_text() + prometheus::TextSerializer().Serialize(collect());
+void Metrics::count(const engine::RangeRepairReport& report) {
+  std::map<std::string, Range> addresses;
+  std::optional<Range> ports;
+  const std::lock_guard lock(mutex_);
+  is_repairing_ = true;
+  for (const auto& [name, tries] : report.failed_tries) {
+    (name == core::kServiceNodePorts ? port_repairs_ : address_repairs_).reconcile_errors += tries;
   }
-
- private:
-  /// With mutex_ held.
-  [[nodiscard]] std::vector<MetricFamily> collect() const {
-    std::vector<MetricFamily> all;
-    pools_.collect(all);
-    collect_service_addresses(all);
-    collect_node_ports(all);
-    collect_repairs(all);
-    collect_cluster_cidrs(all);
-    collect_leading(all);
-    drop_empty(all);
-    return all;
-  }
-
-  void collect_service_addresses(std::vector<MetricFamily>& all) const {
-    Family allocated(all, MetricType::Gauge, "kube_apiserver_clusterip_allocator_allocated_ips",
-                     "Number of allocated IPs for Services");
-    Family available(all, MetricType::Gauge, "kube_apiserver_clusterip_allocator_available_ips",
-                     "Number of available IPs for Services");
-    for (const auto& [cidr, series] : service_addresses_) {
-      allocated.add({{"cidr", cidr}}, series.allocated);
-      available.add({{"cidr", cidr}}, series.available);
+  for (const audit::RangeRepair& range : report.ranges) {
+    const bool is_new = is_written(report, range.name);
+    if (range.name == core::kServiceNodePorts) {
+      port_repairs_.add(findings_of(report, range));
+      if (is_new) ports = of_record<core::service::NodePortRange>(*range.write);
+      if (!is_new && range.present) ports = of_bands(range.in_static, range.in_dynamic);
+    } else {
+      address_repairs_.add(findings_of(report, range));
+      if (is_new) addresses[range.write->range] = of_record<core::service::ServiceCidr>(*range.write);
+      if (!is_new && range.present) addresses[range.range] = of_bands(range.in_static, range.in_dynamic);
     }
   }
-
-  void collect_node_ports(std::vector<MetricFamily>& all) const {
-    if (!node_ports_) return;
-    Family(all, MetricType::Gauge, "kube_apiserver_nodeport_allocator_allocated_ports",
-           "Number of allocated NodePorts for Services")
-        .add({}, node_ports_->allocated);
-    Family(all, MetricType::Gauge, "kube_apiserver_nodeport_allocator_available_ports",
-           "Number of available NodePorts for Services")
-        .add({}, node_ports_->available);
+  if (report.objects && report.addresses) {
+    address_repairs_.add(findings_of_objects(report));
+    for (const audit::ServiceCidrUse& use : report.addresses->cidrs) {
+      addresses[use.cidr.to_string()] = of_bands(use.in_static, use.in_dynamic);
+    }
   }
+  service_addresses_ = std::move(addresses);
+  node_ports_ = ports;
+}
 
-  void collect_repairs(std::vector<MetricFamily>& all) const {
-    if (!is_repairing_) return;
-    Family addresses(all, MetricType::Counter, "apiserver_clusterip_repair_ip_errors_total",
-                     "Number of errors detected on clusterips by the repair loop, by type");
-    Family ports(all, MetricType::Counter, "apiserver_nodeport_repair_port_errors_total",
-                 "Number of errors detected on ports by the repair loop, by type");
-    for (std::size_t i = 0; i < audit::RepairFinding::kTypeCount; ++i) {
+void Metrics::count_failed_repair() {
+  const std::lock_guard lock(mutex_);
+  is_repairing_ = true;
+  ++address_repairs_.reconcile_errors;
+  ++port_repairs_.reconcile_errors;
+}
+
+void Metrics::count(const engine::NodeRangesReconciled& done) {
+  const std::lock_guard lock(mutex_);
+  std::map<net::Prefix, ClusterCidr> now;
+  for (const core::ClusterCidrUse& use : done.seen.use) {
+    const auto before = cluster_cidrs_.find(use.cluster.cidr);
+    ClusterCidr series = before != cluster_cidrs_.end() ? before->second : ClusterCidr{};
+    series.see(use);
+    if (const auto counts = done.counts.find(use.cluster.cidr); counts != done.counts.end()) {
+      series.add(counts->second);
+    }
+    now.emplace(use.cluster.cidr, series);
+  }
+  cluster_cidrs_ = std::move(now);
+}
+
+void Metrics::set_leading(const std::string& lease, bool leads) {
+  const std::lock_guard lock(mutex_);
+  leading_[lease] = leads;
+}
+
+void Metrics::count(const std::vector<core::PoolFill>& pools) {
+  std::string text = text_of_pools(pools);
+  const std::lock_guard lock(mutex_);
+  pools_text_ = std::move(text);
+}
+
+void Metrics::forget_pools() {
+  const std::lock_guard lock(mutex_);
+  pools_text_.clear();
+  candidates_.reset();
+}
+
+void Metrics::count(const engine::SweepReport& pass) {
+  const std::lock_guard lock(mutex_);
+  candidates_ = pass.candidates;
+  ++(pass.failure ? failed_passes_ : passes_);
+  if (pass.dry_run) return;
+  for (const auto& evidence : pass.released) ++released_[std::string(name_of(evidence.what))];
+}
+
+void Metrics::count_failed_pass() {
+  const std::lock_guard lock(mutex_);
+  ++failed_passes_;
+}
+
+std::string Metrics::text() const {
+  std::vector<MetricFamily> all;
+  // The last one with a sample of that name.
+  const auto begin = [&](const char* name, const char* help, MetricType type) {
+    all.push_back(family(name, help, type));
+  };
+  const auto sample = [&](const SampleLabels& labels, double value) { add(all.back(), labels, value); };
+  const std::lock_guard lock(mutex_);
+  begin("croft_leak_candidates", "Addresses that looked dead in the collector's last pass", MetricType::Gauge);
+  if (candidates_) sample({}, number(*candidates_));
+  begin("croft_collector_passes_total", "Passes of the collector", MetricType::Counter);
+  if (passes_ + failed_passes_ > 0) {
+    sample({{"outcome", "ok"}}, number(passes_));
+    sample({{"outcome", "failed"}}, number(failed_passes_));
+  }
+  begin("croft_collector_released_total", "What the collector released", MetricType::Counter);
+  for (const auto& [what, count] : released_) sample({{"what", what}}, number(count));
+
+  begin("kube_apiserver_clusterip_allocator_allocated_ips", "Number of allocated IPs for Services", MetricType::Gauge);
+  for (const auto& [cidr, range] : service_addresses_) sample({{"cidr", cidr}}, range.allocated);
+  begin("kube_apiserver_clusterip_allocator_available_ips", "Number of available IPs for Services", MetricType::Gauge);
+  for (const auto& [cidr, range] : service_addresses_) sample({{"cidr", cidr}}, range.available);
+  begin("kube_apiserver_nodeport_allocator_allocated_ports", "Number of allocated NodePorts for Services",
+        MetricType::Gauge);
+  if (node_ports_) sample({}, node_ports_->allocated);
+  begin("kube_apiserver_nodeport_allocator_available_ports", "Number of available NodePorts for Services",
+        MetricType::Gauge);
+  if (node_ports_) sample({}, node_ports_->available);
+
+  const auto errors = [&](const Repairs& repairs, bool with_invalid) {
+    for (std::size_t i = 0; is_repairing_ && i < audit::RepairFinding::kTypeCount; ++i) {
       const Type type{static_cast<std::uint8_t>(i)};
-      const Labels labels{{"type", std::string(name_of(type))}};
-      addresses.add(labels, number(address_repairs_.errors[i]));
-      // A port is a number, so none is invalid.
-      if (type != Type::invalid) ports.add(labels, number(port_repairs_.errors[i]));
+      if (with_invalid || type != Type::invalid) {
+        sample({{"type", std::string(name_of(type))}}, number(repairs.errors[i]));
+      }
     }
-    Family(all, MetricType::Counter, "apiserver_clusterip_repair_reconcile_errors_total",
-           "Number of reconciliation failures of the clusterip repair loop")
-        .add({}, number(address_repairs_.reconcile_errors));
-    Family(all, MetricType::Counter, "apiserver_nodeport_repair_reconcile_errors_total",
-           "Number of reconciliation failures of the nodeport repair loop")
-        .add({}, number(port_repairs_.reconcile_errors));
-  }
+  };
+  begin("apiserver_clusterip_repair_ip_errors_total",
+        "Number of errors detected on clusterips by the repair loop, by type", MetricType::Counter);
+  errors(address_repairs_, true);
+  begin("apiserver_nodeport_repair_port_errors_total", "Number of errors detected on ports by the repair loop, by type",
+        MetricType::Counter);
+  errors(port_repairs_, false);  // a port is a number, so none is invalid
+  begin("apiserver_clusterip_repair_reconcile_errors_total",
+        "Number of reconciliation failures of the clusterip repair loop", MetricType::Counter);
+  if (is_repairing_) sample({}, number(address_repairs_.reconcile_errors));
+  begin("apiserver_nodeport_repair_reconcile_errors_total",
+        "Number of reconciliation failures of the nodeport repair loop", MetricType::Counter);
+  if (is_repairing_) sample({}, number(port_repairs_.reconcile_errors));
 
-  void collect_cluster_cidrs(std::vector<MetricFamily>& all) const {
-    Family allocations(all, MetricType::Counter, "node_ipam_controller_cidrset_cidrs_allocations_total",
-                       "Number of node CIDRs taken");
-    Family releases(all, MetricType::Counter, "node_ipam_controller_cidrset_cidrs_releases_total",
-                    "Number of node CIDRs given back");
-    Family usage(all, MetricType::Gauge, "node_ipam_controller_cidrset_usage_cidrs",
-                 "Taken node CIDRs as a part of all, 0 to 1");
-    Family max(all, MetricType::Gauge, "node_ipam_controller_cirdset_max_cidrs", "Number of node CIDRs there can be");
-    Family tries(all, MetricType::Histogram, "node_ipam_controller_cidrset_allocation_tries_per_request",
-                 "Number of taken node CIDRs that were passed over");
-    for (const auto& [cidr, series] : cluster_cidrs_) {
-      const Labels labels{{"clusterCIDR", cidr.to_string()}};
-      allocations.add(labels, number(series.allocations));
-      releases.add(labels, number(series.releases));
-      usage.add(labels, series.size == 0 ? 0 : number(series.taken) / number(series.size));
-      max.add(labels, number(series.size));
-      tries.add_tries(labels, series);
+  const auto of_cidrs = [&](const char* name, const char* help, MetricType type, const auto& value_of) {
+    begin(name, help, type);
+    for (const auto& [cidr, use] : cluster_cidrs_) sample({{"clusterCIDR", cidr.to_string()}}, value_of(use));
+  };
+  of_cidrs("node_ipam_controller_cidrset_cidrs_allocations_total", "Number of node CIDRs taken", MetricType::Counter,
+           [](const ClusterCidr& use) { return number(use.allocations); });
+  of_cidrs("node_ipam_controller_cidrset_cidrs_releases_total", "Number of node CIDRs given back", MetricType::Counter,
+           [](const ClusterCidr& use) { return number(use.releases); });
+  of_cidrs("node_ipam_controller_cidrset_usage_cidrs", "Taken node CIDRs as a part of all, 0 to 1", MetricType::Gauge,
+           [](const ClusterCidr& use) { return use.size == 0 ? 0 : number(use.taken) / number(use.size); });
+  of_cidrs("node_ipam_controller_cirdset_max_cidrs", "Number of node CIDRs there can be", MetricType::Gauge,
+           [](const ClusterCidr& use) { return number(use.size); });
+  begin("node_ipam_controller_cidrset_allocation_tries_per_request", "Number of taken node CIDRs that were passed over",
+        MetricType::Histogram);
+  for (const auto& [cidr, use] : cluster_cidrs_) {
+    prometheus::ClientMetric metric = with_labels({{"clusterCIDR", cidr.to_string()}});
+    metric.histogram.sample_count = use.tries_count;
+    metric.histogram.sample_sum = use.tries_sum;
+    for (std::size_t i = 0; i < use.tries_up_to.size(); ++i) {
+      metric.histogram.bucket.push_back({use.tries_up_to[i], ClusterCidr::kTriesBounds[i]});
     }
+    all.back().metric.push_back(std::move(metric));
   }
+  begin("leader_election_master_status", "1: this process leads by the Lease of that name; 0: it does not",
+        MetricType::Gauge);
+  for (const auto& [lease, leads] : leading_) sample({{"name", lease}}, leads ? 1 : 0);
+  return pools_text_ + text_of(std::move(all));
+}
 
-  void collect_leading(std::vector<MetricFamily>& all) const {
-    Family leading(all, MetricType::Gauge, "leader_election_master_status",
-                   "1: this process leads by the Lease of that name; 0: it does not");
-    for (const auto& [lease, leads] : leading_) leading.add({{"name", lease}}, leads ? 1 : 0);
+void AgentMetrics::count(std::chrono::nanoseconds took, const core::AssignAnswer* answer) {
+  const auto* refusal = answer != nullptr ? std::get_if<core::Refusal>(answer) : nullptr;
+  const std::lock_guard lock(mutex_);
+  (answer == nullptr ? failed_ : refusal != nullptr ? refused_ : ok_).count(took);
+  if (answer == nullptr) return;
+  if (refusal == nullptr) {
+    for (const core::AssignedAddress& one : std::get<core::Assigned>(*answer).addresses) {
+      borrowed_ += one.borrowed && !one.held_before ? 1 : 0;
+    }
+    return;
   }
+  bool might_serve = false;
+  for (const core::PoolVerdict& verdict : refusal->considered) {
+    if (!verdict.usable) continue;
+    might_serve = true;
+    ++refusals_[{verdict.pool, refusal->cause}];
+  }
+  if (!might_serve) ++refusals_[{"", refusal->cause}];
+}
 
-  mutable std::mutex mutex_;                              ///< guards all below
-  std::map<std::string, RangeSeries> service_addresses_;  ///< by CIDR
-  std::optional<RangeSeries> node_ports_;
-  bool is_repairing_ = false;
-  RepairSeries address_repairs_;
-  RepairSeries port_repairs_;
-  std::map<net::Prefix, ClusterCidrSeries> cluster_cidrs_;
-  std::map<std::string, bool> leading_;  ///< by the Lease
-  PoolMetrics pools_;
-};
-
-Metrics::Metrics() : state_(std::make_unique<State>()) {}
-Metrics::~Metrics() = default;
-
-void Metrics::count(const engine::RangeRepairReport& report) { state_->count(report); }
-void Metrics::count_failed_repair() { state_->count_failed_repair(); }
-void Metrics::count(const engine::NodeRangesReconciled& done) { state_->count(done); }
-void Metrics::set_leading(const std::string& lease, bool leads) { state_->set_leading(lease, leads); }
-void Metrics::count(const std::vector<core::PoolFill>& pools) { state_->count(pools); }
-void Metrics::forget_pools() { state_->forget_pools(); }
-void Metrics::count(const engine::SweepReport& pass) { state_->count(pass); }
-void Metrics::count_failed_pass() { state_->count_failed_pass(); }
-
-std::string Metrics::text() const { return state_->text(); }
+std::string AgentMetrics::text() const {
+  auto durations = family("croft_agent_add_duration_seconds", "How long ADDs took in the agent", MetricType::Histogram);
+  auto refusals = family("croft_agent_refusals_total", "ADDs that no address was free for, by pool and reason",
+                         MetricType::Counter);
+  auto borrowed = family("croft_agent_borrowed_addresses_total",
+                         "Addresses given from blocks that the node does not own", MetricType::Counter);
+  const std::lock_guard lock(mutex_);
+  add(durations, {{"outcome", "ok"}}, ok_);
+  add(durations, {{"outcome", "refused"}}, refused_);
+  add(durations, {{"outcome", "failed"}}, failed_);
+  for (const auto& [key, count] : refusals_) {
+    add(refusals, {{"pool", key.first}, {"reason", std::string(name_of(key.second))}}, number(count));
+  }
+  add(borrowed, {}, number(borrowed_));
+  return text_of({std::move(durations), std::move(refusals), std::move(borrowed)});
+}
 
 }  // namespace croft::edge

@@ -1,15 +1,33 @@
 #pragma once
 
-#include <memory>
+#include <array>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "collector/use/sweep.h"
 #include "ipam/audit/pool_status.h"
+#include "ipam/decide/assign.h"
 #include "noderanges/use/node_range.h"
 #include "services/use/range_repair.h"
 
 namespace croft::edge {
+
+/// Durations by powers of two; the last bucket has whatever takes longer.
+struct Durations {
+  static constexpr std::size_t kBuckets = 18;
+  std::chrono::nanoseconds first = std::chrono::microseconds(250);  ///< the upper bound of the first bucket
+  std::array<std::uint64_t, kBuckets> counts{};
+  std::chrono::nanoseconds sum{};
+
+  void count(std::chrono::nanoseconds took);
+};
 
 /// A controller's observations, for Prometheus (docs/metrics.md). Counts are of this process, since its start.
 ///
@@ -38,11 +56,6 @@ namespace croft::edge {
 /// What was not looked at has no samples. Any thread may call anything; who reads sees all of a pass or nothing of it.
 class Metrics {
  public:
-  Metrics();
-  ~Metrics();
-  Metrics(const Metrics&) = delete;
-  Metrics& operator=(const Metrics&) = delete;
-
   /// One pass of the repair of Service ranges. The gauges are from now on those of its ranges and no others, as the
   /// pass left them: as written, or as read where nothing was written. IPAddress objects count as they were read.
   void count(const engine::RangeRepairReport& report);
@@ -69,8 +82,65 @@ class Metrics {
   [[nodiscard]] std::string text() const;
 
  private:
-  class State;
-  std::unique_ptr<State> state_;
+  /// How full a range is.
+  struct Range {
+    double allocated = 0;
+    double available = 0;
+  };
+  struct Repairs {
+    core::audit::RepairCounts errors{};
+    std::uint64_t reconcile_errors = 0;
+    void add(const std::vector<core::audit::RepairFinding>& findings);
+  };
+  struct ClusterCidr {
+    std::uint64_t allocations = 0, releases = 0, taken = 0, size = 0;
+    static constexpr std::array kTriesBounds{1.0, 5.0, 25.0, 125.0, 625.0};  ///< of the histogram of tries
+    std::array<std::uint64_t, kTriesBounds.size()> tries_up_to{};            ///< each with those below it
+    std::uint64_t tries_count = 0;
+    double tries_sum = 0;
+    /// Changes that this process did not make, others did.
+    void see(const core::ClusterCidrUse& use);
+    void add(const engine::ClusterCidrCounts& counts);
+  };
+
+  static Range of_bands(const core::audit::BandUse& in_static, const core::audit::BandUse& in_dynamic);
+  template <class M>
+  static Range of_record(const core::RangeAllocation& range);
+
+  mutable std::mutex mutex_;                        ///< guards all below
+  std::map<std::string, Range> service_addresses_;  ///< by CIDR
+  std::optional<Range> node_ports_;
+  bool is_repairing_ = false;
+  Repairs address_repairs_, port_repairs_;
+  std::map<net::Prefix, ClusterCidr> cluster_cidrs_;
+  std::map<std::string, bool> leading_;  ///< by the Lease
+  /// The figures of pools, in Prometheus' text format: written when they are counted, as there may be thousands.
+  std::string pools_text_;
+  std::optional<std::uint64_t> candidates_;
+  std::map<std::string, std::uint64_t> released_;  ///< by what it was
+  std::uint64_t passes_ = 0, failed_passes_ = 0;
+};
+
+/// The ADDs that an agent has answered since its start, for Prometheus:
+///
+///   croft_agent_add_duration_seconds {outcome}     histogram: ok, refused, failed; from the call to its answer
+///   croft_agent_refusals_total {pool, reason}      counter, ADDs that no address was free for: of each pool that might
+///                                                  have served; `pool` is empty where none might
+///   croft_agent_borrowed_addresses_total           counter, given from blocks that the node does not own
+///
+/// Any thread may call anything.
+class AgentMetrics {
+ public:
+  /// One ADD; `answer`: null where it failed.
+  void count(std::chrono::nanoseconds took, const core::AssignAnswer* answer);
+  /// All of it in Prometheus' text format.
+  [[nodiscard]] std::string text() const;
+
+ private:
+  mutable std::mutex mutex_;  ///< guards all below
+  Durations ok_, refused_, failed_;
+  std::map<std::pair<std::string, core::RefusalCause>, std::uint64_t> refusals_;
+  std::uint64_t borrowed_ = 0;
 };
 
 }  // namespace croft::edge

@@ -2,13 +2,17 @@
 
 #include <limits>
 
+#include <prometheus/text_serializer.h>
+
 namespace croft::edge {
 
 using prometheus::ClientMetric;
 using prometheus::MetricFamily;
 using prometheus::MetricType;
 
-namespace {
+double seconds(std::chrono::nanoseconds span) { return static_cast<double>(span.count()) / 1e9; }
+
+MetricFamily family(const char* name, const char* help, MetricType type) { return {name, help, type, {}}; }
 
 ClientMetric with_labels(const SampleLabels& labels) {
   ClientMetric metric;
@@ -16,28 +20,10 @@ ClientMetric with_labels(const SampleLabels& labels) {
   return metric;
 }
 
-}  // namespace
-
-double seconds(std::chrono::nanoseconds span) { return static_cast<double>(span.count()) / 1e9; }
-
-MetricFamily family(const char* name, const char* help, MetricType type) {
-  MetricFamily made;
-  made.name = name;
-  made.help = help;
-  made.type = type;
-  return made;
-}
-
 void add(MetricFamily& family, const SampleLabels& labels, double value) {
   ClientMetric metric = with_labels(labels);
   (family.type == MetricType::Gauge ? metric.gauge.value : metric.counter.value) = value;
   family.metric.push_back(std::move(metric));
-}
-
-MetricFamily one(const char* name, const char* help, MetricType type, double value) {
-  MetricFamily made = family(name, help, type);
-  add(made, {}, value);
-  return made;
 }
 
 void Durations::count(std::chrono::nanoseconds took) {
@@ -59,6 +45,11 @@ void add(MetricFamily& family, const SampleLabels& labels, const Durations& dura
   metric.histogram.sample_count = cumulative;
   metric.histogram.sample_sum = seconds(durations.sum);
   family.metric.push_back(std::move(metric));
+}
+
+std::string text_of(std::vector<MetricFamily> families) {
+  std::erase_if(families, [](const MetricFamily& one) { return one.metric.empty(); });
+  return prometheus::TextSerializer().Serialize(families);
 }
 
 }  // namespace croft::edge

@@ -1,14 +1,13 @@
 #pragma once
 
-#include <array>
 #include <chrono>
-#include <cstddef>
-#include <cstdint>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include <prometheus/metric_family.h>
+
+#include "agent/metrics/metrics.h"
 
 // How this folder writes samples: private to it.
 namespace croft::edge {
@@ -26,20 +25,12 @@ double number(T count) {
 [[nodiscard]] prometheus::MetricFamily family(const char* name, const char* help, prometheus::MetricType type);
 /// A gauge's or counter's.
 void add(prometheus::MetricFamily& family, const SampleLabels& labels, double value);
-/// A name with the one sample it has.
-[[nodiscard]] prometheus::MetricFamily one(const char* name, const char* help, prometheus::MetricType type,
-                                           double value);
-
-/// Durations by powers of two; the last bucket has whatever takes longer.
-struct Durations {
-  static constexpr std::size_t kBuckets = 18;
-  std::chrono::nanoseconds first = std::chrono::microseconds(250);  ///< the upper bound of the first bucket
-  std::array<std::uint64_t, kBuckets> counts{};
-  std::chrono::nanoseconds sum{};
-
-  void count(std::chrono::nanoseconds took);
-};
-/// A histogram's sample.
+/// A histogram's.
 void add(prometheus::MetricFamily& family, const SampleLabels& labels, const Durations& durations);
+/// For the sample of another kind.
+[[nodiscard]] prometheus::ClientMetric with_labels(const SampleLabels& labels);
+
+/// The text of families, without those that have no samples.
+[[nodiscard]] std::string text_of(std::vector<prometheus::MetricFamily> families);
 
 }  // namespace croft::edge

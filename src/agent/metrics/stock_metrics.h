@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <functional>
 #include <map>
-#include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -40,8 +39,7 @@ struct StockFigures {
 ///   croft_stock_commits_total             counter, made for ADDs and DELs
 ///   croft_stock_add_duration_seconds      histogram, of ADDs that got an address
 ///   croft_stock_moves_total {what}        counter: allocated, given_back, borrowed, lent, conflict, quarantined,
-///   collected,
-///                                         lost
+///                                         collected, lost
 ///   croft_stock_fill_duration_seconds     gauge, from the question to the stock, of the last that brought something
 ///   croft_cloud_calls_total {action, outcome}           counter
 ///   croft_cloud_call_duration_seconds_sum {action}      counter; with _count
@@ -51,10 +49,7 @@ struct StockFigures {
 class StockMetrics {
  public:
   /// `figures` is asked at each look, from any thread; nothing: nothing is known yet.
-  explicit StockMetrics(std::function<std::optional<StockFigures>()> figures);
-  ~StockMetrics();
-  StockMetrics(const StockMetrics&) = delete;
-  StockMetrics& operator=(const StockMetrics&) = delete;
+  explicit StockMetrics(std::function<std::optional<StockFigures>()> figures) : figures_(std::move(figures)) {}
 
   /// One call of the cloud that has ended.
   void count(const cloud::Provider::Call& call);
@@ -62,8 +57,14 @@ class StockMetrics {
   [[nodiscard]] std::string text() const;
 
  private:
-  class State;
-  std::shared_ptr<State> state_;
+  struct Took {
+    std::uint64_t count = 0;
+    std::chrono::nanoseconds sum{};
+  };
+  const std::function<std::optional<StockFigures>()> figures_;
+  mutable std::mutex mutex_;  ///< guards both below
+  std::map<std::pair<std::string, std::string>, std::uint64_t> calls_;
+  std::map<std::string, Took> took_;
 };
 
 }  // namespace croft::edge

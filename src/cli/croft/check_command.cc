@@ -13,14 +13,13 @@
 #include "base/counted.h"
 #include "base/printable.h"
 #include "base/time_text.h"
-#include "cli/croft/cluster.h"
 #include "cli/croft/command_line.h"
 #include "cli/croft/filters.h"
 #include "cli/croft/json_output.h"
-#include "cli/croft/not_read.h"
 #include "cli/croft/operator_parts.h"
 #include "cli/croft/report.h"
 #include "cli/croft/runtime_cache.h"
+#include "cli/croft/signs_of_life.h"
 #include "cli/croft/table.h"
 #include "cli/stores/open_store.h"
 #include "cni/door/tombstones.h"
@@ -51,6 +50,10 @@ struct CheckOptions {
   std::string report_path;
   std::int64_t wait_seconds = 0;  ///< until a second look at what is gone; 0: none
 };
+using core::audit::Finding;
+using AuditFindings = std::vector<Finding>;
+using FindingKind = Finding::Kind;
+
 constexpr std::size_t kNodesShownMax = 20;
 constexpr std::size_t kTakenNamedMax = 10;
 constexpr std::chrono::seconds kPauseTime{30};
@@ -83,15 +86,34 @@ std::string nodes_table(const std::vector<core::audit::NodeCount>& nodes) {
 }
 
 /// Three lines, whatever names and damaged records have in them.
-std::string finding_text(const core::audit::Finding& finding) {
+std::string finding_text(const Finding& finding) {
   return fmt::format("{}: {}\n  {}\n  remedy: {}\n", core::audit::name_of(finding.kind),
                      printable(finding.subject, Printed::line), printable(finding.what, Printed::line),
                      printable(finding.remedy, Printed::line));
 }
 
+[[nodiscard]] std::string plural_of(core::Kind kind) {
+  switch (kind) {
+    case core::Kind::handle:
+      return "handles";
+    case core::Kind::affinity:
+      return "claims on blocks";
+    case core::Kind::reservation:
+      return "reservations";
+    case core::Kind::ipam_config:
+      return "the cluster-wide settings";
+    case core::Kind::node:
+      return "nodes";
+    case core::Kind::service:
+      return "Services";
+    default:
+      return "records of kind " + std::string(core::name_of(kind));
+  }
+}
+
 std::string report_text(const CommandLine& line, const engine::AuditReport& report, const CheckOptions& options) {
   std::string text;
-  for (const core::audit::Finding& finding : report.findings) {
+  for (const Finding& finding : report.findings) {
     text += finding_text(finding);
   }
   if (options.all_addresses || options.problem_addresses) {
@@ -101,19 +123,19 @@ std::string report_text(const CommandLine& line, const engine::AuditReport& repo
   for (const std::string& note : report.notes) text += fmt::format("note: {}\n", printable(note, Printed::line));
   if (report.without_node > 0)
     text += counted_as(report.without_node, "held address records no node\n", "held addresses record no node\n");
-  text += fmt::format("{}, {}, {}, {} held ({} borrowed), {} cooling: {}{}\n", counted(report.pools, "pool"),
-                      counted(report.blocks, "block"), handles_text(report), counted(report.held, "address", "es"),
-                      report.borrowed, report.cooling,
-                      report.findings.empty() ? "nothing found" : counted(report.findings.size(), "finding"),
-                      of_what_was_read(line));
+  const bool has_handles = !report.not_allowed.contains(core::Kind::handle);
+  text +=
+      fmt::format("{}, {}, {}, {} held ({} borrowed), {} cooling: {}{}\n", counted(report.pools, "pool"),
+                  counted(report.blocks, "block"), has_handles ? counted(report.handles, "handle") : "handles not read",
+                  counted(report.held, "address", "es"), report.borrowed, report.cooling,
+                  report.findings.empty() ? "nothing found" : counted(report.findings.size(), "finding"),
+                  line.not_read.empty() ? "" : " in what this account may read");
   return text;
 }
 
 /// The findings for DELs on this node that nobody made up for.
-[[nodiscard]] Result<std::vector<core::audit::Finding>> releases_not_done(const CommandLine& line,
-                                                                          const CheckOptions& options) {
-  using Kind = core::audit::Finding::Kind;
-  std::vector<core::audit::Finding> findings;
+[[nodiscard]] Result<AuditFindings> releases_not_done(const CommandLine& line, const CheckOptions& options) {
+  AuditFindings findings;
   if (options.tombstones.empty()) return findings;
   const auto waiting = edge::Tombstones(options.tombstones, line.clock).waiting();
   if (!waiting) return fail(waiting.error().in("--tombstones"));
@@ -122,7 +144,7 @@ std::string report_text(const CommandLine& line, const engine::AuditReport& repo
       const ErrorCode code = content.error().code;
       const bool is_damaged = code == ErrorCode::corrupt || code == ErrorCode::invalid_argument;
       findings.push_back(
-          {Kind::release_unreadable,
+          {FindingKind::release_unreadable,
            path,
            content.error().message,
            is_damaged ? "remove the file; `croft check --cni-cache` or the controller finds what it would have released"
@@ -135,7 +157,7 @@ std::string report_text(const CommandLine& line, const engine::AuditReport& repo
     if (age >= age.zero() && age < kReplayMax) continue;
     const core::Owner& owner = content->owner;
     findings.push_back(
-        {Kind::release_waiting,
+        {FindingKind::release_waiting,
          path,
          fmt::format("a DEL of container {}, interface {}, network {} could not reach {} at {}", owner.container_id,
                      owner.interface_name, owner.network, content->store, rfc3339_exact(content->left_at)),
@@ -145,13 +167,14 @@ std::string report_text(const CommandLine& line, const engine::AuditReport& repo
   return findings;
 }
 
-/// An account that may look at the rest of the register and not at this, as a node's own user of an etcd, hears of the
-/// rest.
-[[nodiscard]] bool is_not_ours_to_see(CommandLine& line, const Error& error,
-                                      const std::string& what = "the ranges of nodes") {
-  if (error.code != ErrorCode::permission_denied) return false;
-  line.note_not_read(what, error);
-  return true;
+/// A value that was read; nothing where this account may not read it, as a node's own user of an etcd, which hears of
+/// the rest.
+template <class T>
+[[nodiscard]] Result<std::optional<T>> if_allowed(CommandLine& line, const char* what, Result<T> read) {
+  if (read) return std::optional<T>(*std::move(read));
+  if (read.error().code != ErrorCode::permission_denied) return fail(read.error());
+  line.note_not_read(what, read.error());
+  return std::optional<T>();
 }
 
 /// The pods of a cluster, or of one node of it, which have addresses of their own, and who is gone. Nothing where none
@@ -164,9 +187,9 @@ class ClusterPods {
   [[nodiscard]] Result<std::vector<core::audit::RunningPod>> running() {
     std::vector<core::audit::RunningPod> running;
     if (is_hidden_ || cluster_ == nullptr) return running;
-    auto read = cluster_->running_pods(facts_);
-    is_hidden_ = !read && is_not_ours_to_see(line_, read.error(), "which pods are gone, the addresses of running pods");
-    if (!read && !is_hidden_) return fail(read.error());
+    TRY(auto read,
+        if_allowed(line_, "which pods are gone, the addresses of running pods", cluster_->running_pods(facts_)));
+    is_hidden_ = !read;
     if (read) {
       running = *std::move(read);
     } else {
@@ -197,8 +220,8 @@ class ClusterPods {
       return;
     }
     look.nodes_known = nodes.has_value();
-    if (!nodes && !is_not_ours_to_see(line_, nodes.error(), "which nodes are gone")) {
-      report.notes.push_back("nodes are not compared: " + nodes.error().message);
+    if (const auto allowed = if_allowed(line_, "which nodes are gone", nodes); !allowed) {
+      report.notes.push_back("nodes are not compared: " + allowed.error().message);
     }
     if (nodes) facts_.add_nodes_of(*nodes);
     if (nodes || !is_hidden_) core::audit::find_leaks(report, facts_, look);
@@ -214,38 +237,36 @@ class ClusterPods {
 
 /// By the records, and by what the nodes' objects say. A record that stands in the way is told once: by `found`, what
 /// the look at the whole register found, or here.
-[[nodiscard]] Result<std::vector<core::audit::Finding>> look_at_ranges(CommandLine& line,
-                                                                       const engine::Context& context,
-                                                                       const std::vector<core::audit::Finding>& found) {
-  using Kind = core::audit::Finding::Kind;
-  const auto seen = engine::look_at_node_ranges(context);
+[[nodiscard]] Result<AuditFindings> look_at_ranges(CommandLine& line, const engine::Context& context,
+                                                   const AuditFindings& found) {
+  constexpr const char* kWhat = "the ranges of nodes";
+  auto read = engine::look_at_node_ranges(context);
   const bool is_damaged =
-      !seen && (seen.error().code == ErrorCode::corrupt || seen.error().code == ErrorCode::newer_version);
+      !read && (read.error().code == ErrorCode::corrupt || read.error().code == ErrorCode::newer_version);
   if (is_damaged) {
-    const bool is_told = std::ranges::any_of(found, [](const core::audit::Finding& one) {
-      return one.kind == Kind::record_unreadable || one.kind == Kind::record_newer;
+    const bool is_told = std::ranges::any_of(found, [](const Finding& one) {
+      return one.kind == FindingKind::record_unreadable || one.kind == FindingKind::record_newer;
     });
-    if (is_told) return std::vector<core::audit::Finding>();
-    return std::vector<core::audit::Finding>{
-        {Kind::record_unreadable,
+    if (is_told) return AuditFindings();
+    return AuditFindings{
+        {FindingKind::record_unreadable,
          "node ranges",
-         seen.error().message,
+         read.error().message,
          "none is given until it is mended: restore the record from a backup (docs/runbooks/backup-and-restore.md)",
          {}}};
   }
-  if (!seen && is_not_ours_to_see(line, seen.error())) return std::vector<core::audit::Finding>();
-  if (!seen) return fail(seen.error());
+  TRY(const auto seen, if_allowed(line, kWhat, std::move(read)));
+  if (!seen) return AuditFindings();
   TRY(const auto cidrs, open_node_cidrs(line.store_url, line.clock, operator_parts()));
   if (!seen->set || cidrs == nullptr) return core::audit::audit_node_ranges(*seen, {}, {});
-  const auto look = engine::look_at_node_cidrs(*cidrs);
-  if (!look && is_not_ours_to_see(line, look.error())) return core::audit::audit_node_ranges(*seen, {}, {});
-  if (!look) return fail(look.error());
+  TRY(const auto look, if_allowed(line, kWhat, engine::look_at_node_cidrs(*cidrs)));
+  if (!look) return core::audit::audit_node_ranges(*seen, {}, {});
   return core::audit::audit_node_ranges(*seen, engine::compare(*look, *seen), look->unreadable);
 }
 
-bool is_of_living(const core::audit::Finding& finding) {
-  using Kind = core::audit::Finding::Kind;
-  return finding.kind == Kind::not_held || finding.kind == Kind::pod_not_held || finding.kind == Kind::node_not_moved;
+bool is_of_living(const Finding& finding) {
+  return finding.kind == FindingKind::not_held || finding.kind == FindingKind::pod_not_held ||
+         finding.kind == FindingKind::node_not_moved;
 }
 
 /// Living addresses are read after the register: a DEL, or an ADD, in between looks like an address that is nobody's.
@@ -262,14 +283,11 @@ bool is_of_living(const core::audit::Finding& finding) {
   TRY(engine::AuditReport first, look(live));
   if (std::ranges::none_of(first.findings, is_of_living)) return first;
   engine::pause(context, kSecondLook, Deadline{});
-  auto again = live;
-  if (live) {
-    TRY(again, read_runtime_cache_again(options.cache));
-  }
+  TRY(const auto again, read_runtime_cache_again(options.cache));
   TRY(engine::AuditReport second, look(again));
-  std::set<std::pair<core::audit::Finding::Kind, std::string>> seen;
-  for (const core::audit::Finding& one : first.findings) seen.emplace(one.kind, one.subject);
-  std::erase_if(second.findings, [&](const core::audit::Finding& one) {
+  std::set<std::pair<FindingKind, std::string>> seen;
+  for (const Finding& one : first.findings) seen.emplace(one.kind, one.subject);
+  std::erase_if(second.findings, [&](const Finding& one) {
     return is_of_living(one) && !seen.contains({one.kind, one.subject});
   });
   return second;
@@ -277,13 +295,13 @@ bool is_of_living(const core::audit::Finding& finding) {
 
 /// Leaves of what is gone by the second of two looks what was gone by the first.
 void keep_seen_twice(const engine::AuditReport& first, engine::AuditReport& second) {
-  using Seen = std::tuple<core::audit::Finding::Kind, std::string, std::string>;
+  using Seen = std::tuple<FindingKind, std::string, std::string>;
   std::set<Seen> seen;
-  for (const core::audit::Finding& one : first.findings) {
+  for (const Finding& one : first.findings) {
     if (one.looks > 0) seen.emplace(one.kind, one.subject, one.remedy);
   }
   std::set<std::string> kept;
-  std::erase_if(second.findings, [&](core::audit::Finding& one) {
+  std::erase_if(second.findings, [&](Finding& one) {
     if (one.looks == 0) return false;
     // A remedy names handle and sequence number.
     if (!seen.contains({one.kind, one.subject, one.remedy})) return true;
@@ -307,17 +325,14 @@ void keep_seen_twice(const engine::AuditReport& first, engine::AuditReport& seco
   std::string looks = "; seen in one look";
   if (options.wait_seconds > 0 && has_gone) {
     engine::pause(context, std::chrono::seconds(options.wait_seconds), Deadline{});
-    auto again = live;
-    if (live) {
-      TRY(again, read_runtime_cache_again(options.cache));
-    }
+    TRY(const auto again, read_runtime_cache_again(options.cache));
     TRY(engine::AuditReport second, audit_twice(context, again, pod_ranges, pods, options));
     pods.find_leaks(context, second);
     keep_seen_twice(report, second);
     report = std::move(second);
     looks = fmt::format("; seen in two looks, {} s apart", options.wait_seconds);
   }
-  for (core::audit::Finding& one : report.findings) one.what += one.looks > 0 ? looks : "";
+  for (Finding& one : report.findings) one.what += one.looks > 0 ? looks : "";
   return report;
 }
 
@@ -333,17 +348,16 @@ void keep_seen_twice(const engine::AuditReport& first, engine::AuditReport& seco
   return pod_ranges(line);
 }
 
-/// Findings for space that somebody else took over a pool later: a pool's own making is refused then. By the API of a
-/// `kube:` store.
-[[nodiscard]] Result<std::vector<core::audit::Finding>> look_at_taken_space(CommandLine& line,
-                                                                            const engine::Context& context) {
-  std::vector<core::audit::Finding> findings;
+/// AuditFindings for space that somebody else took over a pool later: a pool's own making is refused then. By the API
+/// of a `kube:` store.
+[[nodiscard]] Result<AuditFindings> look_at_taken_space(CommandLine& line, const engine::Context& context) {
+  AuditFindings findings;
   if (store::scheme_of(line.store_url) != store::Scheme::kube) return findings;
   const auto note = [&](const std::vector<engine::PoolInTakenSpace>& found, const auto& remedy_of) {
     for (std::size_t i = 0; i < std::min(found.size(), kTakenNamedMax); ++i) {
       const engine::PoolInTakenSpace& one = found[i];
       const bool is_last = i + 1 == kTakenNamedMax && found.size() > kTakenNamedMax;
-      findings.push_back({core::audit::Finding::Kind::pool_overlap,
+      findings.push_back({FindingKind::pool_overlap,
                           "pool " + one.pool,
                           fmt::format("{} of it is {} too, and pods get it{}", one.shared.to_string(), one.whose,
                                       is_last ? fmt::format("; {} more like it", found.size() - kTakenNamedMax) : ""),
@@ -352,13 +366,12 @@ void keep_seen_twice(const engine::AuditReport& first, engine::AuditReport& seco
     }
   };
   const auto compare = [&](const std::vector<engine::TakenSpace>& taken, const auto& remedy_of) -> Result<void> {
-    const auto found = engine::pools_in_taken_space(context, taken);
-    if (!found && !is_not_ours_to_see(line, found.error(), "pools over nodes or Services")) return fail(found.error());
+    TRY(const auto found,
+        if_allowed(line, "pools over nodes or Services", engine::pools_in_taken_space(context, taken)));
     if (found) note(*found, remedy_of);
     return {};
   };
-  const auto services = engine::service_cidrs(context);
-  if (!services && !is_not_ours_to_see(line, services.error(), "the ranges of Services")) return fail(services.error());
+  TRY(const auto services, if_allowed(line, "the ranges of Services", engine::service_cidrs(context)));
   if (services) {
     TRY_VOID(compare(*services, [](const engine::PoolInTakenSpace& one) {
       return fmt::format(
@@ -368,8 +381,7 @@ void keep_seen_twice(const engine::AuditReport& first, engine::AuditReport& seco
     }));
   }
   TRY(const auto api, open_kube_api(line.store_url, line.clock, operator_parts(), kPageTime));
-  const auto nodes = store::kube::list_nodes(*api, line.clock);
-  if (!nodes && !is_not_ours_to_see(line, nodes.error(), "the addresses of nodes")) return fail(nodes.error());
+  TRY(const auto nodes, if_allowed(line, "the addresses of nodes", store::kube::list_nodes(*api, line.clock)));
   if (!nodes) return findings;
   std::vector<engine::TakenSpace> taken;
   for (const store::kube::NodeObject& node : *nodes) {
@@ -385,31 +397,25 @@ void keep_seen_twice(const engine::AuditReport& first, engine::AuditReport& seco
   return findings;
 }
 
-/// One end of `croft store copy`. Asked of the store itself, as nothing around it says so.
-[[nodiscard]] Result<void> look_at_pause(CommandLine& line, std::vector<core::audit::Finding>& findings) {
-  const auto opened = open_by_url(line.store_url, store::OpenMode::existing, line.clock);
-  auto* const pausable = opened ? dynamic_cast<store::Pausable*>(opened->get()) : nullptr;
-  const auto there = pausable != nullptr ? pausable->pause(Deadline::after(line.clock.now(), kPauseTime))
-                                         : Result<std::optional<store::StoredPause>>();
-  const Error* const why = !opened ? &opened.error() : !there ? &there.error() : nullptr;
-  if (why != nullptr) return is_not_ours_to_see(line, *why, "what is Croft's own") ? Result<void>() : fail(*why);
-  if (!*there) return {};
+/// One end of `croft store copy`.
+[[nodiscard]] Result<AuditFindings> look_at_pause(CommandLine& line) {
+  if (line.pausable == nullptr) return AuditFindings();
+  const Deadline deadline = Deadline::after(line.clock.now(), kPauseTime);
+  TRY(const auto there, if_allowed(line, "what is Croft's own", line.pausable->pause(deadline)));
+  if (!there || !*there) return AuditFindings();
   const std::string said = store::paused((*there)->pause).message;
   const std::size_t remedy_at = said.rfind(": ");
-  findings.push_back({core::audit::Finding::Kind::store_paused,
-                      store::without_user(line.store_url),
-                      said.substr(0, remedy_at),
-                      said.substr(remedy_at + 2),
-                      {}});
-  return {};
+  return AuditFindings{{FindingKind::store_paused,
+                        store::without_user(line.store_url),
+                        said.substr(0, remedy_at),
+                        said.substr(remedy_at + 2),
+                        {}}};
 }
 
 /// Pools that are full, or nearly so.
-[[nodiscard]] Result<std::vector<core::audit::Finding>> look_at_fullness(CommandLine& line,
-                                                                         const engine::Context& context) {
-  const auto pools = engine::fill_of_pools(context);
-  if (!pools && !is_not_ours_to_see(line, pools.error(), "how full pools are")) return fail(pools.error());
-  return pools ? core::audit_fullness(*pools) : std::vector<core::audit::Finding>();
+[[nodiscard]] Result<AuditFindings> look_at_fullness(CommandLine& line, const engine::Context& context) {
+  TRY(const auto pools, if_allowed(line, "how full pools are", engine::fill_of_pools(context)));
+  return pools ? core::audit_fullness(*pools) : AuditFindings();
 }
 
 [[nodiscard]] Result<int> look_through(CommandLine& line, const CheckOptions& options) {
@@ -421,17 +427,20 @@ void keep_seen_twice(const engine::AuditReport& first, engine::AuditReport& seco
   TRY(const auto not_done, releases_not_done(line, options));
   TRY(const auto ranges, telling_pod_ranges(line, context));
   TRY(engine::AuditReport report, look_as_asked(context, live, ranges, line, options));
-  note_not_read(line, report);
-  TRY_VOID(look_at_pause(line, report.findings));
-  report.findings.insert(report.findings.end(), not_done.begin(), not_done.end());
+  for (const auto& [kind, why] : report.not_allowed) line.note_not_read(plural_of(kind), why);
+  const auto add = [&report](const AuditFindings& more) {
+    report.findings.insert(report.findings.end(), more.begin(), more.end());
+  };
+  TRY(const auto of_pause, look_at_pause(line));
+  add(of_pause);
+  add(not_done);
   TRY(const auto of_ranges, look_at_ranges(line, context, report.findings));
-  report.findings.insert(report.findings.end(), of_ranges.begin(), of_ranges.end());
-  const auto of_pods = core::audit::audit_pod_ranges(report.blocks_of_nodes, ranges);
-  report.findings.insert(report.findings.end(), of_pods.begin(), of_pods.end());
+  add(of_ranges);
+  add(core::audit::audit_pod_ranges(report.blocks_of_nodes, ranges));
   TRY(const auto of_fullness, look_at_fullness(line, context));
-  report.findings.insert(report.findings.end(), of_fullness.begin(), of_fullness.end());
+  add(of_fullness);
   TRY(const auto of_space, look_at_taken_space(line, context));
-  report.findings.insert(report.findings.end(), of_space.begin(), of_space.end());
+  add(of_space);
   if (!options.report_path.empty()) {
     const ReportOrigin origin{CROFT_VERSION, line.store_url, line.clock.now().wall, live && !live->entries.empty(),
                               !line.cluster_url.empty()};
@@ -450,11 +459,11 @@ void keep_seen_twice(const engine::AuditReport& first, engine::AuditReport& seco
   const auto pages = check_store_pages(line.store_url, line.clock);
   auto done = pages ? look_through(line, options) : Result<int>(fail(pages.error()));
   if (done || done.error().code != ErrorCode::corrupt) return done;
-  const core::audit::Finding finding{core::audit::Finding::Kind::register_damaged,
-                                     line.store_url,
-                                     done.error().message,
-                                     "as docs/runbooks/backup-and-restore.md has it; until then nothing is handed out",
-                                     {}};
+  const Finding finding{FindingKind::register_damaged,
+                        line.store_url,
+                        done.error().message,
+                        "as docs/runbooks/backup-and-restore.md has it; until then nothing is handed out",
+                        {}};
   print(line.json() ? line.data(json_of(std::vector{finding})) : finding_text(finding));
   return static_cast<int>(edge::ExitCode::findings);
 }

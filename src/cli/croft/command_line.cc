@@ -15,7 +15,6 @@
 #include "base/printable.h"
 #include "base/quoted.h"
 #include "cli/command_model.h"
-#include "cli/croft/examples.h"
 #include "cli/croft/operator_parts.h"
 #include "cli/stores/kube_url.h"
 #include "cni/error_table.h"
@@ -75,6 +74,8 @@ std::string_view CommandLine::if_absent() const {
 
 Result<engine::Context> CommandLine::take(Result<std::unique_ptr<store::Store>> opened) {
   if (!opened) return fail(opened.error());
+  const auto* const looking = dynamic_cast<store::LookOnly*>(opened->get());
+  pausable = dynamic_cast<store::Pausable*>(looking != nullptr ? &looking->looked_at() : opened->get());
   // Records that are left out of an answer are named beside it, once.
   store = std::make_unique<engine::DamageTelling>(*std::move(opened), [](const store::Key&, const Error& damage) {
     static_cast<void>(os::write_standard_error(
@@ -175,26 +176,13 @@ void add_common(CLI::App& app, CommandLine& line) {
       ->default_val("auto");
 }
 
-void add_nouns(CLI::App& app, CommandLine& line) {
-  add_pool_commands(app, line);
-  add_block_commands(app, line);
-  add_ip_commands(app, line);
-  add_node_commands(app, line);
-  add_affinity_commands(app, line);
-  add_agent_commands(app, line);
-  add_config_commands(app, line);
-  add_check_command(app, line);
-  add_explain_command(app, line);
-  add_plan_command(app, line);
-  add_host_local_commands(app, line);
-  add_service_commands(app, line);
-  add_store_commands(app, line);
-  add_migrate_commands(app, line);
-  add_record_commands(app, line);
-  add_reservation_commands(app, line);
-  add_vpc_commands(app, line);
-  add_self_commands(app, line);
-}
+/// The nouns, in the order in which help lists them.
+constexpr AddCommands* kNouns[] = {
+    add_pool_commands,        add_block_commands,   add_ip_commands,    add_node_commands,    add_affinity_commands,
+    add_agent_commands,       add_config_commands,  add_check_command,  add_explain_command,  add_plan_command,
+    add_host_local_commands,  add_service_commands, add_store_commands, add_migrate_commands, add_record_commands,
+    add_reservation_commands, add_vpc_commands,     add_self_commands,
+};
 
 /// One is as good as many, and `ls` as `list`: `croft pools list`, `croft ip ls`.
 void add_aliases(CLI::App& app) {
@@ -217,7 +205,7 @@ void add_everything(CLI::App& app, CommandLine& line) {
   app.require_subcommand(1);
   app.fallthrough();
   add_common(app, line);
-  add_nouns(app, line);
+  for (AddCommands* const add : kNouns) add(app, line);
   add_aliases(app);
 }
 

@@ -6,6 +6,7 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include <CLI/CLI.hpp>
 
@@ -15,6 +16,7 @@
 #include "cli/croft/data.h"
 #include "ipam/use/transact.h"
 #include "store/open_mode.h"
+#include "store/pause.h"
 #include "store/store.h"
 
 namespace croft::app {
@@ -38,6 +40,7 @@ struct CommandLine {
   const Clock& clock;
   Random& random;
   std::unique_ptr<store::Store> store;
+  store::Pausable* pausable = nullptr;  ///< the store itself, behind all that stands before it; null: none is open
   ListOptions listing = {};
   std::string kubeconfig{};  ///< of --kubeconfig and --context, as kubectl has them
   std::string context{};
@@ -88,41 +91,20 @@ void tell(const std::string& text);
 /// The whole tree of commands with the options that all of them take; what is read goes into `line`.
 void add_everything(CLI::App& app, CommandLine& line);
 
-// Each adds one noun with its verbs.
-void add_pool_commands(CLI::App& app, CommandLine& line);
-void add_block_commands(CLI::App& app, CommandLine& line);
-void add_ip_commands(CLI::App& app, CommandLine& line);
-void add_node_commands(CLI::App& app, CommandLine& line);
-void add_affinity_commands(CLI::App& app, CommandLine& line);
-void add_agent_commands(CLI::App& app, CommandLine& line);
-void add_config_commands(CLI::App& app, CommandLine& line);
-void add_check_command(CLI::App& app, CommandLine& line);
-void add_explain_command(CLI::App& app, CommandLine& line);
-void add_host_local_commands(CLI::App& app, CommandLine& line);
-void add_service_commands(CLI::App& app, CommandLine& line);
-void add_store_commands(CLI::App& app, CommandLine& line);
-void add_migrate_commands(CLI::App& app, CommandLine& line);
-void add_record_commands(CLI::App& app, CommandLine& line);
-void add_reservation_commands(CLI::App& app, CommandLine& line);
-/// `certificates`, a verb of the noun vpc, which it adds where it is not there yet: makes a CA that is not there, and
-/// the certificates of nodes that are not there, are another CA's or have less than a third of their time left. A CA
-/// that is there is never replaced. With `-o yaml` no file is written: Secrets are printed, signed by the CA of
-/// --directory if there is one, or by a new one, which is printed too.
-/// The program about itself: version, completion, man.
-void add_self_commands(CLI::App& app, CommandLine& line);
-/// Verbs of the noun service.
-void add_service_audit_commands(CLI::App& service, CommandLine& line);
-/// A verb of the noun ip.
-void add_ip_release_command(CLI::App& ip, CommandLine& line);
-/// A noun below the noun node, with its verbs.
-void add_node_range_commands(CLI::App& node, CommandLine& line);
-/// Verbs of the noun pool.
-void add_pool_split_command(CLI::App& pool, CommandLine& line);
-void add_pool_defaults_command(CLI::App& pool, CommandLine& line);
-/// A verb of the noun host-local.
-void add_host_local_import_command(CLI::App& host_local, CommandLine& line);
-/// Verbs of the noun store.
-void add_store_copy_commands(CLI::App& store, CommandLine& line);
+/// Adds one noun with its verbs below `app`, or verbs to the noun that it is given. Each is in the room of its noun.
+using AddCommands = void(CLI::App& app, CommandLine& line);
+AddCommands add_pool_commands, add_block_commands, add_ip_commands, add_node_commands, add_affinity_commands,
+    add_agent_commands, add_config_commands, add_check_command, add_explain_command, add_host_local_commands,
+    add_service_commands, add_store_commands, add_migrate_commands, add_record_commands, add_reservation_commands,
+    add_self_commands;
+AddCommands add_service_audit_commands, add_ip_release_command, add_node_range_commands, add_pool_split_command,
+    add_pool_defaults_command, add_host_local_import_command;
+
+/// Command lines that show a command ("pool create"), as they are typed. Every command that does something has one.
+[[nodiscard]] std::vector<std::string> examples_of(std::string_view path);
+
+/// The output of `croft --version`: the version, the commit when the tree it was built from has one, the libraries.
+[[nodiscard]] std::string version_text();
 
 /// Reads an address or prefix of the command line; the error names the argument.
 [[nodiscard]] Result<net::Address> address_argument(const std::string& name, const std::string& text);

@@ -8,14 +8,9 @@
 #include <gtest/gtest.h>
 
 #include "cli/command_model.h"
-#include "cli/completion.h"
 #include "cli/croft/command_line.h"
-#include "cli/croft/examples.h"
 #include "cli/croft/label_selector.h"
 #include "cli/croft/listing.h"
-#include "cli/help_page.h"
-#include "cli/man_page.h"
-#include "cli/usage_error.h"
 #include "os/clock.h"
 #include "os/random.h"
 

@@ -1,6 +1,8 @@
-#include "cli/croft/examples.h"
-
+#include <string>
+#include <string_view>
 #include <utility>
+
+#include "cli/croft/command_line.h"
 
 namespace croft::app {
 namespace {
@@ -11,7 +13,6 @@ constexpr Example kExamples[] = {
     {"", "croft pool create a --cidr 10.1.0.0/16"},
     {"", "croft ip list"},
     {"", "croft check"},
-    {"pool", "croft pool list"},
     {"pool create", "croft pool create a --cidr 10.1.0.0/16"},
     {"pool create", "croft pool create six --cidr fd00:1::/64 --gateway none --cooldown-seconds 60"},
     {"pool defaults", "croft pool defaults --ipv4-cidr 10.64.0.0/12 --dry-run"},
@@ -24,7 +25,6 @@ constexpr Example kExamples[] = {
     {"pool disable", "croft pool disable a"},
     {"pool enable", "croft pool enable a"},
     {"pool delete", "croft pool delete a --dry-run"},
-    {"block", "croft block list"},
     {"block list", "croft block list --node node-a"},
     {"block show", "croft block show 10.1.0.64/26"},
     {"ip", "croft ip list --pod default/web-0"},
@@ -34,7 +34,6 @@ constexpr Example kExamples[] = {
     {"ip release", "croft ip release 10.1.0.66 --dry-run"},
     {"ip release", "croft ip release --pod default/web-0"},
     {"ip release", "croft ip release --from-report first.json --from-report second.json"},
-    {"node", "croft node list"},
     {"node list", "croft node list -l zone=a"},
     {"node show", "croft node show node-a --plugin-kubeconfig /etc/cni/net.d/croft-kubeconfig"},
     {"node label", "croft node label node-a zone=a rack-"},
@@ -46,13 +45,10 @@ constexpr Example kExamples[] = {
     {"node range assign", "croft node range assign node-a"},
     {"node range release", "croft node range release node-a --dry-run"},
     {"node range subnet-env", "croft node range subnet-env node-a --out /run/flannel/subnet.env"},
-    {"affinity", "croft affinity release --node node-a --dry-run"},
     {"affinity release", "croft affinity release --node node-a --cidr 10.1.0.64/26"},
     {"affinity claim", "croft affinity claim 10.1.0.64/26 --node node-a"},
-    {"agent", "croft agent status"},
     {"agent status", "croft agent status"},
     {"agent status", "croft agent status --socket /run/croft/agent.sock -o json"},
-    {"config", "croft config show"},
     {"config show", "croft config show"},
     {"config set", "croft config set --strict-affinity true --max-blocks-per-host 4"},
     {"check", "croft check"},
@@ -62,13 +58,11 @@ constexpr Example kExamples[] = {
     {"plan-capacity", "croft plan-capacity --vary nodes=10,100,1000 --against way=calico --svg rate.svg"},
     {"explain", "croft explain --node node-a"},
     {"explain", "croft explain --node node-a --pool a --ip 10.1.0.66"},
-    {"host-local", "croft host-local list --dir /var/lib/cni/networks/cbr0"},
     {"host-local list", "croft host-local list --dir /var/lib/cni/networks/cbr0"},
     {"host-local check", "croft host-local check --dir /var/lib/cni/networks/cbr0"},
     {"host-local repair", "croft host-local repair --dir /var/lib/cni/networks/cbr0 --grace 5m --apply"},
     {"host-local import",
      "croft host-local import --dir /var/lib/cni/networks/cbr0 --pool a --pod-cidr 10.244.3.0/24 --dry-run"},
-    {"service", "croft service list --all-namespaces"},
     {"service create", "croft service create web --type NodePort --tcp 80:8080"},
     {"service create", "croft service create -f services.yaml"},
     {"service update", "croft service update web --tcp 80:8080,443:8443"},
@@ -77,20 +71,16 @@ constexpr Example kExamples[] = {
     {"service show", "croft service show web"},
     {"service audit", "croft service audit"},
     {"service repair", "croft service repair --apply"},
-    {"store", "croft store backup /var/backups/croft.db"},
     {"store backup", "croft store backup /var/backups/croft.db"},
     {"store restore", "croft store restore /var/backups/croft.db --dry-run"},
     {"store new-epoch", "croft store new-epoch --store etcd:https://10.0.0.1:2379"},
     {"store copy", "croft store copy sqlite:/var/lib/croft/croft.db etcd:https://10.0.0.1:2379 --dry-run"},
     {"store copy", "croft store copy etcd:https://10.0.0.1:2379 kube:/etc/croft/kubeconfig"},
     {"store resume", "croft store resume --store etcd:https://10.0.0.1:2379"},
-    {"migrate", "croft migrate calico --conflist /etc/cni/net.d/10-calico.conflist"},
     {"migrate calico", "croft migrate calico --conflist /etc/cni/net.d/10-calico.conflist --apply"},
-    {"reservation", "croft reservation list"},
     {"reservation create", "croft reservation create printers --cidr 10.1.0.0/28"},
     {"reservation list", "croft reservation list"},
     {"reservation delete", "croft reservation delete printers"},
-    {"record", "croft record remove pool a"},
     {"record remove", "croft record remove pool a"},
     {"vpc", "croft vpc get pool"},
     {"vpc get", "croft vpc get node"},
@@ -116,6 +106,11 @@ std::vector<std::string> examples_of(std::string_view path) {
   std::vector<std::string> lines;
   for (const auto& [command, line] : kExamples) {
     if (command == path) lines.emplace_back(line);
+  }
+  if (!lines.empty()) return lines;
+  // A noun without its own has that of its first verb.
+  for (const auto& [command, line] : kExamples) {
+    if (command.starts_with(std::string(path) + " ")) return {std::string(line)};
   }
   return lines;
 }

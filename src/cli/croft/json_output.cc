@@ -5,9 +5,10 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/hex.h"
 #include "base/time_text.h"
 #include "cli/croft/json_text.h"
-#include "cli/croft/record_json.h"
+#include "register/format/records.h"
 
 namespace croft::app {
 namespace {
@@ -55,7 +56,72 @@ Json refusal_json(const core::Refusal& refusal) {
   return {{"code", name_of(refusal.code)}, {"summary", refusal.summary}, {"considered", std::move(considered)}};
 }
 
+Json node_json(const engine::NodeView& view) {
+  return {{"name", view.node.name},    {"labels", map_json(view.node.labels)},
+          {"recorded", view.recorded}, {"blocks", view.blocks},
+          {"held", view.held},         {"borrowed", view.borrowed}};
+}
+
+void add_cooling(Json& json, const core::Cooling& cooling) {
+  json["releasedAt"] = rfc3339_exact(cooling.released_at.wall);
+  json["sinceBootNanoseconds"] = cooling.released_at.since_boot.count();
+  json["bootID"] = hex_of(cooling.released_at.boot.bytes);
+  json["previousHandle"] = cooling.previous_handle;
+  json["previousSecondary"] = map_json(wire::previous_secondary_of(cooling));
+}
+
+Json attribute_json(const core::Attribute& attribute) {
+  Json json;
+  json["handle_id"] = attribute.handle_id ? Json(*attribute.handle_id) : Json();
+  if (!attribute.secondary.empty()) json["secondary"] = map_json(attribute.secondary.get());
+  if (!attribute.alternate_owner.empty()) json["alternateOwnerAttrs"] = map_json(attribute.alternate_owner.get());
+  if (attribute.cooling) add_cooling(json, *attribute.cooling);
+  return json;
+}
+
 }  // namespace
+
+Json record_json(const core::Pool& pool) {
+  Json uses = Json::array();
+  for (const core::PoolUse use : pool.allowed_uses) uses.push_back(wire::text_of(use));
+  Json json = {{"name", pool.name},
+               {"cidr", pool.cidr.to_string()},
+               {"blockSize", pool.block_length},
+               {"disabled", pool.disabled},
+               {"allocatable", pool.unallocatable.empty()},
+               {"nodeSelector", pool.node_selector},
+               {"namespaceSelector", pool.namespace_selector},
+               {"allowedUses", std::move(uses)},
+               {"assignmentMode", wire::text_of(pool.assignment_mode)},
+               {"ipipMode", wire::text_of(pool.ipip_mode)},
+               {"vxlanMode", wire::text_of(pool.vxlan_mode)},
+               {"natOutgoing", pool.nat_outgoing},
+               {"disableBGPExport", pool.disable_bgp_export}};
+  if (pool.gateway) json["gateway"] = pool.gateway->to_string();
+  json["cooldownSeconds"] = pool.cooldown.count();
+  if (pool.priority != 0) json["priority"] = pool.priority;
+  return json;
+}
+
+Json record_json(const core::Block& block) {
+  Json json;
+  json["cidr"] = block.cidr.to_string();
+  if (block.affinity) json["affinity"] = core::to_string(*block.affinity);
+  if (block.affinity_claim_time) json["affinityClaimTime"] = rfc3339_exact(*block.affinity_claim_time);
+  json["allocations"] = Json::array();
+  for (const auto& index : block.allocations) json["allocations"].push_back(index ? Json(*index) : Json());
+  json["unallocated"] = Json::array();
+  for (const std::uint32_t ordinal : block.unallocated.order()) json["unallocated"].push_back(ordinal);
+  json["attributes"] = Json::array();
+  for (const core::Attribute& attribute : block.attributes) json["attributes"].push_back(attribute_json(attribute));
+  json["sequenceNumber"] = number_64_json(block.sequence_number.value);
+  json["sequenceNumberForAllocation"] = Json::object();
+  for (const auto& [ordinal, number] : block.sequence_number_for_allocation) {
+    json["sequenceNumberForAllocation"][std::to_string(ordinal)] = number_64_json(number.value);
+  }
+  json["deleted"] = block.deleted;
+  return json;
+}
 
 Data json_of(const std::vector<engine::PoolView>& pools, bool with_blocks) {
   std::vector<Json> objects;
@@ -130,16 +196,6 @@ Data json_of(const std::vector<core::audit::Finding>& findings) {
   return Data(objects);
 }
 
-namespace {
-
-Json node_json(const engine::NodeView& view) {
-  return {{"name", view.node.name},    {"labels", map_json(view.node.labels)},
-          {"recorded", view.recorded}, {"blocks", view.blocks},
-          {"held", view.held},         {"borrowed", view.borrowed}};
-}
-
-}  // namespace
-
 Data json_of(const std::vector<engine::NodeView>& nodes) {
   std::vector<Json> objects;
   for (const engine::NodeView& view : nodes) objects.push_back(node_json(view));
@@ -173,9 +229,7 @@ Data json_of(const core::IpamConfig& config) {
 Data json_of(const std::vector<core::Reservation>& reservations) {
   std::vector<Json> objects;
   for (const core::Reservation& one : reservations) {
-    Json cidrs = Json::array();
-    for (const net::Prefix& cidr : one.cidrs) cidrs.push_back(cidr.to_string());
-    objects.push_back({{"name", one.name}, {"reservedCIDRs", std::move(cidrs)}});
+    objects.push_back({{"name", one.name}, {"reservedCIDRs", prefixes_json(one.cidrs)}});
   }
   return Data(objects);
 }

@@ -4,6 +4,8 @@
 #include <string>
 #include <vector>
 
+#include <nlohmann/json_fwd.hpp>
+
 #include "base/clock.h"
 #include "cli/croft/data.h"
 #include "ipam/audit/register_report.h"
@@ -12,6 +14,7 @@
 #include "ipam/decide/release.h"
 #include "ipam/use/inspect.h"
 #include "ipam/use/nodes.h"
+#include "register/block.h"
 #include "register/pool.h"
 
 namespace croft::app {
@@ -44,5 +47,10 @@ struct ReleaseOutcome {
   std::vector<std::string> handles_mended, handles_kept;
 };
 [[nodiscard]] Data json_of(const ReleaseOutcome& outcome);
+
+/// A record as it is shown: the member names and texts of its stored form (docs/formats/records.md), without the
+/// version. Sequence numbers are texts, as all numbers of 64 bits are (number_64_json).
+[[nodiscard]] nlohmann::ordered_json record_json(const core::Pool& pool);
+[[nodiscard]] nlohmann::ordered_json record_json(const core::Block& block);
 
 }  // namespace croft::app

@@ -1,28 +1,18 @@
 // The operator's command line.
 
 #include <algorithm>
-#include <cstdlib>
-#include <exception>
-#include <new>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include <fmt/format.h>
-
-#include "base/printable.h"
 #include "cli/croft/command_line.h"
-#include "cli/croft/examples.h"
-#include "cli/croft/version.h"
 #include "cli/program.h"
-#include "cni/error_table.h"
 #include "os/clock.h"
 #include "os/process.h"
 #include "os/random.h"
 #include "vpc/commands/vpc_commands.h"
 
 namespace croft::app {
-
 namespace {
 
 int run(int argc, char** argv) {
@@ -43,29 +33,12 @@ int run(int argc, char** argv) {
   const bool is_kubectl_plugin = name == "kubectl-croft";
   const Result<void> chosen = line.choose_store(is_kubectl_plugin);
   const Result<int> code = chosen ? line.run(line) : Result<int>(fail(chosen.error()));
-  if (code) {
-    static_cast<void>(os::write_standard_error(not_read_text(line)));
-    return *code;
-  }
-  const Error& error = code.error();
-  static_cast<void>(os::write_standard_error(fmt::format("croft: {}{}{}\n", printable(error.message, Printed::line),
-                                                         error.details.empty() ? "" : "\n  ", error.details)));
-  return static_cast<int>(edge::exit_code_of(error.code));
+  if (!code) return tell_error("croft", code.error());
+  static_cast<void>(os::write_standard_error(not_read_text(line)));
+  return *code;
 }
 
 }  // namespace
 }  // namespace croft::app
 
-int main(int argc, char** argv) {
-  croft::os::fill_standard_streams();
-  croft::os::survive_file_size_limit();
-  try {
-    return croft::app::run(argc, argv);
-  } catch (const std::bad_alloc&) {
-    croft::os::write_last_words_to_standard_error("croft: out of memory: give this process more\n");
-    return static_cast<int>(croft::edge::ExitCode::error);
-  } catch (const std::exception& error) {
-    static_cast<void>(croft::os::write_standard_error(std::string("croft: ") + error.what() + "\n"));
-    return static_cast<int>(croft::edge::ExitCode::error);
-  }
-}
+int main(int argc, char** argv) { return croft::app::run_program("croft", argc, argv, croft::app::run); }

@@ -5,9 +5,12 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include "base/nearest.h"
 #include "base/net/echo.h"
 #include "base/net/prefix.h"
 #include "cli/croft/command_line.h"
@@ -22,11 +25,17 @@ struct RemoveOptions {
   bool force = false;
 };
 
-[[nodiscard]] std::optional<core::Kind> kind_named(const std::string& name) {
+/// Error: invalid_argument, naming the nearest kinds or all.
+[[nodiscard]] Result<core::Kind> kind_named(const std::string& name) {
+  std::vector<std::string> known;
   for (std::size_t i = 0; i < core::kKindCount; ++i) {
-    if (core::name_of(static_cast<core::Kind>(i)) == name) return static_cast<core::Kind>(i);
+    known.emplace_back(core::name_of(static_cast<core::Kind>(i)));
+    if (known.back() == name) return static_cast<core::Kind>(i);
   }
-  return std::nullopt;
+  const std::string meant = did_you_mean(name, known);
+  return fail(ErrorCode::invalid_argument,
+              fmt::format("there is no kind of record {}{}", net::echo(name),
+                          meant.empty() ? fmt::format("; there are {}", fmt::join(known, ", ")) : meant));
 }
 
 /// The harm to programs of others when a record that Croft can't read goes, which they may read; empty: it is not
@@ -65,15 +74,12 @@ struct RemoveOptions {
 }
 
 [[nodiscard]] Result<int> remove_record(CommandLine& line, const RemoveOptions& options) {
-  const auto kind = kind_named(options.kind);
-  if (!kind)
-    return fail(ErrorCode::invalid_argument, "there is no kind of record " + net::echo(options.kind) +
-                                                 "; `croft check` names the kind and the name of each");
+  TRY(const core::Kind kind, kind_named(options.kind));
   TRY(const engine::Context context, line.open());
   // A block is named as `croft check` does, or as its record is.
   const auto cidr = net::Prefix::parse(options.name);
-  const bool is_by_cidr = *kind == core::Kind::block && cidr;
-  const core::Key key = is_by_cidr ? core::block_key(*cidr) : core::Key{*kind, options.name};
+  const bool is_by_cidr = kind == core::Kind::block && cidr;
+  const core::Key key = is_by_cidr ? core::block_key(*cidr) : core::Key{kind, options.name};
   const Deadline deadline = engine::deadline_of_use_case(context);
   TRY(const auto record, context.store.get(key, deadline));
   const std::string subject = fmt::format("{} {}", options.kind, options.name);
@@ -85,9 +91,9 @@ struct RemoveOptions {
                 "record " + subject + " is not damaged, it only can't be read here: " + why.message);
   }
   // A node whose record is damaged is there all the same: the collector must not take it for gone.
-  const bool is_written_anew = *kind == core::Kind::node && !context.store.capabilities().foreign_writers;
+  const bool is_written_anew = kind == core::Kind::node && !context.store.capabilities().foreign_writers;
   const bool is_beside = record->calicos != nullptr;
-  if (!options.force && !is_written_anew && !is_beside) TRY_VOID(refuse_what_is_used(context, *kind, subject));
+  if (!options.force && !is_written_anew && !is_beside) TRY_VOID(refuse_what_is_used(context, kind, subject));
   std::optional<core::Value> anew;
   if (is_beside) anew = *record->calicos;
   if (is_written_anew) {
@@ -119,8 +125,8 @@ void add_record_commands(CLI::App& app, CommandLine& line) {
   record->require_subcommand(1);
   const auto options = std::make_shared<RemoveOptions>();
   CLI::App* remove = record->add_subcommand("remove", "Remove a damaged record that no backup can restore");
-  remove->add_option("kind", options->kind, "Kind of the record, as `croft check` names it: pool")->required();
-  remove->add_option("name", options->name, "Its name")->required();
+  remove->add_option("KIND", options->kind, "Kind of the record, as `croft check` names it: pool")->required();
+  remove->add_option("NAME", options->name, "Its name")->required();
   remove->add_flag("--force", options->force,
                    "Remove it even if addresses, ports or ranges in use could then be given to others");
   remove->footer("A readable record is not removed. See docs/runbooks/damaged-records.md for what each kind means.");

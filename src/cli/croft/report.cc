@@ -57,211 +57,130 @@ Error wrong(std::string_view member, std::string_view what) {
   return {ErrorCode::invalid_argument, fmt::format("report: {}: {}", member, what), {}};
 }
 
-std::optional<std::uint64_t> whole_number(const std::string& text) {
-  std::uint64_t number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  return error == std::errc() && end == text.data() + text.size() ? std::optional(number) : std::nullopt;
+using Read = nlohmann::json;
+using Event = Read::parse_event_t;
+
+std::string text_in(const Read& object, const char* member) {
+  const auto it = object.find(member);
+  return it != object.end() && it->is_string() ? it->get<std::string>() : std::string();
 }
 
-/// Takes out of a report what is acted on, event by event: nothing else is ever kept. `depth_` counts the arrays and
-/// objects around an event.
-class ReportReader : public nlohmann::json_sax<nlohmann::json> {
+/// A whole number, written as one or as text.
+std::optional<std::uint64_t> number_in(const Read& object, const char* member) {
+  if (const auto it = object.find(member); it != object.end() && it->is_number_unsigned()) {
+    return it->get<std::uint64_t>();
+  }
+  const std::string text = text_in(object, member);
+  std::uint64_t number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  const bool is_whole = !text.empty() && error == std::errc() && end == text.data() + text.size();
+  return is_whole ? std::optional(number) : std::nullopt;
+}
+
+bool flag_in(const Read& object, const char* member, bool otherwise) {
+  const auto it = object.find(member);
+  return it != object.end() && it->is_boolean() ? it->get<bool>() : otherwise;
+}
+
+/// Takes out of a report what is acted on, an element at a time: of none the parser keeps anything afterwards.
+class ReportReader {
  public:
   explicit ReportReader(ReportContent& content) : content_(content) {}
 
-  /// Why it ended before the end; nothing when the text is no JSON.
-  [[nodiscard]] const std::optional<Error>& fault() const { return fault_; }
-  /// The checks that only the end allows.
-  [[nodiscard]] Result<void> finish() const {
-    if (!has_allocations_) return fail(wrong("allocations", "not an object"));
+  [[nodiscard]] Result<void> read(std::string_view text) {
+    const Read rest = Read::parse(
+        text, [this](int depth, Event event, Read& value) { return is_kept(depth, event, value); }, false);
+    if (fault_) return fail(*fault_);
+    if (!rest.is_object()) return fail(wrong("file", "not a JSON object"));
+    if (!rest.contains("allocations")) return fail(wrong("allocations", "not an object"));
+    content_.version = text_in(rest, "version");
+    content_.cluster = text_in(rest, "clusterGUID");
     return {};
   }
 
-  bool null() override { return is_at(1, Part::leaked_handles) || scalar(); }
-  bool boolean(bool value) override {
-    if (depth_ == 4 && member_ == "inUse") in_use_ = value;
-    if (depth_ == 4 && member_ == "coolingDown") cooling_ = value;
-    return scalar();
-  }
-  bool number_integer(number_integer_t) override { return scalar(); }
-  bool number_unsigned(number_unsigned_t value) override {
-    if (depth_ == 4 && member_ == "sequenceNumber") sequence_ = value;
-    return scalar();
-  }
-  bool number_float(number_float_t, const string_t&) override { return scalar(); }
-  bool binary(binary_t&) override { return scalar(); }
-  bool string(string_t& value) override {
-    if (depth_ == 1 && member_ == "version") content_.version = value;
-    if (depth_ == 1 && member_ == "clusterGUID") content_.cluster = value;
-    if (depth_ == 3 && member_ == "ID") id_ = value;
-    if (depth_ == 3 && member_ == "Revision") revision_ = value;
-    if (depth_ == 4 && member_ == "handle") handle_ = value;
-    if (depth_ == 4 && member_ == "unusedBy") by_cluster_ = value == "cluster";
-    if (depth_ == 4 && member_ == "sequenceNumber") sequence_ = whole_number(value);
-    return scalar();
-  }
-
-  bool key(string_t& name) override {
-    if (depth_ == 1) {
-      part_ = name == "allocations" ? Part::allocations : name == "leakedHandles" ? Part::leaked_handles : Part::other;
-      if (part_ == Part::allocations && std::exchange(has_allocations_, true))
-        return stop("allocations", "given twice");
-    }
-    if (depth_ == 2 && part_ == Part::allocations) address_ = name;
-    const bool is_looked_at =
-        depth_ == 1 || (depth_ == 3 && part_ == Part::leaked_handles) || (depth_ == 4 && part_ == Part::allocations);
-    member_ = is_looked_at ? name : string_t();
-    if (is_looked_at) forget(member_);
-    return true;
-  }
-  bool start_object(std::size_t) override {
-    if (is_at(1, Part::leaked_handles)) return stop("leakedHandles", "not an array");
-    if (is_at(2, Part::allocations)) return stop("allocations." + address_, "not an array");
-    const bool is_element = is_at(3, Part::allocations) || is_at(2, Part::leaked_handles);
-    if (is_element) forget_element();
-    return enter();
-  }
-  bool start_array(std::size_t) override {
-    if (depth_ == 0) return false;
-    if (is_at(1, Part::allocations)) return stop("allocations", "not an object");
-    if (is_at(3, Part::allocations)) return stop("allocations." + address_, "not an object");
-    if (is_at(2, Part::leaked_handles)) return stop("leakedHandles", "an element is not an object");
-    return enter();
-  }
-  bool end_object() override {
-    --depth_;
-    if (is_at(3, Part::allocations)) return take_allocation();
-    if (is_at(2, Part::leaked_handles)) return take_handle();
-    return true;
-  }
-  bool end_array() override {
-    --depth_;
-    return true;
-  }
-  bool parse_error(std::size_t, const std::string&, const nlohmann::detail::exception&) override { return false; }
-
  private:
-  enum class Part : std::uint8_t { other, allocations, leaked_handles };
-
-  [[nodiscard]] bool is_at(int depth, Part part) const { return depth_ == depth && part_ == part; }
+  /// As the parser asks; `depth` counts the arrays and objects around the event.
+  bool is_kept(int depth, Event event, const Read& value) {
+    if (fault_) return false;
+    if (event == Event::key) {
+      if (depth == 1) part_ = value.get<std::string>();
+      if (depth == 2) name_ = value.get<std::string>();
+      return true;
+    }
+    if (depth == 0) return true;
+    const bool is_allocations = part_ == "allocations", is_handles = part_ == "leakedHandles";
+    if (event == Event::object_end || event == Event::array_end) {
+      if (is_allocations && depth == 3) take_allocation(value);
+      if (is_handles && depth == 2) take_handle(value);
+      return depth == 1;
+    }
+    const bool is_object = event == Event::object_start, is_array = event == Event::array_start;
+    if (is_allocations) {
+      if (depth == 1 && !is_object) return stop("allocations", "not an object");
+      if (depth == 2 && !is_array) return stop("allocations." + name_, "not an array");
+      if (depth == 3 && !is_object) return stop("allocations." + name_, "not an object");
+    }
+    if (is_handles && depth == 1 && !is_array && !value.is_null()) return stop("leakedHandles", "not an array");
+    if (is_handles && depth == 2 && !is_object) return stop("leakedHandles", "an element is not an object");
+    const int depth_of_members = is_allocations ? 4 : is_handles ? 3 : 1;
+    return depth < depth_of_members || event == Event::value;
+  }
 
   bool stop(std::string_view member, std::string_view what) {
     fault_ = wrong(member, what);
     return false;
   }
-  bool enter() {
-    ++depth_;
-    member_.clear();
-    return true;
-  }
 
-  /// A value that is no array or object, where there must be one.
-  bool scalar() {
-    if (depth_ == 0) return false;
-    if (is_at(1, Part::allocations)) return stop("allocations", "not an object");
-    if (is_at(2, Part::allocations)) return stop("allocations." + address_, "not an array");
-    if (is_at(3, Part::allocations)) return stop("allocations." + address_, "not an object");
-    if (is_at(1, Part::leaked_handles)) return stop("leakedHandles", "not an array");
-    if (is_at(2, Part::leaked_handles)) return stop("leakedHandles", "an element is not an object");
-    return true;
-  }
-
-  void forget_element() {
-    for (const char* member : {"inUse", "coolingDown", "sequenceNumber", "handle", "unusedBy", "ID", "Revision"})
-      forget(member);
-  }
-  /// The last of repeated members counts; in doubt an address is in use.
-  void forget(std::string_view member) {
-    if (member == "inUse") in_use_ = true;
-    if (member == "coolingDown") cooling_ = false;
-    if (member == "sequenceNumber") sequence_.reset();
-    if (member == "handle") handle_.clear();
-    if (member == "unusedBy") by_cluster_ = false;
-    if (member == "ID") id_.clear();
-    if (member == "Revision") revision_.clear();
-  }
-
-  bool take_allocation() {
-    if (in_use_ || cooling_) return true;
-    const auto address = net::Address::parse(address_);
+  /// In doubt an address is in use.
+  void take_allocation(const Read& one) {
+    if (flag_in(one, "inUse", true) || flag_in(one, "coolingDown", false)) return;
+    const auto address = net::Address::parse(name_);
+    const std::string handle = text_in(one, "handle");
+    const auto sequence = number_in(one, "sequenceNumber");
     if (!address) {
       fault_ = address.error();
-      return false;
+    } else if (handle.empty()) {
+      stop("allocations." + name_ + ".handle", "missing");
+    } else if (!sequence) {
+      stop("allocations." + name_ + ".sequenceNumber", "not a whole number");
+    } else {
+      content_.unused.push_back({*address, handle, core::SequenceNumber(*sequence)});
+      if (text_in(one, "unusedBy") == "cluster") content_.by_cluster.insert(*address);
     }
-    if (handle_.empty()) return stop("allocations." + address_ + ".handle", "missing");
-    if (!sequence_) return stop("allocations." + address_ + ".sequenceNumber", "not a whole number");
-    content_.unused.push_back({*address, handle_, core::SequenceNumber(*sequence_)});
-    if (by_cluster_) content_.by_cluster.insert(*address);
-    return true;
   }
 
-  bool take_handle() {
-    const std::optional<std::uint64_t> number = whole_number(revision_);
-    if (id_.empty() || !number) {
-      return stop("leakedHandles", "an element has no ID, or a Revision that is no number");
+  void take_handle(const Read& one) {
+    const std::string id = text_in(one, "ID");
+    const auto revision = number_in(one, "Revision");
+    if (id.empty() || !revision) {
+      stop("leakedHandles", "an element has no ID, or a Revision that is no number");
+    } else {
+      content_.leaked_handles.push_back({id, store::Revision(*revision)});
     }
-    content_.leaked_handles.push_back({id_, store::Revision(*number)});
-    return true;
   }
 
   ReportContent& content_;
   std::optional<Error> fault_;
-  int depth_ = 0;
-  Part part_ = Part::other;
-  bool has_allocations_ = false;
-  string_t address_, member_;
-  // The element at hand:
-  bool in_use_ = true, cooling_ = false, by_cluster_ = false;
-  std::optional<std::uint64_t> sequence_;
-  string_t handle_, id_, revision_;
+  std::string part_, name_;  ///< of the report; of the allocation at hand, its address
 };
 
-/// Whether arrays and objects are inside each other deeper than any report has them.
-bool is_too_deep(std::string_view text) {
-  std::size_t depth = 0;
-  bool in_string = false;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    const char c = text[i];
-    if (in_string) {
-      if (c == '\\') ++i;
-      in_string = c != '"';
-    } else if (c == '"') {
-      in_string = true;
-    } else if (c == '[' || c == '{') {
-      if (++depth > kReportDepthMax) return true;
-    } else if (c == ']' || c == '}') {
-      depth -= depth > 0 ? 1 : 0;
-    }
-  }
-  return false;
-}
-
-bool same(const core::AddressToRelease& a, const core::AddressToRelease& b) {
-  return a.address == b.address && a.handle_id == b.handle_id && a.sequence_number == b.sequence_number;
-}
-bool before(const core::AddressToRelease& a, const core::AddressToRelease& b) {
-  return std::tie(a.address, a.handle_id, a.sequence_number) < std::tie(b.address, b.handle_id, b.sequence_number);
-}
-bool same(const engine::LeakedHandle& a, const engine::LeakedHandle& b) {
-  return a.id == b.id && a.revision == b.revision;
-}
-bool before(const engine::LeakedHandle& a, const engine::LeakedHandle& b) {
-  return std::tie(a.id, a.revision) < std::tie(b.id, b.revision);
-}
+auto key_of(const core::AddressToRelease& one) { return std::tie(one.address, one.handle_id, one.sequence_number); }
+auto key_of(const engine::LeakedHandle& one) { return std::tie(one.id, one.revision); }
+constexpr auto kKey = [](const auto& one) { return key_of(one); };
 
 /// Each once, ascending.
 template <class T>
 std::vector<T> as_set(std::vector<T> items) {
-  std::sort(items.begin(), items.end(), [](const T& a, const T& b) { return before(a, b); });
-  items.erase(std::unique(items.begin(), items.end(), [](const T& a, const T& b) { return same(a, b); }), items.end());
+  std::ranges::sort(items, {}, kKey);
+  const auto repeated = std::ranges::unique(items, {}, kKey);
+  items.erase(repeated.begin(), repeated.end());
   return items;
 }
 
 template <class T>
 std::vector<T> common(const std::vector<T>& a, const std::vector<T>& b) {
   std::vector<T> result;
-  std::set_intersection(a.begin(), a.end(), b.begin(), b.end(), std::back_inserter(result),
-                        [](const T& x, const T& y) { return before(x, y); });
+  std::ranges::set_intersection(a, b, std::back_inserter(result), {}, kKey, kKey);
   return result;
 }
 
@@ -309,13 +228,8 @@ std::string report_of(const engine::AuditReport& report, const ReportOrigin& ori
 
 Result<ReportContent> parse_report(std::string_view text) {
   if (text.size() > kReportBytesMax) return fail(wrong("file", "too long"));
-  if (is_too_deep(text)) return fail(wrong("file", "arrays and objects are too deep inside each other"));
   ReportContent content;
-  ReportReader reader(content);
-  const bool is_whole = nlohmann::json::sax_parse(text, &reader);
-  if (reader.fault()) return fail(*reader.fault());
-  if (!is_whole) return fail(wrong("file", "not a JSON object"));
-  TRY_VOID(reader.finish());
+  TRY_VOID(ReportReader(content).read(text));
   content.unused = as_set(std::move(content.unused));
   content.leaked_handles = as_set(std::move(content.leaked_handles));
   return content;

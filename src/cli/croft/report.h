@@ -35,7 +35,6 @@ struct ReportContent {
   std::set<net::Address> by_cluster{};  ///< of `unused`: those whose holders a cluster did not have
 };
 inline constexpr std::size_t kReportBytesMax = std::size_t{256} << 20;
-inline constexpr std::size_t kReportDepthMax = 16;
 
 /// Reads a report of Croft's or of calicoctl's. Keeps only what is acted on, and takes time in proportion to the text
 /// and no more memory than a few times its length, whatever is in it. Error: invalid_argument naming the member.

@@ -125,12 +125,12 @@ TEST(ReportTextTest, InDoubtAnAddressIsInUse) {
   EXPECT_THAT(parse_report(text).value().unused, IsEmpty());
 }
 
-TEST(ReportTextTest, WhatIsNotReadIsNotKeptAndNothingIsDeep) {
-  const auto message = [](const std::string& text) { return parse_report(text).error().message; };
-  EXPECT_THAT(message(std::string(5'000'000, '[')), HasSubstr("too deep"));
-  EXPECT_THAT(message(R"({"x": )" + std::string(100, '[') + std::string(100, ']') + "}"), HasSubstr("too deep"));
+TEST(ReportTextTest, WhatIsNotReadIsNotKept) {
+  EXPECT_THAT(parse_report(std::string(5'000'000, '[')).error().message, HasSubstr("not a JSON object"));
+  const std::string deep = std::string(100'000, '[') + std::string(100'000, ']');
   const std::string text = R"({"x": [{"allocations": "none"}], "version": "[[[[[[[[[[[[[[[[[[[[[[\"",
-      "allocations": {"10.0.0.1": [{"owners": [{"handle": "other"}], "handle": "h", "sequenceNumber": 1, "inUse": false}]},
+      "allocations": {"10.0.0.1": [{"owners": [{"handle": "other"}], "deep": )" +
+                           deep + R"(, "handle": "h", "sequenceNumber": 1, "inUse": false}]},
       "leakedHandles": [{"UID": {"ID": "no"}, "ID": "h", "Revision": "7"}]})";
   const ReportContent content = parse_report(text).value();
   EXPECT_EQ(content.unused.at(0).handle_id, "h");
@@ -162,7 +162,6 @@ TEST(ReportTextTest, ElementsThatAreNoneEndIt) {
   EXPECT_THAT(message(R"({"allocations": {"10.0.0.1": {}}})"), HasSubstr("10.0.0.1: not an array"));
   EXPECT_THAT(message(R"({"allocations": {"10.0.0.1": 1}})"), HasSubstr("10.0.0.1: not an array"));
   EXPECT_THAT(message(R"({"allocations": []})"), HasSubstr("allocations: not an object"));
-  EXPECT_THAT(message(R"({"allocations": {}, "allocations": {}})"), HasSubstr("allocations: given twice"));
   for (const char* handles : {"[0]", "[[]]", "{}", "1", R"([{"ID": ["h"], "Revision": "1"}])", R"([{"ID": "h"}])"}) {
     EXPECT_THAT(message(R"({"allocations": {}, "leakedHandles": )" + std::string(handles) + "}"),
                 HasSubstr("leakedHandles"));

@@ -80,9 +80,10 @@ Result<std::optional<core::audit::LiveAttachments>> read_runtime_cache(const eng
   return live;
 }
 
-Result<core::audit::LiveAttachments> read_runtime_cache_again(const RuntimeCache& cache) {
+Result<std::optional<core::audit::LiveAttachments>> read_runtime_cache_again(const RuntimeCache& cache) {
+  if (cache.directories.empty()) return std::optional<core::audit::LiveAttachments>();
   TRY(auto read, read_caches(cache));
-  return std::move(read.attachments);
+  return std::optional(std::move(read.attachments));
 }
 
 }  // namespace croft::app

@@ -32,6 +32,6 @@ void add_runtime_cache_options(CLI::App& command, RuntimeCache& cache, const std
 [[nodiscard]] Result<std::optional<core::audit::LiveAttachments>> read_runtime_cache(const engine::Context& context,
                                                                                      const RuntimeCache& cache);
 /// The same once more, without a warning.
-[[nodiscard]] Result<core::audit::LiveAttachments> read_runtime_cache_again(const RuntimeCache& cache);
+[[nodiscard]] Result<std::optional<core::audit::LiveAttachments>> read_runtime_cache_again(const RuntimeCache& cache);
 
 }  // namespace croft::app

@@ -4,11 +4,14 @@
 #include <utility>
 
 #include "cli/croft/command_line.h"
-#include "cli/croft/examples.h"
-#include "cli/croft/version.h"
 #include "cli/program.h"
+#include "cli/stores/commit.h"
 
 namespace croft::app {
+
+std::string version_text() {
+  return std::string("croft ") + CROFT_VERSION + commit_text() + "\nbuilt with " + CROFT_LIBRARIES;
+}
 
 void add_self_commands(CLI::App& app, CommandLine& line) {
   app.add_subcommand("version", "Show the version, its commit and the libraries it is built with")->callback([&line] {

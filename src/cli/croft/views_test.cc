@@ -1,6 +1,11 @@
+#include <chrono>
+#include <string>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
 
+#include "cli/croft/data.h"
 #include "cli/croft/json_output.h"
 #include "cli/croft/picture.h"
 #include "cli/croft/table.h"
@@ -8,11 +13,14 @@
 #include "ipam/commands/pool_usage.h"
 #include "ipam/use/explain.h"
 #include "ipam/use/test_world.h"
+#include "register/format/records.h"
+#include "store/sample_records.h"
 
 namespace croft::app {
 namespace {
 
 using testing::HasSubstr;
+using Json = nlohmann::ordered_json;
 
 class Views : public testing::Test, public engine::World {
  protected:
@@ -111,6 +119,167 @@ TEST_F(Views, JsonIsOneArrayWithTheNamesThatScriptsRelyOn) {
     EXPECT_THAT(blocks, HasSubstr("\"" + std::string(name) + "\": ")) << name << blocks;
   }
   EXPECT_EQ(json_of(std::vector<core::audit::Finding>()).json(), "[]\n");
+}
+
+Table addresses() {
+  Table table({"ADDRESS", "POD"});
+  table.add({"10.0.0.10", "web-0"});
+  table.add({"10.0.0.9", ""});
+  table.add({"10.0.0.100", "a-long-name-of-a-pod-that-nobody-reads"});
+  return table;
+}
+
+TEST(TableTest, RowsAloneWithoutHeadings) {
+  Table table({"A", "B"});
+  table.add({"1", "2"});
+  EXPECT_EQ(table.to_string({false, 0}), "1   2\n");
+}
+
+TEST(TableTest, FitsByCuttingTheWidestCellButNotTheFirst) {
+  for (const std::string& line : addresses().lines({true, 30})) EXPECT_LE(width_of(line), 30U) << line;
+  EXPECT_THAT(addresses().to_string({true, 30}), HasSubstr("10.0.0.100   a-long-name-of-a…\n"));
+  // Then closer together, then without the last columns.
+  EXPECT_THAT(addresses().to_string({true, 19}), HasSubstr("10.0.0.100 a-long-…\n"));
+  EXPECT_EQ(addresses().to_string({true, 5}), "ADDRESS\n10.0.0.10\n10.0.0.9\n10.0.0.100\n");
+}
+
+TEST(TableTest, SortsNumbersAsNumbersAndEmptyCellsLast) {
+  Table table = addresses();
+  ASSERT_TRUE(table.sort_by("address"));
+  EXPECT_THAT(table.to_string({false, 0}), testing::MatchesRegex("10.0.0.9 .*\n10.0.0.10 .*\n10.0.0.100 .*\n"));
+  ASSERT_TRUE(table.sort_by("POD"));
+  EXPECT_THAT(table.to_string({false, 0}), testing::MatchesRegex("10.0.0.100 .*\n10.0.0.10 .*\n10.0.0.9 .*\n"));
+}
+
+TEST(TableTest, NamesTheColumnsThatThereAre) {
+  Table table = addresses();
+  const auto sorted = table.sort_by("pods");
+  ASSERT_FALSE(sorted);
+  EXPECT_EQ(sorted.error().message,
+            "--sort-by: there is no column \"pods\"; did you mean \"pod\"?; the columns are ADDRESS, POD");
+}
+
+/// What the record says, with its sequence numbers as texts. Compared as text: the order counts.
+std::string stored(const core::Value& value) {
+  Json json = Json::parse(wire::encode_record(value));
+  json.erase("v");
+  const auto quote = [](Json& number) { number = std::to_string(number.get<std::uint64_t>()); };
+  if (json.contains("sequenceNumber")) {
+    quote(json["sequenceNumber"]);
+    for (Json& number : json["sequenceNumberForAllocation"]) quote(number);
+  }
+  return json.dump(1);
+}
+
+/// Whether a pool gives addresses is what its store says of it (core::Pool::unallocatable), and no part of the record.
+std::string stored_pool(const core::Pool& pool) {
+  const Json record = Json::parse(stored(pool));
+  Json shown = Json::object();
+  for (auto it = record.begin(); it != record.end(); ++it) {
+    shown[it.key()] = it.value();
+    if (it.key() == "disabled") shown["allocatable"] = pool.unallocatable.empty();
+  }
+  return shown.dump(1);
+}
+
+TEST(RecordJson, APoolIsShownAsItIsStored) {
+  core::Pool pool;
+  pool.name = "web";
+  pool.cidr = net::Prefix::parse("10.1.0.0/16").value();
+  pool.block_length = 26;
+  EXPECT_EQ(record_json(pool).dump(1), stored_pool(pool));
+  pool.gateway = net::Address::parse("10.1.0.1").value();
+  pool.disabled = true;
+  pool.unallocatable = "it is being deleted";
+  pool.node_selector = "zone == \"a\"";
+  pool.namespace_selector = "all()";
+  pool.allowed_uses = {core::PoolUse::load_balancer, core::PoolUse::tunnel};
+  pool.assignment_mode = core::AssignmentMode::manual;
+  pool.ipip_mode = core::Encapsulation::always;
+  pool.vxlan_mode = core::Encapsulation::cross_subnet;
+  pool.nat_outgoing = true;
+  pool.disable_bgp_export = true;
+  pool.cooldown = std::chrono::seconds(600);
+  EXPECT_EQ(record_json(pool).dump(1), stored_pool(pool));
+}
+
+TEST(RecordJson, ABlockIsShownAsItIsStored) {
+  core::Block block = store::sample_block(3, 5);
+  EXPECT_EQ(record_json(block).dump(1), stored(block));
+  block.affinity_claim_time = WallTime(std::chrono::nanoseconds(1'768'471'200'500'000'000));
+  block.deleted = true;
+  block.attributes[0].alternate_owner = {{"node", "other"}};
+  core::Cooling cooling;
+  cooling.released_at.wall = WallTime(std::chrono::nanoseconds(1'768'471'200'000'000'001));
+  cooling.released_at.since_boot = std::chrono::nanoseconds(77);
+  cooling.released_at.boot.bytes.fill(0xab);
+  cooling.previous_handle = "net.c1";
+  cooling.previous_secondary = {{"pod", "web"}};
+  cooling.seen.push_back({cooling.released_at.boot, std::chrono::nanoseconds(99)});
+  cooling.cooldown = std::chrono::seconds(30);
+  block.attributes[1].handle_id.reset();
+  block.attributes[1].secondary = {};
+  block.attributes[1].cooling = cooling;
+  EXPECT_EQ(record_json(block).dump(1), stored(block));
+  const core::Block empty = store::sample_block(4, 0);
+  EXPECT_EQ(record_json(empty).dump(1), stored(empty));
+}
+
+TEST(RecordJson, BytesThatAreNoUtf8KeepNothingElseFromBeingShown) {
+  core::Pool pool;
+  pool.cidr = net::Prefix::parse("10.1.0.0/16").value();
+  pool.node_selector = "zone == \"\xff\"";
+  const std::string shown_pool = Data(record_json(pool)).json();
+  EXPECT_EQ(Json::parse(shown_pool)["nodeSelector"], "zone == \"\ufffd\"");
+
+  core::Block block = store::sample_block(3, 2);
+  block.attributes[0].handle_id = "net.\xc3";
+  block.attributes[0].secondary = {{"p\x80od", "web\xf0\x9f"}};
+  core::Cooling cooling;
+  cooling.previous_handle = "\xed\xa0\x80";  // a surrogate
+  cooling.previous_secondary = {{"\xfe", "a"}};
+  block.attributes[1].cooling = cooling;
+  const Data data(record_json(block));
+  const Json shown = Json::parse(data.json());
+  EXPECT_EQ(shown["cidr"], block.cidr.to_string());
+  EXPECT_EQ(shown["attributes"][0]["handle_id"], "net.\ufffd");
+  EXPECT_EQ(shown["attributes"][0]["secondary"], Json({{"p\ufffdod", "web\ufffd"}}));
+  EXPECT_EQ(shown["attributes"][1]["previousSecondary"], Json({{"\ufffd", "a"}}));
+  EXPECT_NE(data.yaml().find("previousHandle: \"\ufffd"), std::string::npos);
+}
+
+std::string yaml_of(const char* json) { return Data(nlohmann::ordered_json::parse(json)).yaml(); }
+
+TEST(Data, YamlIsTheSameData) {
+  EXPECT_EQ(yaml_of(R"([{"address":"a: \"b\"","list":[1,{"deep":null,"y":[]}],"none":{}},{"more":[[true]]}])"),
+            "- address: \"a: \\\"b\\\"\"\n"
+            "  list:\n"
+            "    - 1\n"
+            "    - deep: null\n"
+            "      \"y\": []\n"
+            "  none: {}\n"
+            "- more:\n"
+            "    - - true\n");
+  EXPECT_EQ(yaml_of("[]\n"), "[]\n");
+}
+
+TEST(Data, WhatYamlHasNoPlaceForIsEscaped) {
+  EXPECT_EQ(yaml_of("[\"a\x7f\u0080\u0085\u009f\u00a0\"]"), "- \"a\\u007f\\u0080\\u0085\\u009f\u00a0\"\n");
+  EXPECT_EQ(yaml_of("[\"\u2028\u2029\ufeff\ufffe\uffff\"]"), "- \"\\u2028\\u2029\\ufeff\\ufffe\\uffff\"\n");
+  EXPECT_EQ(yaml_of("[\"\u00e4 \u20ac \U0001f600 \\u0001\"]"), "- \"\u00e4 \u20ac \U0001f600 \\u0001\"\n");
+  EXPECT_EQ(yaml_of("{\"k\x7f\":{\"\u0085\":1}}"), "\"k\\u007f\":\n  \"\\u0085\": 1\n");
+}
+
+TEST(Data, KeysThatAreNoWords) {
+  EXPECT_EQ(yaml_of(R"({"True":1,"FALSE":2,"nULL":3,"yes":4,"a/b":5,"":6,"port":7,"truer":8})"),
+            "\"True\": 1\n\"FALSE\": 2\n\"nULL\": 3\n\"yes\": 4\n\"a/b\": 5\n\"\": 6\nport: 7\ntruer: 8\n");
+}
+
+TEST(Data, BothFormsOfOneValue) {
+  const Data data(nlohmann::ordered_json{{"b", {1, "x\xff"}}, {"a", nullptr}});
+  EXPECT_EQ(data.json(), "{\n  \"b\": [\n    1,\n    \"x\ufffd\"\n  ],\n  \"a\": null\n}\n");
+  EXPECT_EQ(data.yaml(), "\"b\":\n  - 1\n  - \"x\ufffd\"\n\"a\": null\n");
+  EXPECT_EQ(Data().json() + Data().yaml(), "");
 }
 
 }  // namespace

@@ -9,12 +9,8 @@
 #include <string>
 #include <utility>
 
-#include "cli/croft_ipam/croft_ipam_world.h"
-#include "cli/croft_ipam/croft_vpc_world.h"
-#include "cli/croft_ipam/log_place.h"
-#include "cli/croft_ipam/node.h"
 #include "cli/croft_ipam/plugin_main.h"
-#include "cli/croft_ipam/sibling.h"
+#include "cli/croft_ipam/worlds.h"
 #include "cli/stores/environment.h"
 #include "cli/stores/kube_url.h"
 #include "cli/stores/open_sqlite.h"

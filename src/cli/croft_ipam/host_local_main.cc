@@ -4,7 +4,6 @@
 #include <functional>
 #include <string>
 
-#include "cli/croft_ipam/log_place.h"
 #include "cli/croft_ipam/plugin_main.h"
 #include "hostlocal/directory/open_reservations.h"
 #include "hostlocal/door/host_local.h"

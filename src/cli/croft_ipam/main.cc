@@ -4,10 +4,8 @@
 #include <array>
 #include <string>
 
-#include "cli/croft_ipam/croft_ipam_world.h"
-#include "cli/croft_ipam/croft_vpc_world.h"
 #include "cli/croft_ipam/plugin_main.h"
-#include "cli/croft_ipam/sibling.h"
+#include "cli/croft_ipam/worlds.h"
 #include "cli/stores/open_sqlite.h"
 #include "os/clock.h"
 #include "os/process.h"

@@ -82,4 +82,9 @@ void plugin_main(int argc, char** argv, std::span<const Personality> personaliti
   }
 }
 
+os::LogPlace log_place(const std::string& file) {
+  const char* named = std::getenv("CROFT_LOG_DIRECTORY");
+  return {named != nullptr && *named != '\0' ? named : "/var/log/croft", "ipam.log", file};
+}
+
 }  // namespace croft::app

@@ -1,9 +1,11 @@
 #pragma once
 
 #include <span>
+#include <string>
 #include <string_view>
 
 #include "cni/door/skeleton.h"
+#include "os/log_file.h"
 
 namespace croft::app {
 
@@ -19,5 +21,11 @@ struct Personality {
 /// personality; a file with one has that one by any name. `libraries`: those that it was built with, for `--version`.
 [[noreturn]] void plugin_main(int argc, char** argv, std::span<const Personality> personalities,
                               std::string_view libraries);
+
+/// Where this process logs: `file` as the configuration names it (empty: `ipam.log`), below the directory
+/// CROFT_LOG_DIRECTORY of the process's environment, else below /var/log/croft. The environment is the container
+/// runtime's, which belongs to root; no configuration of a network reaches it. A value that is no absolute path:
+/// nothing is logged.
+[[nodiscard]] os::LogPlace log_place(const std::string& file);
 
 }  // namespace croft::app

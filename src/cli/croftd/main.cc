@@ -7,21 +7,15 @@
 //   completion, man   what a shell and man(1) read of it                         cli/program.cc
 
 #include <algorithm>
-#include <exception>
 #include <functional>
-#include <new>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
-#include <fmt/format.h>
-
 #include "agent/daemon/daemon.h"
-#include "base/printable.h"
 #include "cli/program.h"
 #include "cli/stores/commit.h"
-#include "cni/error_table.h"
 #include "os/clock.h"
 #include "os/process.h"
 #include "os/random.h"
@@ -105,26 +99,10 @@ int run(int argc, char** argv) {
     return tell_usage(app, error, std::vector<std::string>(argv + std::min(argc, 1), argv + argc), examples_of);
   }
   const Result<int> code = daemon.run();
-  if (code) return *code;
-  const Error& error = code.error();
-  static_cast<void>(os::write_standard_error(fmt::format("croftd: {}{}{}\n", printable(error.message, Printed::line),
-                                                         error.details.empty() ? "" : "\n  ", error.details)));
-  return static_cast<int>(edge::exit_code_of(error.code));
+  return code ? *code : tell_error("croftd", code.error());
 }
 
 }  // namespace
 }  // namespace croft::app
 
-int main(int argc, char** argv) {
-  croft::os::fill_standard_streams();
-  croft::os::survive_file_size_limit();
-  try {
-    return croft::app::run(argc, argv);
-  } catch (const std::bad_alloc&) {
-    croft::os::write_last_words_to_standard_error("croftd: out of memory: give this process more\n");
-    return static_cast<int>(croft::edge::ExitCode::error);
-  } catch (const std::exception& error) {
-    static_cast<void>(croft::os::write_standard_error(std::string("croftd: ") + error.what() + "\n"));
-    return static_cast<int>(croft::edge::ExitCode::error);
-  }
-}
+int main(int argc, char** argv) { return croft::app::run_program("croftd", argc, argv, croft::app::run); }

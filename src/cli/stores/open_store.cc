@@ -104,7 +104,7 @@ Result<std::unique_ptr<store::kube::Api>> open_kube_api(const std::string& url, 
                                                         const StoreParts& parts,
                                                         std::chrono::nanoseconds request_timeout) {
   TRY(const KubePlace place, parse_kube_url(url));
-  return kube_client(place, clock, parts, request_timeout);
+  return as_away(kube_client(place, clock, parts, request_timeout));
 }
 
 Result<void> check_store_pages(const std::string& url, const Clock& clock) {

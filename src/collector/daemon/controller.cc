@@ -16,6 +16,7 @@
 #include "agent/daemon/daemon.h"
 #include "agent/daemon/log_format.h"
 #include "agent/daemon/metrics_option.h"
+#include "agent/daemon/periodic.h"
 #include "agent/daemon/shown_status.h"
 #include "agent/daemon/store_parts.h"
 #include "agent/metrics/server.h"
@@ -234,11 +235,11 @@ class Controller {
                                            : "the store's nodes (pods are not known)",
               options_.grace_ms, options_.dry_run ? ", dry run: nothing is written" : "");
     TRY_VOID(serve_metrics());
-    // An option that can't work is refused at once. A store that is away for now is waited for, and so is a refusal by
-    // the register. A pool that is in the way may go, and leaks are collected meanwhile.
+    // An option that can't work is refused at once. All else may be mended, as a damaged record or a pool that is in
+    // the way, and leaks are collected meanwhile.
     if (options_.allocate_node_cidrs) {
       const auto done = prepare_node_ranges();
-      if (!done && !may_come_true(done.error().code)) return fail(done.error());
+      if (!done && done.error().code == ErrorCode::invalid_argument) return fail(done.error());
     }
     if (options_.repair_service_ranges) {
       TRY_VOID(service_ranges_.configure(options_.node_ranges.service_cluster_ip_range,
@@ -263,10 +264,6 @@ class Controller {
     static_cast<void>(os::write_standard_error(
         fmt::format("croftd: ending, to be started anew: {}\n", printable(text, Printed::line))));
     std::_Exit(static_cast<int>(edge::ExitCode::error));
-  }
-
-  static bool may_come_true(ErrorCode code) {
-    return is_transient(code) || code == ErrorCode::refused_by_configuration;
   }
 
   [[nodiscard]] milliseconds facts_age_max() const {
@@ -298,50 +295,55 @@ class Controller {
     return static_cast<int>(is_held_back ? edge::ExitCode::findings : edge::ExitCode::fine);
   }
 
+  [[nodiscard]] bool leads() const { return election_ == nullptr || (term_ && election_->leads_in(*term_)); }
+
+  /// The work of a controller that leads, in its order.
+  [[nodiscard]] std::vector<Periodic> work() {
+    std::vector<Periodic> all;
+    const auto add = [&](std::chrono::nanoseconds every, const std::function<void()>& run) {
+      all.push_back({every, [this, run] {
+                       os::tell_service_manager("WATCHDOG=1");
+                       health_.begin_work();
+                       run();
+                       health_.end_work();
+                       return std::string();
+                     }});
+    };
+    if (cluster_.events != nullptr) {
+      all.push_back({kTurnMax, [this] { return cluster_.events->trouble(); },
+                     "no Event tells what is wrong with pools, nodes and Services"});
+    }
+    if (options_.repair_service_ranges) add(kServiceRangesInterval, [this] { repair_service_ranges(); });
+    add(interval(), [this] {
+      const auto done = pass();
+      if (!done) log_.error("{}; trying again in {} ms", one_line(done.error().message), interval().count());
+      health_.set("collector", done ? std::string() : done.error().message);
+      if (!done) metrics_.count_failed_pass();
+    });
+    if (shown_status_.due() != std::chrono::nanoseconds::max()) {
+      add(milliseconds(options_.status_interval_ms), [this] {
+        if (leads() && daemon_.clock.now().since_boot >= shown_status_.due()) shown_status_.show();
+      });
+    }
+    return all;
+  }
+
   [[nodiscard]] Result<int> run_until_stopped() {
-    using std::chrono::nanoseconds;
-    const auto now = [&] { return daemon_.clock.now().since_boot; };
-    nanoseconds next_pass = now();
-    nanoseconds next_repair = options_.repair_service_ranges ? next_pass : nanoseconds::max();
-    std::optional<store::kube::Term> term;
+    std::vector<Periodic> all = work();
     do {
       os::tell_service_manager("WATCHDOG=1");
-      tell_of_events();
-      if (election_ != nullptr && !(term && election_->leads_in(*term))) {
+      if (!leads()) {
         metrics_.forget_pools();
         // A controller that waits for its turn is as good as it can be.
         health_.forget();
         health_.set("leading", "");
-        term = election_->wait_for_term();
-        if (!term) break;
+        term_ = election_->wait_for_term();
+        if (!term_) break;
         forget();
-        next_pass = now();
-        if (options_.repair_service_ranges) next_repair = next_pass;
+        for (Periodic& one : all) one.due = {};
       }
-      if (now() >= next_repair) {
-        os::tell_service_manager("WATCHDOG=1");
-        repair_service_ranges();
-        next_repair = now() + kServiceRangesInterval;
-      }
-      if (now() >= next_pass) {
-        os::tell_service_manager("WATCHDOG=1");
-        health_.begin_work();
-        const auto done = pass();
-        health_.end_work();
-        if (!done) log_.error("{}; trying again in {} ms", one_line(done.error().message), interval().count());
-        health_.set("collector", done ? std::string() : done.error().message);
-        if (!done) metrics_.count_failed_pass();
-        next_pass = now() + interval();
-      }
-      const bool leads = election_ == nullptr || election_->leads_in(*term);
-      if (leads && now() >= shown_status_.due()) {
-        os::tell_service_manager("WATCHDOG=1");
-        health_.begin_work();
-        shown_status_.show();
-        health_.end_work();
-      }
-    } while (!daemon_.stop.wait_for(std::clamp(std::min({next_pass, next_repair, shown_status_.due()}) - now(),
-                                               nanoseconds(0), nanoseconds(kTurnMax))));
+      run_due(all, daemon_, log_);
+    } while (!daemon_.stop.wait_for(until_due(all, daemon_.clock)));
     os::tell_service_manager("STOPPING=1");
     log_.info("told to stop");
     return static_cast<int>(edge::ExitCode::fine);
@@ -392,21 +394,9 @@ class Controller {
 
   /// Likewise.
   void repair_service_ranges() {
-    health_.begin_work();
     const auto done = service_ranges_.pass();
-    health_.end_work();
     health_.set("service ranges", done ? std::string() : done.error().message);
     if (!done) note_failure("service ranges", done.error());
-  }
-
-  /// One line when the API begins to refuse Events, which are told from a thread of their own.
-  void tell_of_events() {
-    if (cluster_.events == nullptr) return;
-    const std::string trouble = cluster_.events->trouble();
-    if (trouble != events_trouble_ && !trouble.empty()) {
-      log_.warn("no Event tells what is wrong with pools, nodes and Services: {}", one_line(trouble));
-    }
-    events_trouble_ = trouble;
   }
 
   void note_failure(const char* what, const Error& error) {
@@ -448,6 +438,7 @@ class Controller {
   const ControllerOptions& options_;
   Daemon& daemon_;
   LeaderElection* const election_;
+  std::optional<store::kube::Term> term_;  ///< in which this one leads, where there is an election
   const ClusterParts cluster_;
   NotRead& not_read_;
   std::size_t told_not_read_ = 0;  ///< so many of it
@@ -465,7 +456,6 @@ class Controller {
   bool ranges_held_back_ = false;  ///< in the last pass
   ServiceRanges service_ranges_;
   ShownStatus shown_status_;
-  std::string events_trouble_;
   std::optional<Error> failed_;  ///< of the passes beside the collecting, the first
 };
 

@@ -30,7 +30,7 @@ struct CalicoOptions {
   return {ErrorCode::refused_for_safety, "nothing was switched: " + why, {}};
 }
 
-/// What Calico gave is in its own datastore; another one knows nothing of it.
+/// Addresses that Calico gave are in its own datastore; another one knows nothing of it.
 [[nodiscard]] Result<void> check_datastores(const wire::cni::SwitchedConflist& next) {
   using Kind = wire::cni::DatastoreChoice::Kind;
   for (const wire::cni::DatastoreChoice& datastore : next.datastores) {

@@ -12,8 +12,8 @@ namespace croft::app {
 /// without a pool; invalid_argument, of the configuration; refused_by_configuration, of all else.
 [[nodiscard]] Result<void> ask_plugin_status(wire::cni::Network network, const Clock& clock, Random& random);
 
-/// What `ptp` and `bridge` want of the register beside: a pool with a gateway, for each family. Errors: of the store;
-/// refused_by_configuration.
+/// `ptp` and `bridge` want something of the register beside: a pool with a gateway, for each family. Errors: of the
+/// store; refused_by_configuration.
 [[nodiscard]] Result<void> check_gateways(const wire::cni::NetworkList& drafted, const Clock& clock, Random& random);
 
 }  // namespace croft::app

@@ -91,9 +91,9 @@ std::optional<Said> said_cidr(const FamilyNames& names, const DefaultPoolOptions
 }
 
 /// The cluster that a pool is for, as far as there is one: what kubeadm and its nodes say.
-class PoolCluster {
+class ClusterFacts {
  public:
-  PoolCluster(const CommandLine& line, const DefaultPoolOptions& options) : line_(line), options_(options) {}
+  ClusterFacts(const CommandLine& line, const DefaultPoolOptions& options) : line_(line), options_(options) {}
 
   /// Connects nothing yet. Without a Kubernetes API there is nobody to ask.
   [[nodiscard]] Result<void> open() {
@@ -167,7 +167,7 @@ class PoolCluster {
 
 /// The pool that is wanted of one family, or nothing.
 [[nodiscard]] Result<std::optional<core::PoolSpec>> wanted(const FamilyNames& names, const DefaultPoolOptions& options,
-                                                           PoolCluster& cluster) {
+                                                           ClusterFacts& cluster) {
   core::PoolSpec spec;
   spec.name = names.pool;
   const auto said = said_cidr(names, options);
@@ -207,7 +207,7 @@ const char* word_of(engine::DefaultPool::Outcome outcome) {
   return outcome == engine::DefaultPool::Outcome::made ? "created" : "would be created";
 }
 
-[[nodiscard]] Result<std::vector<core::PoolSpec>> all_wanted(const DefaultPoolOptions& options, PoolCluster& cluster) {
+[[nodiscard]] Result<std::vector<core::PoolSpec>> all_wanted(const DefaultPoolOptions& options, ClusterFacts& cluster) {
   std::vector<core::PoolSpec> specs;
   for (const FamilyNames& names : kFamilies) {
     if (none_at_all()) {
@@ -231,7 +231,7 @@ bool is_none_said(const DefaultPoolOptions& options) {
 }
 
 /// A caller that runs it until there are pools must not take "nothing to do" for that.
-[[nodiscard]] Result<void> check_has_pools(CommandLine& line, const PoolCluster& cluster) {
+[[nodiscard]] Result<void> check_has_pools(CommandLine& line, const ClusterFacts& cluster) {
   const auto opened = line.open();
   if (!opened && opened.error().code != ErrorCode::not_found) return fail(opened.error());
   TRY(const auto pools, opened ? engine::list_pools(*opened) : Result<std::vector<core::Pool>>());
@@ -245,7 +245,7 @@ bool is_none_said(const DefaultPoolOptions& options) {
 }
 
 [[nodiscard]] Result<int> make_default_pools(CommandLine& line, const DefaultPoolOptions& options) {
-  PoolCluster cluster(line, options);
+  ClusterFacts cluster(line, options);
   TRY_VOID(cluster.open());
   TRY(const std::vector<core::PoolSpec> specs, all_wanted(options, cluster));
   std::vector<engine::DefaultPool> pools;

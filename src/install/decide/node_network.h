@@ -11,7 +11,8 @@
 // it (docs/runbooks/kubernetes-node.md#over-another-network). A runtime takes the first by name.
 namespace croft::core {
 
-/// What had a name before Croft and is another's is kept under it with this behind. No runtime reads such a name.
+/// A file that had a name before Croft, and is another's, is kept under it with this behind. No runtime reads such a
+/// name.
 inline constexpr std::string_view kBeforeCroft = ".before-croft";
 
 /// The IPAM plugin that gives a network's addresses, and where it keeps them.
@@ -39,7 +40,7 @@ struct NodeNetwork {
   std::vector<NodeNetwork> delegates = {};  ///< Multus: copies inside it
 };
 
-/// What is to be written, and what is known of an installation before.
+/// An installation to be written, and what is known of the one before.
 struct WantedNetwork {
   std::string file, name, node;
   NetworkGiver giver;

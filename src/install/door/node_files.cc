@@ -45,7 +45,7 @@ constexpr const char* kKeptDraft = "kept";
   return {};
 }
 
-/// What is at `path` gets its second name, as a whole.
+/// The file at `path` gets its second name, as a whole.
 [[nodiscard]] Result<void> keep(const std::string& path, const std::string& content) {
   const std::string kept = kept_of(path), draft = draft_in(os::directory_of(path), kKeptDraft);
   TRY(const auto is, content_of(kept));
@@ -198,7 +198,7 @@ Result<void> Drafts::take_effect(const std::vector<std::string>& aside, const Te
   }
   for (const std::string& file : before.networks) {
     if (file == plan_.network_file) continue;
-    // What it replaced once comes back with the last installation, not before this one.
+    // A file that it replaced once comes back with the last installation, not before this one.
     const std::string other = path_in(place_.configurations, file);
     TRY(const auto old, content_of(other));
     if (!old || !is_network_of_croft(*old)) continue;

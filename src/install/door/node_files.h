@@ -15,9 +15,9 @@
 // their places by renames: programs first, the network configuration last, since a runtime calls the node ready by it.
 namespace croft::edge {
 
-/// Of a directory.
+/// Bound of a directory.
 inline constexpr std::size_t kNamesMax = 100'000;
-/// Of one program.
+/// Bound of one program.
 inline constexpr std::size_t kProgramBytesMax = std::size_t{256} << 20;
 
 /// A line for people.
@@ -75,8 +75,8 @@ class Drafts {
   const InstallPlan plan_;
 };
 
-/// Removes what the record names, the configuration first; what was there before comes back. What somebody replaced
-/// since is left, and told. Errors: of the files; the record stays, and it can be run again.
+/// Removes what the record names, the configuration first; what was there before comes back. A file that somebody
+/// replaced since is left, and told. Errors: of the files; the record stays, and it can be run again.
 [[nodiscard]] Result<void> take_back(const NodePlace& place, bool dry_run, const Tell& tell);
 
 /// One at a time on a node: installs, takes back, or writes a kubeconfig anew. A lock in the directory of network

@@ -16,8 +16,8 @@ struct KubeadmNetworking {
   friend bool operator==(const KubeadmNetworking&, const KubeadmNetworking&) = default;
 };
 
-/// Reads the text `data.ClusterConfiguration` of the ConfigMap; an empty one says nothing. Of several YAML documents
-/// the first of the kind counts. Error: invalid_argument, naming the member, also for host bits, for two subnets of one
+/// Reads the text `data.ClusterConfiguration` of the ConfigMap; an empty one says nothing. The first YAML document of
+/// the kind counts. Error: invalid_argument, naming the member, also for host bits, for two subnets of one
 /// family, and for more than 1 MiB, 20,000 values or 32 of them inside each other.
 [[nodiscard]] Result<KubeadmNetworking> parse_kubeadm_config(std::string_view yaml);
 

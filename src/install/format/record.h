@@ -9,8 +9,8 @@
 
 namespace croft::wire {
 
-/// What `croftd install` wrote on a node, so that this and nothing else is taken back. Names are those of files in the
-/// runtime's two directories.
+/// The files that `croftd install` wrote on a node, so that this and nothing else is taken back. Names are those of
+/// files in the runtime's two directories.
 struct InstallRecord {
   std::set<std::string> programs = {};
   bool kubeconfig = false;

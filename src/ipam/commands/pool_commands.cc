@@ -68,9 +68,15 @@ struct CreatePoolOptions {
   return fail(std::move(error));
 }
 
+void warn_of_namespaces(const CommandLine& line, const core::PoolSpec& spec) {
+  if (!spec.namespace_selector || !line.cluster_url.empty()) return;
+  warn("--namespace-selector: namespaces have labels in a Kubernetes API alone; with this store it sees none");
+}
+
 [[nodiscard]] Result<int> create_pool(CommandLine& line, const CreatePoolOptions& options) {
   TRY(const core::PoolSpec spec, spec_of(options));
   TRY_VOID(core::make_pool(spec));  // before a store is made for it
+  warn_of_namespaces(line, spec);
   TRY(const engine::Context context, line.open(true));
   TRY(const core::PoolCreated created, engine::create_pool(context, spec, [&] { return space_of_services(context); }));
   if (line.json()) {
@@ -173,6 +179,7 @@ struct ShowPoolOptions {
   if (!any) {
     return fail(ErrorCode::invalid_argument, "nothing to set: give at least one option");
   }
+  warn_of_namespaces(line, change);
   TRY(const engine::Context context, line.open());
   const auto pool = engine::change_pool(context, change);
   if (!pool && pool.error().code == ErrorCode::not_found) {
