@@ -13,9 +13,8 @@
 #include "base/net/prefix.h"
 #include "base/result.h"
 
-// What Croft needs of a cloud that gives addresses to the interfaces of its machines
-// (docs/notes/warm-pool.md#ucloud-api). One folder beside this a cloud; vpc/conformance holds all of them to this
-// page.
+// Croft's view of a cloud that gives addresses to the interfaces of its machines (docs/notes/warm-pool.md#ucloud-api).
+// One folder beside this a cloud; vpc/conformance holds all of them to this page.
 
 namespace croft::cloud {
 
@@ -44,7 +43,7 @@ struct CloudAddress {
   friend bool operator==(const CloudAddress&, const CloudAddress&) = default;
 };
 
-/// What is known of a subnet.
+/// A subnet, as far as it is known.
 struct SubnetState {
   std::string subnet;
   std::optional<std::uint64_t> available;  ///< addresses that nobody has; the cloud may tell it late. Absent: not said
@@ -76,8 +75,8 @@ class Provider {
   /// The interface of this machine, as its metadata say now: it may have been replaced.
   [[nodiscard]] virtual Result<Interface> interface(Deadline deadline) = 0;
 
-  /// Gives `count` more addresses of a subnet to an interface, in as few calls as the cloud allows. What it returns was
-  /// given: 1 to `count`. An error says that none was, but for unknown_outcome.
+  /// Gives `count` more addresses of a subnet to an interface, in as few calls as the cloud allows. The addresses that
+  /// it returns were given: 1 to `count`. An error says that none was, but for unknown_outcome.
   [[nodiscard]] virtual Result<std::vector<CloudAddress>> allocate(const Interface& to, const std::string& subnet,
                                                                    std::uint32_t count, Deadline deadline) = 0;
   /// Gives this very one. Error also: already_exists when somebody has it.
@@ -91,7 +90,7 @@ class Provider {
   /// All secondary addresses of an interface in a subnet; never part of them.
   [[nodiscard]] virtual Result<std::vector<CloudAddress>> describe(const Interface& of, const std::string& subnet,
                                                                    Deadline deadline) = 0;
-  /// Who has one; nothing: nobody.
+  /// The holder of one; nothing: nobody.
   [[nodiscard]] virtual Result<std::optional<CloudAddress>> describe_this(const std::string& vpc,
                                                                           const std::string& subnet,
                                                                           const net::Address& address,

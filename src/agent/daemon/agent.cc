@@ -41,7 +41,7 @@
 #include "store/pause.h"
 #include "store/sqlite/sqlite_store.h"
 #include "store/store_url.h"
-#include "vpc/door/ip_bytes.h"
+#include "vpc/door/wire_probe.h"
 
 namespace croft::app {
 namespace {

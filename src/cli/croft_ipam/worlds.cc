@@ -22,7 +22,7 @@
 #include "os/process.h"
 #include "os/sibling.h"
 #include "vpc/door/agent_client.h"
-#include "vpc/door/ip_bytes.h"
+#include "vpc/door/wire_probe.h"
 
 namespace croft::app {
 namespace {
@@ -124,7 +124,6 @@ edge::CroftIpamWorld croft_ipam_world(const Clock& clock, Random& random) {
 }
 
 edge::CroftVpcWorld croft_vpc_world(const Clock& clock, Random& random) {
-  const os::ProcessName self = os::own_process();
   return {
       {},
       clock,
@@ -138,8 +137,7 @@ edge::CroftVpcWorld croft_vpc_world(const Clock& clock, Random& random) {
       },
       {},
       [&clock](const core::WarmAddress& given) { return node_address(given, clock); },
-      self.id,
-      self.began,
+      os::own_process().id,
       [&clock] { return used_by_host(clock); },
   };
 }

@@ -81,7 +81,7 @@ class ClusterAgents final : public AgentDirectory {
   const std::string own_node_, own_socket_;
 };
 
-/// What failed on the way says more than the code that stands for it.
+/// The text of a failure on the way says more than its code.
 [[nodiscard]] Error failure_of(const os::GrpcStatus& status) {
   const ErrorCode code = status.from_server                               ? ErrorCode::internal
                          : status.code == os::GrpcCode::deadline_exceeded ? ErrorCode::deadline_exceeded

@@ -55,7 +55,8 @@ struct VpcOptions {
 
 // ---------------------------------------------------------------- who is asked
 
-/// What the agent behind a socket of this machine calls its node; empty: it does not say it, as UK8S' own agent.
+/// The name that the agent behind a socket of this machine has for its node; empty: it does not say it, as UK8S' own
+/// agent.
 std::string name_by_agent(const std::string& address, const Clock& clock) {
   const auto bytes = AgentCaller(clock, std::nullopt).call({"", address, "", {}, false}, Method::show_stock, "");
   const auto answer =
@@ -175,7 +176,7 @@ template <class Decode>
 
 // ---------------------------------------------------------------- lists
 
-/// What one agent has to say, as rows.
+/// One agent's answer, as rows.
 [[nodiscard]] Result<std::vector<VpcRow>> rows_of(VpcKind kind, const AgentCaller& caller, const AgentPlace& agent,
                                                   std::int64_t now) {
   std::vector<VpcRow> rows;
@@ -245,7 +246,7 @@ std::int64_t unix_now(const Clock& clock) {
   TRY(const AgentCaller caller, caller_of(options, clock));
   TRY(const std::vector<AgentPlace> agents, agents_of(options, options.node, clock));
   Gathered gathered = gather(kind, caller, agents, unix_now(clock));
-  // Of one agent there is no rest to be shown.
+  // One agent leaves no rest to be shown.
   if (agents.size() == 1 && !gathered.failures.empty()) return fail(gathered.first_failure);
   filter_vpc_rows(gathered.rows, options.part);
   sort_vpc_rows(gathered.rows);
@@ -296,7 +297,7 @@ struct Target {
   return Target{std::move(caller), std::move(agents.front())};
 }
 
-/// What pop and push answer with.
+/// The answer of pop and push.
 [[nodiscard]] Result<std::string> moved_ip(const Target& target, Method method, const std::string& ip) {
   TRY(const auto answer,
       ask(target.caller, target.agent, method, encode(wire::vpc::StockRequest{ip}), wire::vpc::decode_network_answer));
@@ -394,8 +395,15 @@ constexpr int kNotConfirmed = static_cast<int>(edge::ExitCode::error);
                     "unix:{})",
                     kOwnSocket));
   }
-  TRY(const std::string bytes, AgentCaller(line.clock, std::nullopt).call(agents.front(), Method::show_stock, ""));
-  TRY(const auto answer, wire::vpc::decode_show_answer(bytes));
+  const auto bytes = AgentCaller(line.clock, std::nullopt).call(agents.front(), Method::show_stock, "");
+  if (!bytes && bytes.error().code == ErrorCode::unavailable) {
+    return fail(ErrorCode::unavailable,
+                fmt::format("no agent answers at {} ({}). Start `croftd vpc-agent` on this machine, or name its socket "
+                            "with --agent unix:/path",
+                            agents.front().address, bytes.error().message));
+  }
+  if (!bytes) return fail(bytes.error());
+  TRY(const auto answer, wire::vpc::decode_show_answer(*bytes));
   if (line.json()) {
     print(line.data(shown_data(answer)), Printed::json);
   } else {

@@ -13,7 +13,7 @@
 #include "cli/croft/table.h"
 #include "vpc/format/messages.h"
 
-// What `croft vpc get` and `cnivpctl get` show (docs/notes/warm-pool.md#cnivpctl): pure, from what agents said to
+// The tables of `croft vpc get` and `cnivpctl get` (docs/notes/warm-pool.md#cnivpctl): pure, from what agents said to
 // text. `now` is in seconds since the epoch.
 
 namespace croft::app {
@@ -65,7 +65,7 @@ void filter_vpc_rows(std::vector<VpcRow>& rows, const std::string& part);
 /// Croft's: an array always.
 [[nodiscard]] Data vpc_data(const std::vector<VpcRow>& rows);
 
-/// What an agent shows of itself: each table under its name.
+/// An agent's answer to ShowStock: each table under its name.
 [[nodiscard]] std::string shown_text(const wire::vpc::ShowAnswer& shown);
 /// An object with an array of objects for each table; numbers as such, what is not known as null.
 [[nodiscard]] Data shown_data(const wire::vpc::ShowAnswer& shown);

@@ -12,6 +12,7 @@
 #include "vpc/format/messages.h"
 
 namespace croft::app {
+
 namespace {
 
 constexpr int kWritesMax = 4;
@@ -87,8 +88,8 @@ Result<engine::FixedAddresses::Wish> ClusterClaims::wish_of(const core::PodIdent
                                      wire::kube::kReleaseTimeAnnotation, net::echo(wish.release_time))));
   }
   if (!wish.is_fixed) return wish;
-  // A late call of a sandbox whose pod is gone: what is promised is its successor's. What kubelet runs from a file has
-  // the hash of that for a UID, and the API's pod says so.
+  // A late call of a sandbox whose pod is gone: what is promised is its successor's. A pod that kubelet runs from a
+  // file has the file's hash for a UID, and the API's pod says so.
   const bool is_another =
       !pod.uid.empty() && !seen->meta.uid.empty() && pod.uid != seen->meta.uid && !is_mirror_of(*seen, pod);
   if (is_another) {
@@ -154,7 +155,7 @@ Result<std::vector<net::Address>> ClusterClaims::claimed(Deadline deadline) {
   TRY(const auto claims, all(deadline));
   std::vector<net::Address> addresses;
   for (const Claim& claim : claims) {
-    // Whoever may write claims in one namespace does not decide for all nodes.
+    // A writer of claims in one namespace does not decide for all nodes.
     if (const auto address = net::Address::parse(claim.record.ip)) addresses.push_back(*address);
   }
   return addresses;
@@ -194,6 +195,38 @@ Result<bool> ClusterClaims::detach(const Claim& seen, Deadline deadline) {
   const ErrorCode code = written.error().code;
   if (code == ErrorCode::conflict || code == ErrorCode::not_found || code == ErrorCode::unknown_outcome) return false;
   return fail(written.error());
+}
+
+namespace {
+
+bool is_answer(const store::kube::Answer& answer) {
+  using Outcome = store::kube::Answer::Outcome;
+  return answer.http_status != 0 || answer.outcome == Outcome::done || answer.outcome == Outcome::refused;
+}
+
+}  // namespace
+
+store::kube::Answer GuardedApi::call(const store::kube::Request& request, Deadline deadline) {
+  const auto begun = clock_.now().since_boot;
+  {
+    const std::lock_guard lock(mutex_);
+    if (away_ && begun < ask_again_) {
+      store::kube::Answer answer;
+      answer.error = *away_;
+      return answer;
+    }
+  }
+  auto answer = beneath_.call(request, deadline);
+  const auto now = clock_.now().since_boot;
+  const bool is_silence = answer.error.code == ErrorCode::unavailable || now - begun >= kIsSilence;
+  const std::lock_guard lock(mutex_);
+  if (is_answer(answer)) {
+    away_.reset();
+  } else if (is_silence) {
+    away_ = Error{ErrorCode::unavailable, "the API server did not answer just now: " + answer.error.message, {}};
+    ask_again_ = now + kAwayFor;
+  }
+  return answer;
 }
 
 }  // namespace croft::app

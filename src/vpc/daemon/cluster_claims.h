@@ -1,6 +1,8 @@
 #pragma once
 
+#include <chrono>
 #include <functional>
+#include <mutex>
 #include <optional>
 #include <set>
 #include <string>
@@ -37,7 +39,7 @@ class ClusterClaims final : public engine::FixedAddresses, public engine::Addres
   /// Lets claims go that somebody has deleted: an attached one is held by its finalizer until whoever attached it says
   /// that no pod lives with its address any more. Detaches what is deleted, and was attached by this node, if its
   /// address is none of `is_held`; and what was attached by a node that the cluster has no more. A claim that says no
-  /// node is another program's. What another changed meanwhile waits for the next pass. Returns how many went.
+  /// node is another program's. A claim that another changed meanwhile waits for the next pass. Returns how many went.
   [[nodiscard]] Result<int> let_go(const std::function<bool(const net::Address&)>& is_held, Deadline deadline);
 
  private:
@@ -53,6 +55,31 @@ class ClusterClaims final : public engine::FixedAddresses, public engine::Addres
   store::kube::Api& api_;
   const std::string node_;
   store::kube::VpcObjects<wire::kube::VpcIpClaimRecord> claims_;
+};
+
+/// How long an API server that did not answer is taken to be away; then it is asked again.
+inline constexpr std::chrono::seconds kAwayFor{2};
+/// A call that had less time than this says nothing of the server when that is over.
+inline constexpr std::chrono::seconds kIsSilence{1};
+
+/// An API for whose answers many wait: once it gives none, they do not wait one after the other. Their calls end as
+/// `not_done`, unavailable. An answer of whatever kind, also a refusal, is one. Watches go past it. Safe to use from
+/// several threads.
+class GuardedApi final : public store::kube::Api {
+ public:
+  /// Both outlive it.
+  GuardedApi(store::kube::Api& beneath, const Clock& clock) : beneath_(beneath), clock_(clock) {}
+  [[nodiscard]] store::kube::Answer call(const store::kube::Request& request, Deadline deadline) override;
+  [[nodiscard]] store::kube::WatchAnswer watch(const std::string& path, Deadline deadline) override {
+    return beneath_.watch(path, deadline);
+  }
+
+ private:
+  store::kube::Api& beneath_;
+  const Clock& clock_;
+  std::mutex mutex_;  ///< guards all below
+  std::optional<Error> away_;
+  std::chrono::nanoseconds ask_again_{};  ///< since boot; with away_
 };
 
 }  // namespace croft::app

@@ -1,19 +1,288 @@
 #include "vpc/daemon/cluster_claims.h"
 
+#include <functional>
 #include <memory>
+#include <string>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/manual_clock.h"
 #include "os/clock.h"
+#include "register/owner.h"
 #include "store/kube/fake_api_fixture.h"
 #include "vpc/use/test_stock_node.h"
 
 namespace croft::app {
+
 namespace {
 
 using namespace std::chrono_literals;
+using store::kube::FakeApi;
+using store::kube::FakeCluster;
 using Json = nlohmann::json;
+
+const std::string kPods = "/api/v1/namespaces/shop/pods/";
+const std::string kClaims = "/apis/vpc.uk8s.ucloud.cn/v1beta1/namespaces/shop/vpcipclaims/";
+constexpr const char* kFixedAnnotation = "network.beta.kubernetes.io/ucloud-statefulset-static-ip";
+constexpr const char* kPolicyAnnotation = "network.beta.kubernetes.io/ucloud-statefulset-ip-claim-policy";
+
+class FixedAddressesTest : public testing::Test {
+ protected:
+  core::PodIdentity make_pod(const std::string& name, const Json& annotations) {
+    cluster_->make(kPods + name, {{"metadata", {{"name", name}, {"namespace", "shop"}, {"annotations", annotations}}}});
+    return {name, "shop", cluster_->object(kPods + name)["metadata"].value("uid", "")};
+  }
+  [[nodiscard]] Deadline soon() const { return Deadline::after(clock_.now(), 10s); }
+  static core::WarmAddress held_by(const core::PodIdentity& pod, const std::string& address = "10.9.0.7") {
+    core::WarmAddress held;
+    held.address = net::Address::parse(address).value();
+    held.prefix_length = 24;
+    held.gateway = net::Address::parse("10.9.0.1").value();
+    held.mac = net::Mac::parse("52:54:00:00:00:0a").value();
+    held.vpc = "uvnet-1";
+    held.subnet = "subnet-1";
+    held.state = core::WarmState::held;
+    held.owner = {"net", "c1", "eth0"};
+    held.pod = pod;
+    return held;
+  }
+
+  os::SystemClock clock_;
+  std::shared_ptr<FakeCluster> cluster_ = std::make_shared<FakeCluster>();
+  FakeApi api_{cluster_, clock_};
+  ClusterClaims fixed_{api_, ""};
+};
+
+TEST_F(FixedAddressesTest, AnAnnotationAsksForIt) {
+  const auto keeps = make_pod("web-0", {{kFixedAnnotation, "true"}, {kPolicyAnnotation, "1h10m20s"}});
+  const auto other = make_pod("job-1", {{kFixedAnnotation, "false"}});
+  auto wish = fixed_.wish_of(keeps, soon());
+  ASSERT_TRUE(wish) << wish.error().message;
+  EXPECT_TRUE(wish->is_fixed);
+  EXPECT_EQ(wish->release_time, "1h10m20s");
+  ASSERT_TRUE(fixed_.wish_of(other, soon()));
+  EXPECT_FALSE(fixed_.wish_of(other, soon())->is_fixed);
+  EXPECT_TRUE(fixed_.wish_of(keeps, soon())->is_fixed);
+  EXPECT_FALSE(fixed_.wish_of({"static-0", "shop", "u-9"}, soon())->is_fixed) << "the API does not know it";
+}
+
+TEST_F(FixedAddressesTest, AnAddOfAPodThatIsGoneGetsNothingOfItsSuccessors) {
+  const auto pod = make_pod("web-0", {{kFixedAnnotation, "true"}, {"kubernetes.io/config.hash", "hash-1"}});
+  ASSERT_TRUE(fixed_.wish_of(pod, soon())->is_fixed);
+  cluster_->edit(kPods + "web-0", [](Json& changed) { changed["metadata"]["uid"] = "uid-2"; });
+  const auto late = fixed_.wish_of(pod, soon());
+  ASSERT_FALSE(late);
+  EXPECT_EQ(late.error().code, ErrorCode::conflict);
+  EXPECT_NE(late.error().message.find("UID \"uid-2\""), std::string::npos) << late.error().message;
+  for (const char* uid : {"uid-2", "", "hash-1"}) {
+    const auto wish = fixed_.wish_of({"web-0", "shop", uid}, soon());
+    ASSERT_TRUE(wish) << uid << ": " << wish.error().message;
+    EXPECT_TRUE(wish->is_fixed) << uid;
+  }
+  make_pod("job-1", {});
+  EXPECT_FALSE(fixed_.wish_of({"job-1", "shop", "uid-of-before"}, soon())->is_fixed) << "nobody's to protect";
+}
+
+TEST_F(FixedAddressesTest, TheClusterTellsWhichNodesAreGone) {
+  cluster_->make("/api/v1/nodes/node-g", {{"metadata", {{"name", "node-g"}}}});
+  ClusterClaims fixed(api_, "node-g");
+  EXPECT_TRUE(fixed.is_gone("node-f", soon()).value());
+  EXPECT_FALSE(fixed.is_gone("node-g", soon()).value());
+  cluster_->make("/api/v1/nodes/node-f", {{"metadata", {{"name", "node-f"}}}});
+  EXPECT_FALSE(fixed.is_gone("node-f", soon()).value());
+  EXPECT_FALSE(fixed_.is_gone("node-x", soon()).value()) << "a list without this node is not believed";
+  // The claim says where the pod was last.
+  const auto pod = make_pod("web-0", {{kFixedAnnotation, "true"}});
+  ASSERT_TRUE(fixed.attach(held_by(pod), {true, "Never"}, soon()));
+  const auto promise = fixed.promise_to(pod, soon());
+  ASSERT_TRUE(promise && *promise);
+  EXPECT_EQ((*promise)->node, "node-g");
+  EXPECT_EQ((*promise)->mac, held_by(pod).mac);
+}
+
+TEST_F(FixedAddressesTest, AReleaseTimeThatIsNoneIsRefused) {
+  const auto wish =
+      fixed_.wish_of(make_pod("web-0", {{kFixedAnnotation, "true"}, {kPolicyAnnotation, "a while, maybe"}}), soon());
+  ASSERT_FALSE(wish);
+  EXPECT_EQ(wish.error().code, ErrorCode::invalid_argument);
+  EXPECT_NE(wish.error().message.find(kPolicyAnnotation), std::string::npos) << wish.error().message;
+}
+
+TEST_F(FixedAddressesTest, WithoutTheApiNothingIsGuessed) {
+  const auto pod = make_pod("web-0", {{kFixedAnnotation, "true"}});
+  const auto wish = fixed_.wish_of(pod, Deadline::after(clock_.now(), -1s));
+  ASSERT_FALSE(wish);
+  EXPECT_EQ(wish.error().code, ErrorCode::deadline_exceeded);
+}
+
+/// As a cache or a proxy in front of the API may answer.
+class SwappedApi final : public FakeApi {
+ public:
+  using FakeApi::FakeApi;
+  [[nodiscard]] store::kube::Answer call(const store::kube::Request& request, Deadline deadline) override {
+    store::kube::Request other = request;
+    if (request.path.ends_with("/web-0")) other.path.back() = '1';
+    return FakeApi::call(other, deadline);
+  }
+};
+
+TEST_F(FixedAddressesTest, AnotherPodsAnswerSaysNothingOfThisOne) {
+  const auto pod = make_pod("web-0", {{kFixedAnnotation, "true"}});
+  make_pod("web-1", {});
+  SwappedApi swapped{cluster_, clock_};
+  ClusterClaims fixed(swapped, "");
+  const auto wish = fixed.wish_of(pod, soon());
+  ASSERT_FALSE(wish);
+  EXPECT_EQ(wish.error().code, ErrorCode::corrupt) << wish.error().message;
+}
+
+TEST_F(FixedAddressesTest, ThePromiseIsAClaimOfThePodsName) {
+  const auto pod = make_pod("web-0", {{kFixedAnnotation, "true"}});
+  auto promise = fixed_.promise_to(pod, soon());
+  ASSERT_TRUE(promise) << promise.error().message;
+  EXPECT_FALSE(*promise);
+  ASSERT_TRUE(fixed_.attach(held_by(pod), {true, "Never"}, soon()));
+  const Json claim = cluster_->object(kClaims + "web-0");
+  EXPECT_EQ(claim["spec"], (Json{{"ip", "10.9.0.7"},
+                                 {"mask", "255.255.255.0"},
+                                 {"gateway", "10.9.0.1"},
+                                 {"subnetId", "subnet-1"},
+                                 {"vpcId", "uvnet-1"}}));
+  EXPECT_EQ(claim["status"]["attached"], true);
+  EXPECT_EQ(claim["status"]["releaseTime"], "Never");
+  EXPECT_EQ(claim["status"]["sandboxId"], "c1");
+  EXPECT_EQ(claim["metadata"]["labels"]["owner-statefulset"], "web");
+  EXPECT_EQ(claim["metadata"]["finalizers"], Json::array({"cni-vpc-ipamd"}));
+  promise = fixed_.promise_to(pod, soon());
+  ASSERT_TRUE(promise && *promise);
+  EXPECT_EQ((*promise)->address.to_string(), "10.9.0.7");
+  EXPECT_EQ((*promise)->subnet, "subnet-1");
+  // Again it changes nothing; what others wrote stays.
+  cluster_->edit(kClaims + "web-0", [](Json& changed) { changed["spec"]["more"] = 1; });
+  auto again = held_by(pod);
+  again.owner.container_id = "c2";
+  ASSERT_TRUE(fixed_.attach(again, {true, "300s"}, soon()));
+  EXPECT_EQ(cluster_->object(kClaims + "web-0")["status"]["sandboxId"], "c2");
+  EXPECT_EQ(cluster_->object(kClaims + "web-0")["status"]["releaseTime"], "Never") << "the first one counts";
+  EXPECT_EQ(cluster_->object(kClaims + "web-0")["spec"]["more"], 1);
+}
+
+TEST_F(FixedAddressesTest, APromiseOfAnotherAddressIsNeverOverwritten) {
+  const auto pod = make_pod("web-0", {{kFixedAnnotation, "true"}});
+  ASSERT_TRUE(fixed_.attach(held_by(pod), {true, "Never"}, soon()));
+  const auto other = fixed_.attach(held_by(pod, "10.9.0.8"), {true, "Never"}, soon());
+  ASSERT_FALSE(other);
+  EXPECT_EQ(other.error().code, ErrorCode::conflict);
+  EXPECT_EQ(cluster_->object(kClaims + "web-0")["spec"]["ip"], "10.9.0.7");
+}
+
+TEST_F(FixedAddressesTest, AWriteThatNobodyHeardOfIsFound) {
+  const auto pod = make_pod("web-0", {{kFixedAnnotation, "true"}});
+  api_.next_write = FakeApi::Lost::reply;
+  ASSERT_TRUE(fixed_.attach(held_by(pod), {true, "Never"}, soon()));
+  api_.next_write = FakeApi::Lost::request;
+  auto again = held_by(pod);
+  again.owner.container_id = "c2";
+  ASSERT_TRUE(fixed_.attach(again, {true, "Never"}, soon()));
+  EXPECT_EQ(cluster_->object(kClaims + "web-0")["status"]["sandboxId"], "c2");
+}
+
+/// As an API server lists the claims of all namespaces; here all are of one.
+class AllNamespaces final : public store::kube::Api {
+ public:
+  explicit AllNamespaces(store::kube::Api& api) : api_(api) {}
+  [[nodiscard]] store::kube::Answer call(const store::kube::Request& request, Deadline deadline) override {
+    const std::string all = "/apis/vpc.uk8s.ucloud.cn/v1beta1/vpcipclaims";
+    store::kube::Request asked = request;
+    if (asked.path.starts_with(all)) asked.path = kClaims.substr(0, kClaims.size() - 1) + asked.path.substr(all.size());
+    return api_.call(asked, deadline);
+  }
+  [[nodiscard]] store::kube::WatchAnswer watch(const std::string& path, Deadline deadline) override {
+    return api_.watch(path, deadline);
+  }
+
+ private:
+  store::kube::Api& api_;
+};
+
+class DeletedClaimsTest : public testing::Test {
+ protected:
+  DeletedClaimsTest() {
+    for (const char* node : {"node-a", "node-b"}) {
+      cluster_->make(std::string("/api/v1/nodes/") + node, {{"metadata", {{"name", node}}}});
+    }
+  }
+  void make_claim(const std::string& pod, const std::string& ip, const std::string& node) {
+    wire::kube::VpcIpClaimRecord record;
+    record.ip = ip;
+    record.attached = true;
+    record.node = node;
+    store::kube::VpcObjects<wire::kube::VpcIpClaimRecord> objects(api_);
+    const auto made = objects.write({}, "shop", pod, record, soon());
+    ASSERT_TRUE(made) << made.error().message;
+  }
+  /// As `kubectl delete` does it.
+  void remove(const std::string& pod) {
+    cluster_->edit(kClaims + pod,
+                   [](auto& object) { object["metadata"]["deletionTimestamp"] = "2026-01-15T10:00:00Z"; });
+  }
+  bool has(const std::string& pod) { return !cluster_->object(kClaims + pod).is_null(); }
+  int pass(const std::string& held = "") {
+    const auto gone = claims_.let_go([&](const net::Address& one) { return one.to_string() == held; }, soon());
+    EXPECT_TRUE(gone) << gone.error().message;
+    return gone ? *gone : -1;
+  }
+  [[nodiscard]] Deadline soon() const { return Deadline::after(clock_.now(), 10s); }
+
+  os::SystemClock clock_;
+  std::shared_ptr<FakeCluster> cluster_ = std::make_shared<FakeCluster>();
+  FakeApi one_namespace_{cluster_, clock_};
+  AllNamespaces api_{one_namespace_};
+  ClusterClaims claims_{api_, "node-a"};
+};
+
+TEST_F(DeletedClaimsTest, OneOfThisNodeGoesOnceNoPodLivesWithItsAddress) {
+  make_claim("web-0", "10.9.0.7", "node-a");
+  make_claim("web-1", "10.9.0.8", "node-a");
+  EXPECT_EQ(pass(), 0) << "nobody has deleted any";
+  remove("web-0");
+  EXPECT_EQ(pass("10.9.0.7"), 0) << "its pod lives";
+  EXPECT_TRUE(has("web-0"));
+  EXPECT_EQ(pass("10.9.0.8"), 1);
+  EXPECT_FALSE(has("web-0"));
+  EXPECT_TRUE(has("web-1"));
+}
+
+TEST_F(DeletedClaimsTest, OneOfAnotherNodeGoesWhenThatIsGone) {
+  make_claim("web-0", "10.9.0.7", "node-b");
+  make_claim("web-1", "10.9.0.8", "node-x");
+  make_claim("web-2", "10.9.0.9", "");
+  for (const char* pod : {"web-0", "web-1", "web-2"}) remove(pod);
+  EXPECT_EQ(pass(), 1);
+  EXPECT_TRUE(has("web-0")) << "its own node's agent says so";
+  EXPECT_FALSE(has("web-1"));
+  EXPECT_TRUE(has("web-2")) << "UK8S' own";
+  make_claim("web-3", "10.9.0.10", "node-x");
+  remove("web-3");
+  ClusterClaims stranger(api_, "node-y");
+  EXPECT_EQ(stranger.let_go([](const net::Address&) { return false; }, soon()).value_or(-1), 0)
+      << "a list without the own node is not to be believed";
+}
+
+TEST_F(DeletedClaimsTest, FinalizersOfOthersStay) {
+  make_claim("web-0", "10.9.0.7", "node-a");
+  cluster_->edit(kClaims + "web-0",
+                 [](auto& object) { object["metadata"]["finalizers"].push_back("example.org/slow"); });
+  remove("web-0");
+  EXPECT_EQ(pass(), 1);
+  ASSERT_TRUE(has("web-0"));
+  const Json claim = cluster_->object(kClaims + "web-0");
+  EXPECT_EQ(claim["metadata"]["finalizers"], Json::array({"example.org/slow"}));
+  EXPECT_EQ(claim["status"]["attached"], false);
+  EXPECT_EQ(claim["status"]["lastDetachtime"].get<std::string>().size(), 19U);
+  EXPECT_EQ(pass(), 0) << "once is enough";
+}
 
 class ClusterClaimsTest : public testing::Test {
  protected:
@@ -71,5 +340,106 @@ TEST_F(ClusterClaimsTest, ARebuildDoesNotStopForOneThatIsNonsense) {
   EXPECT_TRUE(node.view().intents.empty()) << "it has ended";
 }
 
+using store::kube::Answer;
+
+/// Answers as it is told.
+class ToldApi final : public store::kube::Api {
+ public:
+  [[nodiscard]] Answer call(const store::kube::Request&, Deadline) override {
+    ++calls;
+    return answers();
+  }
+  [[nodiscard]] store::kube::WatchAnswer watch(const std::string&, Deadline) override { return {}; }
+  int calls = 0;
+  std::function<Answer()> answers;
+};
+
+class GuardedApiTest : public testing::Test {
+ protected:
+  GuardedApiTest() {
+    api_.answers = [] { return answer(ErrorCode::unavailable); };
+  }
+  static Answer answer(ErrorCode code, int http_status = 0) {
+    Answer answer;
+    answer.outcome = http_status == 0     ? Answer::Outcome::not_done
+                     : http_status == 200 ? Answer::Outcome::done
+                                          : Answer::Outcome::refused;
+    answer.http_status = http_status;
+    answer.error = {code, "no connection", {}};
+    return answer;
+  }
+  Answer ask() { return guarded_.call({}, Deadline::after(clock_.now(), 10s)); }
+
+  ManualClock clock_;
+  ToldApi api_;
+  GuardedApi guarded_{api_, clock_};
+};
+
+TEST_F(GuardedApiTest, WhoDidNotAnswerIsAskedAfterAWhile) {
+  EXPECT_EQ(ask().error.code, ErrorCode::unavailable);
+  EXPECT_EQ(api_.calls, 1);
+  clock_.advance(kAwayFor - 1ms);
+  const Answer told = ask();
+  EXPECT_EQ(told.outcome, Answer::Outcome::not_done);
+  EXPECT_EQ(told.error.code, ErrorCode::unavailable);
+  EXPECT_NE(told.error.message.find("no connection"), std::string::npos);
+  EXPECT_EQ(api_.calls, 1) << "it is known";
+  clock_.advance(1ms);
+  EXPECT_EQ(ask().error.code, ErrorCode::unavailable);
+  EXPECT_EQ(api_.calls, 2);
+  EXPECT_EQ(ask().error.code, ErrorCode::unavailable);
+  EXPECT_EQ(api_.calls, 2) << "it is away still";
+  api_.answers = [] { return answer({}, 200); };
+  clock_.advance(kAwayFor);
+  EXPECT_EQ(ask().outcome, Answer::Outcome::done);
+  EXPECT_EQ(ask().outcome, Answer::Outcome::done);
+  EXPECT_EQ(api_.calls, 4) << "it is back";
+}
+
+TEST_F(GuardedApiTest, ARefusalIsAnAnswerAndSoIsADeadlineThatWasShort) {
+  for (const int http_status : {403, 404, 409, 429, 500, 503}) {
+    api_.answers = [&] { return answer(ErrorCode::unavailable, http_status); };
+    static_cast<void>(ask());
+  }
+  EXPECT_EQ(api_.calls, 6);
+  api_.answers = [&] {
+    clock_.advance(kIsSilence - 1ms);
+    return answer(ErrorCode::deadline_exceeded);
+  };
+  for (int i = 0; i < 3; ++i) static_cast<void>(ask());
+  EXPECT_EQ(api_.calls, 9);
+  api_.answers = [&] {
+    clock_.advance(kIsSilence);
+    return answer(ErrorCode::deadline_exceeded);
+  };
+  for (int i = 0; i < 3; ++i) static_cast<void>(ask());
+  EXPECT_EQ(api_.calls, 10) << "and a longer one is none";
+}
+
+/// A write of which nobody heard was not answered either.
+TEST_F(GuardedApiTest, AnUnknownOutcomeIsNoAnswer) {
+  api_.answers = [&] {
+    clock_.advance(kIsSilence);
+    Answer lost = answer(ErrorCode::unknown_outcome);
+    lost.outcome = Answer::Outcome::unknown;
+    return lost;
+  };
+  EXPECT_EQ(ask().outcome, Answer::Outcome::unknown);
+  EXPECT_EQ(ask().outcome, Answer::Outcome::not_done);
+  EXPECT_EQ(api_.calls, 1);
+}
+
+TEST_F(GuardedApiTest, PodsOfWhichNothingIsKnownAreToldAtOnce) {
+  ClusterClaims fixed(guarded_, "node-a");
+  const auto soon = Deadline::after(clock_.now(), 10s);
+  for (int i = 0; i < 20; ++i) {
+    const auto wish = fixed.wish_of({"db-" + std::to_string(i), "shop", "u-" + std::to_string(i)}, soon);
+    ASSERT_FALSE(wish);
+    EXPECT_EQ(wish.error().code, ErrorCode::unavailable);
+  }
+  EXPECT_EQ(api_.calls, 1);
+}
+
 }  // namespace
+
 }  // namespace croft::app

@@ -15,13 +15,13 @@
 
 namespace croft::app {
 
-/// Writes pods' addresses where Calico's policy reads them before kubelet has reported them, one after the other. What
-/// fails is not tried again: Calico reads the address in the pod's status then.
+/// Writes pods' addresses where Calico's policy reads them before kubelet has reported them, one after the other. A
+/// failure is not tried again: Calico reads the address in the pod's status then.
 class PodAnnotations {
  public:
   /// `api` and `clock` outlive it; `log` takes one line for each failure, from its thread.
   PodAnnotations(store::kube::Api& api, const Clock& clock, std::function<void(const std::string&)> log);
-  /// What waits still is not written.
+  /// Annotations that still wait are not written.
   ~PodAnnotations();
   PodAnnotations(const PodAnnotations&) = delete;
   PodAnnotations& operator=(const PodAnnotations&) = delete;

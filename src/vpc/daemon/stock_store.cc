@@ -38,8 +38,8 @@ constexpr const char* kDamaged = ".damaged";
               fmt::format("store {} is a database of another program; correct the path of the store", path));
 }
 
-/// What goes last is the lock file, whose note tells that a store was here: after a crash in between the next opening
-/// is corrupt too, and the rest goes aside.
+/// The lock file goes last. Its note tells that a store was here: after a crash in between the next opening is corrupt
+/// too, and the rest goes aside.
 [[nodiscard]] Result<SetAside> set_aside(const std::string& path, Error why) {
   TRY(const std::string resolved, os::resolved_path(path));
   TRY_VOID(refuse_others(resolved));
@@ -62,7 +62,7 @@ Result<StockStore> open_stock_store(const std::string& path, bool was_lost, cons
     opened = open_whole(path, clock);
   }
   if (!opened && stock.aside) {
-    // Whoever mends what is in the way has to know where it went.
+    // An operator who mends the obstacle has to know where it went.
     return fail(opened.error().in("the store was damaged and is set aside as " + stock.aside->path +
                                   ", and no new one can be made"));
   }

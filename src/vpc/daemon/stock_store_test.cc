@@ -162,7 +162,6 @@ TEST_F(StockStoreTest, AnOlderCopyWrittenOverItGivesNothingBeforeALook) {
   engine::KeeperWorld world{*stock->store, clock_, random_, provider};
   world.host = &host;
   world.log = [](const std::string&) {};
-  world.stocked = [] {};
   engine::KeeperOptions options;
   options.node = "node-1";
   options.marks = {.low = 8, .high = 20};

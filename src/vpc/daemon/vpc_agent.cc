@@ -5,13 +5,11 @@
 #include <atomic>
 #include <chrono>
 #include <deque>
-#include <future>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <set>
 #include <string>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -46,7 +44,7 @@
 #include "vpc/daemon/ucloud_place.h"
 #include "vpc/daemon/vpc_agent_options.h"
 #include "vpc/daemon/vpc_cluster.h"
-#include "vpc/door/host_view.h"
+#include "vpc/door/node_view.h"
 #include "vpc/door/peer_agents.h"
 #include "vpc/door/stock_server.h"
 #include "vpc/door/stock_shown.h"
@@ -66,7 +64,7 @@ constexpr seconds kLostTooOften{10};
 /// that is away says so at once; only one that hangs costs its time, once.
 constexpr seconds kFirstLookAtHost{5};
 constexpr std::chrono::milliseconds kFirstLookAtPods{700};
-constexpr seconds kFirstLookAtCloud{3};
+constexpr seconds kFirstLookAtCloud{5};
 /// An operator who puts a file back by hand is not disturbed at the first look.
 constexpr int kLossesInARow = 3;
 constexpr std::size_t kLogBytes = std::size_t{50} << 20;
@@ -192,13 +190,7 @@ class VpcAgentProgram {
     keeper_ = &keeper;
     probe_.interface = [&keeper] { return keeper.interface(); };
     edge::StockServer server(stock_world(keeper), daemon_.clock);
-    server_ = &server;
     daemon_.stop.before_forced_end(listener->file_remover());
-    const auto look_first = [&] {
-      keeper.look_before_serving(Deadline::after(daemon_.clock.now(), kFirstLookAtHost), kFirstLookAtPods,
-                                 kFirstLookAtCloud);
-    };
-    const std::jthread first_look(look_first);
     TRY_VOID(server.open_door(std::move(listener), {}));
     TRY_VOID(open_to_peers(server));
     std::unique_ptr<edge::MetricsServer> metrics_server;
@@ -210,24 +202,24 @@ class VpcAgentProgram {
     tell_of_certificate();
     log_.info("serving node {} on {} from {}; water marks {} and {}, cooldown {} s", options_.node, options_.socket,
               options_.store, options_.low, options_.high, options_.cooldown_s);
-    std::promise<void> last_round;
-    std::future<void> rounds_ended = last_round.get_future();
-    std::thread rounds([&] {
-      auto next = daemon_.clock.now().since_boot;
-      while (keeper.wait_until(next)) {
-        next = keeper.step();
-        tend_board();
-        tend_claims();
-      }
-      last_round.set_value();
-    });
+    keeper.actor().keep(
+        [&] {
+          const auto next = keeper.step();
+          tend_board(keeper);
+          tend_claims();
+          return next;
+        },
+        [&] {
+          keeper.look_before_serving(Deadline::after(daemon_.clock.now(), kFirstLookAtHost), kFirstLookAtPods,
+                                     kFirstLookAtCloud);
+        });
     End end = End::stopped;
     int losses = 0;
     while (!daemon_.stop.wait_for(seconds{1})) {
       look(server, keeper);
       const auto loss = loss_of(cached_.uncached(), path_of_store(options_), daemon_.clock);
       // That look has found out whether the store's files are others by now, or older ones were written over them.
-      if (!keeper.may_give()) look_first();
+      keeper.actor().tick();
       losses = loss ? losses + 1 : 0;
       if (losses < kLossesInARow) continue;
       log_.error("the store is lost while it is in use, and is begun anew: {}",
@@ -237,16 +229,13 @@ class VpcAgentProgram {
     }
     if (end == End::stopped) log_.info("ending");
     server.stop(Deadline::after(daemon_.clock.now(), kVpcDrain));
-    keeper.stop();
-    if (end == End::stopped && rounds_ended.wait_for(kCloudPatience) != std::future_status::ready) {
-      // Everybody has an answer. What the cloud is asked for is in the store as an intent: whoever begins next finds
-      // out what came of it, as after a crash.
+    if (!keeper.actor().end_rounds(kCloudPatience) && end == End::stopped) {
+      // Everybody has an answer. The store has an intent of each question to the cloud: the next start finds out what
+      // came of it, as after a crash.
       log_.warn("the cloud does not answer: what it was asked for is looked up at the next start");
       log_.flush();
       os::end_process(0);
     }
-    rounds.join();
-    server_ = nullptr;
     keeper_ = nullptr;
     annotations_.reset();
     return end;
@@ -299,7 +288,6 @@ class VpcAgentProgram {
     options.marks.low = options_.low;
     options.marks.high = options_.high;
     options.marks.node_max = options_.node_max;
-    options.marks.batch_max = 110;
     options.reconcile.grace = seconds{options_.grace_s};
     options.reconcile.young = seconds{options_.young_s};
     options.node = options_.node;
@@ -309,35 +297,31 @@ class VpcAgentProgram {
     options.doubt = seconds{options_.doubt_s};
     options.reconcile.release_unknown_after = seconds{options_.release_unknown_after_s};
     options.looks_first = true;
-    const os::ProcessName self = os::own_process();
-    options.process = self.id;
-    options.process_started = self.began;
+    options.process = os::own_process().id;
     return options;
   }
 
   engine::KeeperWorld keeper_world() {
     engine::KeeperWorld world{cached_.uncached(), daemon_.clock, daemon_.random, cloud_};
+    world.cached = &cached_;
     world.probe = options_.no_probe ? nullptr : &probe_;
     world.peers = &peers_;
-    world.board = cluster_.board.get();
     world.pods = cluster_.pods.get();
     world.host = &host_;
     world.claims = cluster_.claims.get();
     world.fixed = cluster_.claims.get();
     world.log = [this](const std::string& line) { note(line); };
+    world.warn = [this](const std::string& line) { log_.warn("{}", printable(line, Printed::line)); };
     if (cluster_.events != nullptr) {
       world.conflicted = [this](const core::WarmAddress& address) {
         tell_of_conflict(*cluster_.events, options_.node, address);
       };
     }
-    world.stocked = [this] {
-      if (edge::StockServer* server = server_) server->service().stocked();
-    };
     return world;
   }
 
   edge::StockWorld stock_world(engine::StockKeeper& keeper) {
-    edge::StockWorld world{cached_, cached_.uncached(), daemon_.clock, daemon_.random, keeper};
+    edge::StockWorld world{daemon_.clock, daemon_.random, keeper};
     world.log = [this](const std::string& line) { note(line); };
     world.oldest_speech = options_.oldest_protocol;
     world.show = [this, &keeper](std::deque<edge::StockHeard> heard) { return show(keeper, std::move(heard)); };
@@ -409,11 +393,11 @@ class VpcAgentProgram {
     calls.failed_at = now;
   }
 
-  [[nodiscard]] Result<wire::vpc::ShowAnswer> show(const engine::StockKeeper& keeper,
-                                                   std::deque<edge::StockHeard> heard) {
+  [[nodiscard]] Result<wire::vpc::ShowAnswer> show(engine::StockKeeper& keeper, std::deque<edge::StockHeard> heard) {
     edge::StockShown all;
     TRY(all.view, engine::view_stock({cached_, daemon_.clock, daemon_.random, seconds{1}}));
-    const auto interface = keeper.interface();
+    const engine::StockSeen seen = keeper.actor().seen();
+    const auto& interface = seen.interface;
     all.agent = {{"version", CROFT_VERSION},
                  {"node", options_.node},
                  {"interface", interface ? interface->mac.to_string() : "not known yet"},
@@ -426,13 +410,11 @@ class VpcAgentProgram {
                  {"highWaterMark", std::to_string(options_.high)},
                  {"maxAddresses", options_.node_max == 0 ? "no limit" : std::to_string(options_.node_max)},
                  {"cooldownSeconds", std::to_string(options_.cooldown_s)}};
-    if (edge::StockServer* const server = server_) {
-      const edge::StockServiceTally tally = server->service().tally();
-      all.agent.emplace_back("waitingAdds", std::to_string(tally.waiting));
-      all.agent.emplace_back("adds", fmt::format("{} ok, {} failed", tally.adds, tally.adds_failed));
-      all.agent.emplace_back("dels", fmt::format("{} ok, {} failed", tally.dels, tally.dels_failed));
-    }
-    all.outlook = keeper.outlook();
+    const engine::StockCallTally& tally = seen.calls;
+    all.agent.emplace_back("waitingAdds", std::to_string(tally.waiting));
+    all.agent.emplace_back("adds", fmt::format("{} ok, {} failed", tally.adds, tally.adds_failed));
+    all.agent.emplace_back("dels", fmt::format("{} ok, {} failed", tally.dels, tally.dels_failed));
+    all.outlook = seen.outlook;
     all.heard = std::move(heard);
     const std::lock_guard lock(shown_mutex_);
     all.cloud = cloud_calls_;
@@ -441,13 +423,26 @@ class VpcAgentProgram {
   }
 
   /// In the thread of rounds.
-  void tend_board() {
+  void tend_board(engine::StockKeeper& keeper) {
+    if (cluster_.board == nullptr) return;
+    const auto tell = [this](const char* what, const Result<void>& done) {
+      const std::string why = done ? "" : fmt::format("{}: {}", what, done.error().message);
+      if (!why.empty() && why != told_board_) log_.warn("{}", printable(why, Printed::line));
+      told_board_ = why;
+    };
+    const auto interface = keeper.actor().seen().interface;
+    const auto figures = this->figures();
+    if (interface && figures) {
+      const VpcBoard::Status status{figures->counts.free, options_.low, options_.high,
+                                    core::warm::status_of(figures->counts, keeper.options().marks)};
+      tell("other agents are not told of this stock",
+           cluster_.board->publish(*interface, status, Deadline::after(daemon_.clock.now(), kVpcApiTime)));
+    }
     const auto now = daemon_.clock.now().since_boot;
-    if (cluster_.board == nullptr || now < next_clean_up_) return;
+    if (now < next_clean_up_) return;
     next_clean_up_ = now + std::chrono::minutes{10};
-    const auto cleaned = cluster_.board->clean_up(Deadline::after(daemon_.clock.now(), kVpcApiTime));
-    if (!cleaned)
-      log_.warn("the board of agents is not cleaned up: {}", printable(cleaned.error().message, Printed::line));
+    tell("the board of agents is not cleaned up",
+         cluster_.board->clean_up(Deadline::after(daemon_.clock.now(), kVpcApiTime)));
   }
 
   /// Claims that somebody deleted go when nobody lives with their address.
@@ -468,10 +463,11 @@ class VpcAgentProgram {
   }
 
   /// Once a second: what others ask about this agent.
-  void look(edge::StockServer& server, const engine::StockKeeper& keeper) {
+  void look(edge::StockServer& server, engine::StockKeeper& keeper) {
     const auto figures = this->figures();
-    const auto trouble = keeper.trouble();
-    const bool has_interface = keeper.interface().has_value();
+    const engine::StockSeen seen = keeper.actor().seen();
+    const auto& trouble = seen.trouble;
+    const bool has_interface = seen.interface.has_value();
     const bool is_ready =
         figures && (figures->counts.free + figures->counts.held > 0 || options_.high == 0) && has_interface;
     health_.set("stock", is_ready ? "" : trouble ? trouble->message : "no address is in stock yet");
@@ -483,8 +479,7 @@ class VpcAgentProgram {
 
   [[nodiscard]] std::optional<edge::StockFigures> figures() {
     engine::StockKeeper* const keeper = keeper_;
-    edge::StockServer* const server = server_;
-    if (keeper == nullptr || server == nullptr) return std::nullopt;
+    if (keeper == nullptr) return std::nullopt;
     const auto view = engine::view_stock({cached_, daemon_.clock, daemon_.random, seconds{1}});
     if (!view) return std::nullopt;
     edge::StockFigures figures;
@@ -492,8 +487,9 @@ class VpcAgentProgram {
     for (const core::WarmAddress& one : view->addresses) core::warm::count(figures.counts, one, now);
     figures.low = options_.low;
     figures.high = options_.high;
-    figures.keeper = keeper->tally();
-    const edge::StockServiceTally tally = server->service().tally();
+    const engine::StockSeen seen = keeper->actor().seen();
+    figures.keeper = seen.keeper;
+    const engine::StockCallTally& tally = seen.calls;
     figures.adds = tally.adds;
     figures.adds_failed = tally.adds_failed;
     figures.dels = tally.dels;
@@ -501,9 +497,9 @@ class VpcAgentProgram {
     figures.waited = tally.waited;
     figures.commits = tally.commits;
     figures.waiting = tally.waiting;
-    static_assert(edge::kDelayBuckets == std::tuple_size_v<decltype(figures.add_delays)>);
+    static_assert(engine::kDelayBuckets == std::tuple_size_v<decltype(figures.add_delays)>);
     figures.add_delays = tally.add_delays;
-    figures.add_delay_first = edge::kDelayFirst;
+    figures.add_delay_first = engine::kDelayFirst;
     figures.add_delay_sum = tally.add_delay_sum;
     figures.throttled = cloud_.throttled();
     return figures;
@@ -527,7 +523,7 @@ class VpcAgentProgram {
   edge::Health health_;
   std::unique_ptr<PodAnnotations> annotations_;
   std::atomic<engine::StockKeeper*> keeper_ = nullptr;
-  std::atomic<edge::StockServer*> server_ = nullptr;
+  std::string told_board_;
   std::chrono::nanoseconds next_clean_up_{0};
   std::chrono::nanoseconds next_claims_{};
   bool serving_ = false;
@@ -591,7 +587,7 @@ class VpcAgentProgram {
     TRY(const auto end, program.run());
     if (end == VpcAgentProgram::End::stopped) return 0;
     if (was_lost && daemon.clock.now().since_boot - begun < kLostTooOften) {
-      // Who started this program waits longer each time.
+      // The supervisor of this program waits longer each time.
       return fail(ErrorCode::corrupt, fmt::format("the store {} is lost again and again; look at its disk", path));
     }
     was_lost = true;

@@ -1,6 +1,6 @@
 #include "vpc/daemon/vpc_agent_options.h"
 
-#include "vpc/format/speech.h"
+#include "vpc/format/methods.h"
 
 namespace croft::app {
 

@@ -10,7 +10,7 @@
 
 namespace croft::app {
 
-/// What `croftd vpc-agent` is told (docs/warm-pool.md#flags). Empty texts: not said.
+/// The flags of `croftd vpc-agent` (docs/warm-pool.md#flags). Empty texts: not said.
 struct VpcAgentOptions {
   std::uint32_t low = 3, high = 50;
   std::uint32_t cooldown_s = 30;

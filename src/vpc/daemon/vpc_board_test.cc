@@ -147,32 +147,6 @@ TEST_F(VpcBoardTest, AMissingKindIsNamed) {
   EXPECT_NE(published.error().message.find("crds-vpc.yaml"), std::string::npos) << published.error().message;
 }
 
-TEST_F(VpcBoardTest, FixedAddressesAreAttachedAndDetached) {
-  store::kube::VpcObjects<VpcIpClaimRecord> objects(api_);
-  EXPECT_FALSE(objects.find("default", "web-0", soon()).value());
-  VpcIpClaimRecord record;
-  record.ip = "10.0.0.9";
-  record.attached = true;
-  record.owner_stateful_set = "web";
-  const auto made = objects.write({}, "default", "web-0", record, soon());
-  ASSERT_TRUE(made) << made.error().message;
-  VpcIpClaimRecord other = record;
-  other.ip = "10.0.0.10";
-  EXPECT_EQ(objects.write({}, "default", "web-0", other, soon()).error().code, ErrorCode::already_exists);
-  record.attached = false;
-  const auto detached = objects.write(*made, "default", "web-0", record, soon());
-  ASSERT_TRUE(detached) << detached.error().message;
-  EXPECT_EQ(detached->record, record);
-  EXPECT_EQ(objects.write(*made, "default", "web-0", other, soon()).error().code, ErrorCode::conflict)
-      << "of an older version";
-}
-
-TEST_F(VpcBoardTest, PodsAreTold) {
-  const net::Address address = net::Address::parse("10.0.0.5").value();
-  EXPECT_EQ(store::kube::annotate_pod(api_, "default", "web-0", "u", address, soon()).error().code,
-            ErrorCode::not_found);
-}
-
 /// A proxy sends what it is sent twice, and gives the second answer.
 TEST_F(VpcBoardTest, WhatIsRepeatedOnItsWayIsDone) {
   api_.repeats = true;

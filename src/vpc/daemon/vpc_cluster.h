@@ -11,13 +11,12 @@
 #include "store/kube/api.h"
 #include "store/kube/events.h"
 #include "vpc/daemon/cluster_claims.h"
-#include "vpc/daemon/guarded_api.h"
 #include "vpc/daemon/vpc_agent_options.h"
 #include "vpc/daemon/vpc_board.h"
-#include "vpc/door/api_pods.h"
+#include "vpc/door/node_view.h"
 #include "vpc/use/warm_ports.h"
 
-// What the agent of a stock of cloud addresses has of its cluster.
+// The cluster of an agent of a stock of cloud addresses.
 
 namespace croft::app {
 
@@ -37,7 +36,8 @@ struct ClusterOfStock {
   std::unique_ptr<GuardedApi> guarded_api;
 };
 
-/// Of `--kubernetes`; `daemon` outlives it. Errors: invalid_argument for what is no kube: URL; those of its files.
+/// The cluster that `--kubernetes` names; `daemon` outlives it. Errors: invalid_argument for what is no kube: URL;
+/// those of its files.
 [[nodiscard]] Result<ClusterOfStock> cluster_of(const VpcAgentOptions& options, Daemon& daemon);
 
 /// Tells a node, by an Event, that an address the cloud gave it is somebody else's; at most one a minute.

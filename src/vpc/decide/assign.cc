@@ -40,8 +40,8 @@ bool is_meant(const WarmAddress& address, const Release& release) {
          address.pod.namespace_name == release.pod.namespace_name;
 }
 
-/// As it is after a DEL. Of what was taken in from a pod's own status (reconcile.h) nobody knows which of the pod's
-/// sandboxes has it, and the DEL may be a late one of a dead sandbox: it is unsure until pods and host were looked at.
+/// As it is after a DEL. An address that was taken in from a pod's own status (reconcile.h) may be any sandbox's of
+/// that pod, and the DEL a late one of a dead sandbox: it is unsure until pods and host were looked at.
 WarmAddress let_go_by(const WarmAddress& address, const Release& release, const Instant& now) {
   WarmAddress after = let_go(address, release.cooldown, now);
   const bool is_of_any_sandbox = address.owner.container_id.empty() && !release.owner.container_id.empty();
@@ -62,17 +62,10 @@ bool is_for(const WarmAddress& address, const Request& request, const Stock& sto
 Empty nothing_of(const Stock& stock, const std::vector<WarmAddress>& freed, const Request& request,
                  const Instant& now) {
   Empty empty;
-  const auto take = [&](const WarmAddress& address) {
-    count(empty.counts, address, now);
-    const bool is_coming = address.state == WarmState::cooling && address.doubts.empty();
-    if (!is_coming || !is_of_subnet(address, request.subnet)) return;
-    const WallTime end = cooldown_end(*address.cooling, address.cooling->cooldown, now);
-    empty.next_cooled = empty.next_cooled ? std::min(*empty.next_cooled, end) : end;
-  };
   for (const WarmAddress* address : stock.addresses()) {
-    if (!is_superseded(*address, request)) take(*address);
+    if (!is_superseded(*address, request)) count(empty.counts, *address, now);
   }
-  for (const WarmAddress& address : freed) take(address);
+  for (const WarmAddress& address : freed) count(empty.counts, address, now);
   for (const WarmIntent* intent : stock.intents()) empty.counts.asked += intent->count;
   return empty;
 }
@@ -104,7 +97,7 @@ Step<Answer> plan_assign(const Snapshot& snapshot, const Request& request, const
       if (!is_for(*address, request, stock, now)) continue;
       if (chosen == nullptr || is_longer_idle(address, chosen)) chosen = address;
     }
-    // What the pod's old sandbox had comes last, and only where it need not rest.
+    // The address of the pod's old sandbox comes last, and only where it need not rest.
     for (const WarmAddress& address : freed) {
       if (chosen == nullptr && is_for(address, request, stock, now)) chosen = &address;
     }

@@ -15,7 +15,7 @@
 #include "register/warm.h"
 #include "vpc/decide/stock.h"
 
-// Who gets an address out of the stock, and who gives one back. No decision here waits for the cloud.
+// ADD and DEL: an address leaves the stock for a pod, and comes back. No decision here waits for the cloud.
 
 namespace croft::core::warm {
 
@@ -36,24 +36,23 @@ struct Assigned {
   WarmAddress address;
   bool was_held = false;  ///< by the same owner before
 };
-/// There is none to give. What older sandboxes of the pod had is let go all the same, and counted so.
+/// There is none to give. Addresses of the pod's older sandboxes are let go all the same, and counted so.
 struct Empty {
   Counts counts;
-  std::optional<WallTime> next_cooled{};  ///< when the first of those that cool will be free, as clocks stand now
 };
 using Answer = std::variant<Assigned, Empty>;
 
 /// Whether it is held by the same pod in a sandbox before this one, for the same interface.
 [[nodiscard]] bool is_superseded(const WarmAddress& address, const Request& request);
 
-/// Decides an ADD. Asked again by the same owner it gives the same address and writes nothing. Of those that are free
-/// the one that has been so the longest. What an older sandbox of the same pod (same UID) holds for the same interface
-/// is let go in the same commit (docs/promises.md#owner), also where there is none to give: else a full node would wait
-/// for what its own pods' dead sandboxes have. Only what was verified is given, and only what the cloud
-/// delivers to this node's interface.
+/// Decides an ADD. Asked again by the same owner it gives the same address and writes nothing. It gives the free
+/// address that has been so the longest. An older sandbox of the same pod (same UID) lets go of its address for the
+/// same interface in the same commit (docs/promises.md#owner), also where there is none to give: else a full node would
+/// wait for what its own pods' dead sandboxes have. Only what was verified is given, and only what the cloud delivers
+/// to this node's interface.
 [[nodiscard]] Step<Answer> plan_assign(const Snapshot& snapshot, const Request& request, const Instant& now);
 
-/// What is to be released: an owner's, or one address of an owner's as an old client says it.
+/// A DEL's wish: an owner's addresses, or one of them as an old client says it.
 struct Release {
   Owner owner;        ///< an empty container: whoever holds `address`
   PodIdentity pod{};  ///< what is given has to be that of the holder
@@ -61,13 +60,13 @@ struct Release {
   std::chrono::seconds cooldown{30};
 };
 
-/// Decides a DEL. Holding nothing is a success; a late one finds another holder and touches nothing. What is held by a
-/// pod of which no container is known goes by the pod's name, and is unsure then. The answer is what was let go.
+/// Decides a DEL. Holding nothing is a success; a late one finds another holder and touches nothing. An address whose
+/// container is not known goes by the pod's name, and is unsure then. The answer is what was let go.
 [[nodiscard]] Step<std::vector<WarmAddress>> plan_release(const Snapshot& snapshot, const Release& release,
                                                           const Instant& now);
 
 /// Decides that a client of UK8S' protocol took an address back by itself (DelPodNetworkRecord): the record goes, and
-/// nothing is let go. What the cloud still has of it is found as unknown. The answer is what was forgotten.
+/// nothing is let go. An address that the cloud still has is found as unknown. The answer is what was forgotten.
 [[nodiscard]] Step<std::vector<WarmAddress>> plan_forget(const Snapshot& snapshot, const Release& release);
 
 /// Decides what an old client tells that it did: this pod has this address. One that the stock has for somebody else is

@@ -69,58 +69,6 @@ TEST(WarmAssign, OfTheSubnetThatIsAskedFor) {
   EXPECT_EQ(stock.address_for(request), "fd00::7");
 }
 
-TEST(WarmAssign, TheLongestIdleGoesFirst) {
-  TestStock stock;
-  stock.take({given("10.9.0.9", true)});
-  stock.clock.advance(1s);
-  stock.take({given("10.9.0.3", true)});
-  stock.clock.advance(1s);
-  EXPECT_EQ(stock.address_for(request_of("c1")), "10.9.0.9");
-  EXPECT_EQ(stock.release("c1"), 1U);
-  stock.clock.advance(kCooldown);
-  EXPECT_EQ(stock.address_for(request_of("c2")), "10.9.0.3");
-}
-
-TEST(WarmAssign, ACoolingAddressIsFreeToTheSecond) {
-  TestStock stock;
-  stock.take({given("10.9.0.7", true)});
-  ASSERT_EQ(stock.address_for(request_of("c1")), "10.9.0.7");
-  ASSERT_EQ(stock.release("c1"), 1U);
-  EXPECT_EQ(stock.counts().cooling, 1U);
-  stock.clock.advance(kCooldown - 1ms);
-  stock.clock.jump_wall(std::chrono::hours{2});  // nobody is fooled by a clock that was set
-  EXPECT_EQ(stock.address_for(request_of("c2")), "");
-  stock.clock.jump_wall(-std::chrono::hours{5});
-  stock.clock.advance(1ms);
-  EXPECT_EQ(stock.counts().free, 1U);
-  EXPECT_EQ(stock.address_for(request_of("c2")), "10.9.0.7");
-  EXPECT_TRUE(stock.find("10.9.0.7")->recycled);
-}
-
-TEST(WarmAssign, ACooldownOfZeroIsNone) {
-  TestStock stock;
-  stock.take({given("10.9.0.7", true)});
-  ASSERT_EQ(stock.address_for(request_of("c1")), "10.9.0.7");
-  ASSERT_EQ(stock.release({{"net", "c1", "eth0"}, {}, {}, 0s}), 1U);
-  EXPECT_EQ(stock.address_for(request_of("c2")), "10.9.0.7");
-}
-
-TEST(WarmAssign, ACooldownOutlivesAReboot) {
-  TestStock stock;
-  stock.take({given("10.9.0.7", true)});
-  ASSERT_EQ(stock.address_for(request_of("c1")), "10.9.0.7");
-  ASSERT_EQ(stock.release("c1"), 1U);
-  stock.clock.reboot(5s);
-  const auto marked = stock.records.decide<std::size_t>(
-      [&](const Snapshot& snapshot) { return plan_mark_clocks(snapshot, stock.clock.now()); });
-  ASSERT_TRUE(marked);
-  EXPECT_EQ(*marked, 1U);
-  stock.clock.advance(kCooldown - 1s);
-  EXPECT_EQ(stock.address_for(request_of("c2")), "");
-  stock.clock.advance(1s);
-  EXPECT_EQ(stock.address_for(request_of("c2")), "10.9.0.7");
-}
-
 TEST(WarmAssign, ANewSandboxOfThePodLetsTheOldOnesAddressCool) {
   TestStock stock;
   stock.take({given("10.9.0.7", true), given("10.9.0.8", true)});
@@ -131,28 +79,6 @@ TEST(WarmAssign, ANewSandboxOfThePodLetsTheOldOnesAddressCool) {
   stock.clock.advance(kCooldown);
   ASSERT_NE(stock.address_for(request_of("c3", "web", "uid-2")), "");
   EXPECT_EQ(stock.find("10.9.0.8")->state, WarmState::held);
-}
-
-TEST(WarmAssign, ANewSandboxFreesTheOldOnesAlsoWhereNothingIsFree) {
-  TestStock stock;
-  stock.take({given("10.9.0.7", true), given("10.9.0.8", true)});
-  const std::string old = stock.address_for(request_of("c1", "web", "uid-1"));
-  ASSERT_EQ(stock.address_for(request_of("c2", "db", "uid-2")), "10.9.0.8");
-  const auto answer = stock.assign(request_of("c3", "web", "uid-1"));
-  ASSERT_TRUE(answer);
-  const auto* empty = std::get_if<Empty>(&*answer);
-  ASSERT_NE(empty, nullptr) << "it rests first";
-  EXPECT_EQ(stock.find(old)->state, WarmState::cooling);
-  EXPECT_EQ(empty->next_cooled, stock.clock.now().wall + kCooldown) << "what was let go is counted too";
-  EXPECT_EQ(empty->counts.cooling, 1U);
-  EXPECT_EQ(empty->counts.held, 1U);
-  const auto before = stock.records.records();
-  ASSERT_TRUE(stock.assign(request_of("c3", "web", "uid-1")));
-  EXPECT_EQ(stock.records.records(), before) << "asked again it writes nothing";
-  EXPECT_EQ(stock.release("c1"), 0U) << "the old one's DEL comes late";
-  stock.clock.advance(kCooldown);
-  EXPECT_EQ(stock.address_for(request_of("c3", "web", "uid-1")), old);
-  EXPECT_EQ(stock.find("10.9.0.8")->state, WarmState::held) << "another pod's";
 }
 
 TEST(WarmAssign, WithoutACooldownTheNewSandboxGetsTheOldOnes) {

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "vpc/decide/promised.h"
+#include "vpc/decide/reconcile.h"
 
 namespace croft::core::warm {
 namespace {
@@ -39,7 +40,7 @@ const std::string* lent_to(const WarmAddress& address) {
   return node == address.extra.end() ? nullptr : &node->second;
 }
 
-/// What becomes of an address that is being lent by this request. Where that is over already, nothing.
+/// The end of a loan under this request: `after` says what becomes of the address. Where that is over already, nothing.
 template <class After>
 Step<Moved> end_lending(const Snapshot& snapshot, const net::Address& address, const std::string& request,
                         After after) {
@@ -81,13 +82,23 @@ WarmAddress taken_in(const Given& given, const Instant& now) {
   return entered(std::move(address), given.verified ? WarmState::free : WarmState::probing, now);
 }
 
-Step<bool> plan_begin(const Snapshot& snapshot, const WarmIntent& intent) {
+Step<bool> plan_begin(const Snapshot& snapshot, const WarmIntent& intent, const Instant& now) {
   return decide(snapshot, [&](Reader& reader) -> Flow<Plan<bool>> {
-    const auto key = warm_intent_key(intent.id);
-    const WarmIntent* known = reader.get(key);
-    TRY_VOID(reader.ready());
-    if (known != nullptr) return Plan<bool>{false, {}};
-    return Plan<bool>{true, {to_put(key, intent)}};
+    reader.ask(warm_intent_key(intent.id));
+    TRY(const Stock stock, Stock::read(reader));
+    if (stock.intent(intent.id) != nullptr) return Plan<bool>{false, {}};
+    const bool is_for_stock =
+        intent.what == WarmIntent::What::allocate && promise_of(intent).empty() && !is_rebuild(intent);
+    const std::uint32_t most = stock.node() != nullptr ? stock.node()->node_max.value_or(0) : 0;
+    Counts counts;
+    for (const WarmAddress* address : stock.addresses()) count(counts, *address, now);
+    for (const WarmIntent* other : stock.intents()) counts.asked += is_rebuild(*other) ? 0 : other->count;
+    counts.asked += intent.count;
+    if (is_for_stock && most > 0 && counts.on_node() > most) {
+      return fail(ErrorCode::exhausted,
+                  fmt::format("the node may have {} addresses (--max-addresses), and no more are asked for", most));
+    }
+    return Plan<bool>{true, {to_put(warm_intent_key(intent.id), intent)}};
   });
 }
 
@@ -183,7 +194,7 @@ Step<Moved> plan_keep(const Snapshot& snapshot, const std::vector<net::Address>&
     for (const net::Address& address : addresses) {
       const WarmAddress* known = in_state(stock, address, WarmState::releasing);
       if (known == nullptr) continue;
-      // What somebody else answers for is not given to a pod, whatever else is known of it.
+      // An address that somebody else answers for is given to no pod, whatever else is known of it.
       const bool is_good = known->verified.has_value() && !known->other_mac;
       WarmAddress after = entered(*known, is_good ? WarmState::free : WarmState::quarantined, now);
       if (is_good) after.doubts = doubts;

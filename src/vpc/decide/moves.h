@@ -37,31 +37,32 @@ struct Given {
   std::vector<WarmDoubt> doubts{};  ///< what speaks against giving it to one for now
 };
 
-/// What a record says of the address itself; its state and times are not set.
+/// The record of the address itself; its state and times are not set.
 [[nodiscard]] WarmAddress record_of(const Given& given);
 /// Its record when it comes: `probing`, or free where it was verified.
 [[nodiscard]] WarmAddress taken_in(const Given& given, const Instant& now);
 
-/// What came of a decision that may find nothing to do.
+/// The outcome of a decision that may find nothing to do.
 struct Moved {
   std::vector<WarmAddress> addresses;  ///< as they are now
 };
 
 // ---- in
 
-/// Writes that addresses are asked for. False: there is an intent of this id already.
-[[nodiscard]] Step<bool> plan_begin(const Snapshot& snapshot, const WarmIntent& intent);
-/// What an intent has brought: into the stock as `probing` (free, where verified; quarantined, where unfit); the intent
-/// goes. Addresses that have a record are left as they are, but for one that has come back: `lent`, free and doubted
-/// by the cloud alone, or quarantined with nobody else answering for it and no pod to wait for. One that is `releasing`
-/// goes on its way: a call to release it may still be done by the cloud. An intent that is gone is no error: the
-/// addresses are taken in all the same.
+/// Writes that addresses are asked for. False: there is an intent of this id already. Error: exhausted, where the node
+/// would come to have more than its record allows (WarmNode::node_max); what is lent or promised comes all the same.
+[[nodiscard]] Step<bool> plan_begin(const Snapshot& snapshot, const WarmIntent& intent, const Instant& now);
+/// Takes in the addresses that an intent has brought, as `probing` (free, where verified; quarantined, where unfit);
+/// the intent goes. Addresses that have a record are left as they are, but for one that has come back: `lent`, free and
+/// doubted by the cloud alone, or quarantined with nobody else answering for it and no pod to wait for. One that is
+/// `releasing` goes on its way: a call to release it may still be done by the cloud. An intent that is gone is no
+/// error: the addresses are taken in all the same.
 [[nodiscard]] Step<Moved> plan_take(const Snapshot& snapshot, const std::string& intent_id,
                                     const std::vector<Given>& given, const Instant& now);
 /// Nothing came of it, for sure.
 [[nodiscard]] Step<bool> plan_drop_intent(const Snapshot& snapshot, const std::string& intent_id);
 
-/// What a probe found.
+/// A probe's answer.
 struct Probed {
   net::Address address;
   std::optional<net::Mac> other;
@@ -72,7 +73,7 @@ struct Probed {
 
 // ---- out
 
-/// What is to go back to the cloud: `count` free ones, those that became free last; or the named ones.
+/// Addresses to go back to the cloud: `count` free ones, those that became free last; or the named ones.
 struct GiveBack {
   std::uint32_t count = 0;
   std::string subnet{};  ///< empty: any
@@ -122,7 +123,7 @@ inline constexpr std::size_t kLoansAMinute = 30;
                                         const std::string& request, const Instant& now);
 
 /// Whether the record says of what lies on this node's interface that it lies on another, or is of another of the
-/// cloud's objects. What is on its way to somebody else does not.
+/// cloud's objects. An address on its way to somebody else does not.
 [[nodiscard]] bool lies_elsewhere(const WarmAddress& record, const Given& given);
 
 /// Addresses that one decision moves at most; a commit has room for as many.

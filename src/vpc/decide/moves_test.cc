@@ -22,7 +22,7 @@ class WarmMoves : public testing::Test {
     WarmIntent intent;
     intent.id = id;
     intent.count = count;
-    return decide<bool>([&](const Snapshot& snapshot) { return plan_begin(snapshot, intent); });
+    return decide<bool>([&](const Snapshot& snapshot) { return plan_begin(snapshot, intent, stock_.clock.now()); });
   }
   std::size_t take(const std::string& id, const std::vector<Given>& given) {
     return decide<Moved>([&](const Snapshot& snapshot) { return plan_take(snapshot, id, given, stock_.clock.now()); })

@@ -11,27 +11,33 @@ namespace {
 using std::chrono::nanoseconds;
 
 constexpr nanoseconds kLookEvery = std::chrono::seconds{10};
-/// What was just bought is not sold at once, whatever the marks were set to meanwhile.
+/// Addresses that just came do not go back at once, whatever the marks were set to meanwhile.
 constexpr nanoseconds kKeepAfterGrowing = std::chrono::seconds{60};
+constexpr nanoseconds kShrinkEvery = std::chrono::seconds{30};
+constexpr std::uint32_t kShrinkMax = 8;  // given back in one round
+constexpr nanoseconds kExhaustedRest = std::chrono::seconds{120};
+constexpr nanoseconds kConflictRestMax = std::chrono::hours{1};     // the same, doubled
+constexpr nanoseconds kTroubleRestFirst = std::chrono::seconds{1};  // doubled with each failure in a row
+constexpr nanoseconds kTroubleRestMax = std::chrono::seconds{60};
 
 nanoseconds with_jitter(nanoseconds span, double jitter) {
   const double part = std::clamp(jitter, 0.0, 1.0) / 5;  // up to a fifth longer, never shorter
   return span + nanoseconds{static_cast<std::int64_t>(static_cast<double>(span.count()) * part)};
 }
 
-nanoseconds trouble_rest(std::uint32_t failures, const Marks& marks) {
-  const std::uint32_t doublings = std::min<std::uint32_t>(failures == 0 ? 0 : failures - 1, 16);
-  const auto rest = std::chrono::duration_cast<nanoseconds>(marks.trouble_rest_first) * (std::int64_t{1} << doublings);
-  return std::min<nanoseconds>(rest, marks.trouble_rest_max);
+nanoseconds doubled(nanoseconds first, std::uint32_t times, nanoseconds max) {
+  return std::min(first * (std::int64_t{1} << std::min<std::uint32_t>(times, 16)), max);
 }
 
-nanoseconds conflict_rest(std::uint32_t conflicts, const Marks& marks) {
-  const std::uint32_t doublings = std::min<std::uint32_t>(conflicts - kConflictsBorne, 16);
-  const auto rest = std::chrono::duration_cast<nanoseconds>(marks.exhausted_rest) * (std::int64_t{1} << doublings);
-  return std::min<nanoseconds>(rest, std::max(marks.conflict_rest_max, marks.exhausted_rest));
+nanoseconds trouble_rest(std::uint32_t failures) {
+  return doubled(kTroubleRestFirst, failures == 0 ? 0 : failures - 1, kTroubleRestMax);
 }
 
-std::uint64_t others_max(const Marks& marks) { return std::uint64_t{marks.high} + marks.conflicts_max; }
+nanoseconds conflict_rest(std::uint32_t conflicts) {
+  return doubled(kExhaustedRest, conflicts - kConflictsBorne, kConflictRestMax);
+}
+
+std::uint64_t others_max(const Marks& marks) { return std::uint64_t{marks.high} + kConflictsMax; }
 
 std::string too_many_of_others(const Counts& counts) {
   if (counts.claimed > counts.conflicting) {
@@ -92,7 +98,8 @@ Wish plan_stock(const Counts& counts, const Marks& marks, std::uint32_t waiting,
       }
       more = std::min(more, room);
     }
-    // Who answers for one address after the other answers for the next, too, and the subnet is not this node's alone.
+    // A neighbour that answers for one address after the other answers for the next, too, and the subnet is not this
+    // node's alone.
     const std::uint64_t others = std::uint64_t{counts.conflicting} + counts.claimed;
     if (others >= others_max(marks)) {
       wish.why = too_many_of_others(counts);
@@ -112,7 +119,7 @@ Wish plan_stock(const Counts& counts, const Marks& marks, std::uint32_t waiting,
     }
     // While the stock rests, only what attachments wait for is asked for.
     if (now.since_boot < memory.grow_not_before) more = std::min<std::uint64_t>(more, waiting - coming);
-    wish.grow = static_cast<std::uint32_t>(std::min<std::uint64_t>(more, std::max<std::uint32_t>(marks.batch_max, 1)));
+    wish.grow = static_cast<std::uint32_t>(std::min<std::uint64_t>(more, marks.batch_max));
     wish.why = fmt::format("{} free or on their way, {} wanted", coming, wanted);
     return wish;
   }
@@ -122,7 +129,7 @@ Wish plan_stock(const Counts& counts, const Marks& marks, std::uint32_t waiting,
       wish.why = fmt::format("{} free, {} above the high water mark: later", counts.free, counts.free - marks.high);
       return wish;
     }
-    wish.shrink = std::min(counts.free - marks.high, std::max<std::uint32_t>(marks.shrink_max, 1));
+    wish.shrink = std::min(counts.free - marks.high, kShrinkMax);
     wish.why = fmt::format("{} free, {} above the high water mark", counts.free, counts.free - marks.high);
     return wish;
   }
@@ -130,8 +137,7 @@ Wish plan_stock(const Counts& counts, const Marks& marks, std::uint32_t waiting,
   return wish;
 }
 
-PlannerMemory after_growing(PlannerMemory memory, Outcome outcome, const Marks& marks, double jitter,
-                            const Instant& now) {
+PlannerMemory after_growing(PlannerMemory memory, Outcome outcome, double jitter, const Instant& now) {
   memory.last = outcome;
   memory.is_exhausted = outcome == Outcome::exhausted;
   const bool was_answered = outcome == Outcome::done || outcome == Outcome::conflict;
@@ -143,22 +149,22 @@ PlannerMemory after_growing(PlannerMemory memory, Outcome outcome, const Marks& 
       memory.shrink_not_before = std::max(memory.shrink_not_before, now.since_boot + kKeepAfterGrowing);
       break;
     case Outcome::exhausted:
-      rest = with_jitter(marks.exhausted_rest, jitter);
+      rest = with_jitter(kExhaustedRest, jitter);
       break;
     case Outcome::throttled:
     case Outcome::away:
-      rest = with_jitter(trouble_rest(memory.failures, marks), jitter);
+      rest = with_jitter(trouble_rest(memory.failures), jitter);
       break;
     case Outcome::refused:
       // Somebody has to change something first; looking again now and then finds out that it was.
-      rest = with_jitter(marks.trouble_rest_max, jitter);
+      rest = with_jitter(kTroubleRestMax, jitter);
       break;
     case Outcome::conflict:
-      if (memory.conflicts >= kConflictsBorne) rest = with_jitter(conflict_rest(memory.conflicts, marks), jitter);
+      if (memory.conflicts >= kConflictsBorne) rest = with_jitter(conflict_rest(memory.conflicts), jitter);
       break;
   }
   memory.grow_not_before = now.since_boot + rest;
-  const nanoseconds pause = with_jitter(marks.waiting_pause, jitter);
+  const nanoseconds pause = with_jitter(kWaitingPause, jitter);
   const bool is_short = outcome == Outcome::conflict || outcome == Outcome::exhausted;
   memory.one_not_before = now.since_boot + (is_short ? std::min(rest, pause) : rest);
   return memory;
@@ -170,12 +176,11 @@ bool may_borrow(const Counts& counts, const Marks& marks, const PlannerMemory& m
          std::uint64_t{counts.conflicting} + counts.claimed >= others_max(marks);
 }
 
-PlannerMemory after_shrinking(PlannerMemory memory, Outcome outcome, const Marks& marks, double jitter,
-                              const Instant& now) {
+PlannerMemory after_shrinking(PlannerMemory memory, Outcome outcome, double jitter, const Instant& now) {
   memory.last = outcome;
   memory.failures = outcome == Outcome::done ? 0 : memory.failures + 1;
-  nanoseconds rest = marks.shrink_every;
-  if (outcome != Outcome::done) rest = std::max<nanoseconds>(rest, trouble_rest(memory.failures, marks));
+  nanoseconds rest = kShrinkEvery;
+  if (outcome != Outcome::done) rest = std::max<nanoseconds>(rest, trouble_rest(memory.failures));
   memory.shrink_not_before = now.since_boot + with_jitter(rest, jitter);
   if (outcome == Outcome::done) memory = without_exhaustion(memory);
   return memory;

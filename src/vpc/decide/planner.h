@@ -15,30 +15,24 @@
 
 namespace croft::core::warm {
 
-/// What an operator asks for.
+/// An operator's settings.
 struct Marks {
   std::uint32_t low = 3;    ///< as many free ones should there be at least
   std::uint32_t high = 50;  ///< and no more than this
-  /// What a node may hold of all sorts together; 0: no limit. More pods than this it can't run.
+  /// The most that a node may hold of all sorts together; 0: no limit. More pods than this it can't run.
   std::uint32_t node_max = 0;
-  std::uint32_t batch_max = 32;  ///< asked of the cloud in one call
-  std::chrono::seconds shrink_every{30};
-  std::uint32_t shrink_max = 8;  ///< given back in one round
-  std::chrono::seconds exhausted_rest{120};
-  std::chrono::seconds trouble_rest_first{1};  ///< doubled with each failure in a row
-  std::chrono::seconds trouble_rest_max{60};
-  /// As many that others answer for may lie in quarantine beside the high mark; then no more are asked for.
-  std::uint32_t conflicts_max = 32;
-  std::chrono::seconds conflict_rest_max{3600};  ///< the rest of an exhausted subnet, doubled, up to this
-  /// After conflicts or in an exhausted subnet, where an attachment waits: what it waits for is asked for after it.
-  std::chrono::seconds waiting_pause{5};
+  std::uint32_t batch_max = 110;  ///< asked of the cloud in one call
   friend bool operator==(const Marks&, const Marks&) = default;
 };
 /// Error: invalid_argument with both values where low > high, or a mark is more than kMarkMax.
 [[nodiscard]] Result<void> check_marks(const Marks& marks);
 inline constexpr std::uint32_t kMarkMax = 10'000;
+/// As many that others answer for may lie in quarantine beside the high mark; then no more are asked for.
+inline constexpr std::uint32_t kConflictsMax = 32;
+/// After conflicts or in an exhausted subnet, where an attachment waits: what it waits for is asked for after it.
+inline constexpr std::chrono::seconds kWaitingPause{5};
 
-/// What became of the last question to the cloud.
+/// The outcome of the last question to the cloud.
 enum class Outcome : std::uint8_t {
   done,
   exhausted,
@@ -52,14 +46,14 @@ enum class Outcome : std::uint8_t {
 [[nodiscard]] std::optional<std::string> why_not_more(const std::vector<WarmAddress>& records, const Marks& marks,
                                                       const Instant& now);
 
-/// What becomes of a question that brought so many, of which pods may have `usable`. One that brought nothing new may
+/// The outcome of a question that brought so many, of which pods may have `usable`. One that brought nothing new may
 /// have been answered with what an earlier one left.
 [[nodiscard]] Outcome outcome_of_fill(std::size_t came, std::size_t usable);
 /// So many fills in a row may end in conflicts before the stock rests: a few addresses may be somebody's.
 inline constexpr std::uint32_t kConflictsBorne = 2;
 
-/// What the planner remembers from one round to the next; times are since boot, which nobody sets. Begins empty: what
-/// it would remember from before a restart costs at the worst one call of the cloud.
+/// The planner's memory from one round to the next; times are since boot, which nobody sets. Begins empty: what it
+/// would remember from before a restart costs at the worst one call of the cloud.
 struct PlannerMemory {
   std::chrono::nanoseconds grow_not_before{};
   std::chrono::nanoseconds one_not_before{};  ///< the same where somebody waits, and nothing is on its way to him
@@ -70,7 +64,7 @@ struct PlannerMemory {
   Outcome last = Outcome::done;
 };
 
-/// What is to be done now. Never both.
+/// The next thing to do. Never both.
 struct Wish {
   std::uint32_t grow = 0;
   std::uint32_t shrink = 0;
@@ -90,11 +84,9 @@ struct Wish {
 [[nodiscard]] bool may_borrow(const Counts& counts, const Marks& marks, const PlannerMemory& memory);
 
 /// The memory after a question to the cloud for more. `jitter`: 0 to 1, by which rests of many nodes drift apart.
-[[nodiscard]] PlannerMemory after_growing(PlannerMemory memory, Outcome outcome, const Marks& marks, double jitter,
-                                          const Instant& now);
+[[nodiscard]] PlannerMemory after_growing(PlannerMemory memory, Outcome outcome, double jitter, const Instant& now);
 /// The same after something was given back.
-[[nodiscard]] PlannerMemory after_shrinking(PlannerMemory memory, Outcome outcome, const Marks& marks, double jitter,
-                                            const Instant& now);
+[[nodiscard]] PlannerMemory after_shrinking(PlannerMemory memory, Outcome outcome, double jitter, const Instant& now);
 /// An address came back into the subnet as far as anybody knows: asking is worth while again.
 [[nodiscard]] PlannerMemory without_exhaustion(PlannerMemory memory);
 

@@ -75,7 +75,7 @@ std::optional<Error> obstacle_of(const WarmAddress& known, const Request& reques
       return std::nullopt;
     case WarmState::free:
     case WarmState::cooling:
-      // What the host uses is found by who looks there now; a pod's word is not.
+      // The caller's own look finds what the host uses, and not what a pod says.
       if (std::ranges::find(known.doubts, WarmDoubt::used_by_pod) != known.doubts.end()) {
         return conflict(", and another pod of this node says that it has it");
       }

@@ -33,8 +33,8 @@ inline constexpr const char* kKeepsNoneKey = "keepsNoAddress";
 [[nodiscard]] bool is_kept(const WarmAddress& address);
 /// Whether it lies here and waits for this pod.
 [[nodiscard]] bool is_waiting_for(const WarmAddress& address, const PodIdentity& pod);
-/// What is asked for because it is promised to that pod: what it brings is kept for it, whoever finds out. Empty: it is
-/// for the stock.
+/// Marks an intent as asking for a promised address: what it brings is kept for that pod, whoever finds out. Empty: it
+/// is for the stock.
 void promise_to(WarmIntent& intent, const std::string& promise);
 [[nodiscard]] std::string promise_of(const WarmIntent& intent);
 /// As plan_take() takes it in so that it waits for that pod.
@@ -44,7 +44,7 @@ void promise_to_holder(WarmAddress& address);
 
 /// Whether a pod's name is one that a StatefulSet gives: it ends in `-` and a number. Others have no fixed address.
 [[nodiscard]] bool has_stable_name(const PodIdentity& pod);
-/// What is in front of that.
+/// The obstacle, where there is one.
 [[nodiscard]] std::string stateful_set_of(const PodIdentity& pod);
 
 /// Why a record that is here does not go to the pod of `request`, to which its address is promised; nothing: it may.

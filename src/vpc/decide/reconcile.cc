@@ -71,13 +71,13 @@ bool is_same_pod(const PodIdentity& holder, const PodIdentity& pod) {
 
 std::string text_of(const LivePod& pod) { return fmt::format("{}/{}", pod.pod.namespace_name, pod.pod.name); }
 
-/// Of a record that has changed since it was judged: what was found against its address is added.
+/// For a record that has changed since it was judged: what was found against its address is added.
 WarmAddress with_doubts(const WarmAddress& known, const Move& move) {
   WarmAddress after = known;
   const bool is_held = known.state == WarmState::held;
   if (known.created != move.before->created || (!is_held && !is_nobodys(known.state))) return after;
   std::set<WarmDoubt> doubts(known.doubts.begin(), known.doubts.end());
-  // Whoever uses what was nobody's may be the pod that has got it meanwhile.
+  // A use of an address that was nobody's may be by the pod that has got it meanwhile.
   const bool may_be_its_holder = is_held && move.before->state != WarmState::held;
   for (const WarmDoubt doubt : move.after->doubts) {
     if (!may_be_its_holder || doubt == WarmDoubt::not_in_cloud) doubts.insert(doubt);
@@ -139,7 +139,7 @@ class Pass {
   }
 
   void look_at(const WarmAddress& record) {
-    // What came after the look began is not what it speaks of.
+    // The look does not speak of records that came after it began.
     if (!before_.stood_at(record, look_.begun)) return;
     if (record.state == WarmState::lent) {
       if (before_.age(record, look_.begun) >= kLentKept) move(record, What::forgotten, std::nullopt, {});
@@ -214,9 +214,9 @@ class Pass {
     return record.state == WarmState::quarantined && give_back(record);
   }
 
-  /// Of what is nobody's in the stock: somebody may live by it.
+  /// For an address that is nobody's in the stock: somebody may live by it.
   bool act_on_user(const WarmAddress& record, const WarmAddress& here, bool& is_used) {
-    // What somebody else answers for on the wire is no pod's, whatever it says.
+    // An address that somebody else answers for on the wire is no pod's, whatever it says.
     const bool is_set_aside = record.state == WarmState::releasing || record.state == WarmState::lending ||
                               (record.state == WarmState::quarantined && !record.other_mac);
     if ((!is_nobodys(record.state) && !is_set_aside) || !is_used_by_host(look_, record.address)) return false;
@@ -244,8 +244,8 @@ class Pass {
     if (!look_.pods || look_.pods->empty() || !look_.host || record.pod.name.empty()) return false;
     const LivePod* pod = pod_of(*look_.pods, record.pod);
     const bool is_there = pod != nullptr && !pod->ended;
-    // Of an address whose container is not known the pod's status is all that is known; what the cloud does not have
-    // either is a record of before.
+    // The pod's status is all that is known of an address without a container; one that the cloud does not have either
+    // is a record of before.
     const bool has_another =
         is_there && (record.owner.container_id.empty() || is_missing(record.address)) &&
         std::ranges::any_of(pod->addresses, [&](const auto& one) { return one.family() == record.address.family(); });
@@ -258,8 +258,8 @@ class Pass {
     return true;
   }
 
-  /// Of a node whose runtime's state is gone no DEL comes: where many seem gone at once, what both sources say for long
-  /// is so.
+  /// A node whose runtime's state is gone sends no DEL: where many pods seem gone at once, what both sources say for
+  /// long is so.
   void brake() {
     const auto is_gone = [](const Move& one) { return one.what == What::let_go; };
     const auto gone = static_cast<std::size_t>(std::ranges::count_if(moves_.moves, is_gone));
@@ -291,7 +291,7 @@ class Pass {
     return true;
   }
 
-  /// What the cloud has here without a record.
+  /// Addresses that the cloud has here without a record.
   void look_at_strays() {
     if (!look_.cloud) return;
     const auto rebuild = std::ranges::find_if(intents_, is_rebuild);
@@ -518,7 +518,7 @@ std::vector<Given> brought_by(const WarmIntent& intent, const std::vector<WarmAd
     if (is_recorded || brought.size() == intent.count) continue;
     if (intent.address && *intent.address != given.address) continue;
     if (look.host->contains(given.address) || is_used_by_pod(look, given.address)) continue;
-    // What it was asked for by name is set apart for the very pod that it is for.
+    // An address that was asked for by name is set apart for its very pod.
     const bool is_promised = intent.address.has_value() && !promise_of(intent).empty();
     if (look.apart.contains(given.address) && !is_promised) continue;
     brought.push_back(given);

@@ -36,15 +36,15 @@ struct Look {
   Instant begun;
   std::optional<std::vector<Given>> cloud;  ///< all addresses of this node's interface
   std::optional<net::Mac> card{};           ///< that interface, where it is known
-  /// Of those that are recorded and not among them: the cloud was asked for each by name, and said so again.
+  /// Recorded addresses that are not among them: the cloud was asked for each by name, and said so again.
   std::set<net::Address> denied{};
   std::optional<std::vector<LivePod>> pods;
   std::optional<std::set<net::Address>> host;  ///< what interfaces and routes of the host use
-  /// Of `host`, what only a namespace beside the host's own says.
+  /// The part of `host` that only a namespace beside the host's own says.
   std::set<net::Address> said_by_pods{};
   std::size_t namespaces_unheard = 0;  ///< that say they have more than a pod has (take_host)
-  /// What nothing is concluded of where there is no record: its record is damaged, or a claim names it, or whether one
-  /// does is not known.
+  /// Addresses without a record of which nothing is concluded: the record is damaged, or a claim names it, or whether
+  /// one does is not known.
   std::set<net::Address> apart{};
   /// The first look at these records: what was lent or given back since only the cloud knows, however much that is.
   bool is_first = false;
@@ -55,8 +55,8 @@ struct Look {
 /// So many addresses of the subnet may a pod's namespace say it has: its own, and what it serves beside that. The word
 /// of one that says more counts for none of them, or a pod that may change its namespace would stop its node.
 inline constexpr std::size_t kSaidByOnePodMax = 8;
-/// Writes into the look what the host's own namespace (`own`) and the others say. Of the subnet's addresses, where its
-/// `range` is known.
+/// Writes into the look what the host's own namespace (`own`) and the others say. It counts the subnet's addresses,
+/// where its `range` is known.
 void take_host(Look& look, std::set<net::Address> own, const std::vector<std::vector<net::Address>>& namespaces,
                const std::optional<net::Prefix>& range);
 
@@ -74,11 +74,11 @@ struct ReconcilePolicy {
   std::chrono::seconds release_unknown_after{0};
 };
 
-/// What passes have shown so far, by the clock that nobody sets. Records say since when in wall time, and somebody who
-/// sets that clock would make them old at once, or young for as long as it was set back.
+/// The passes' memory, by the clock that nobody sets. Records say since when in wall time, and somebody who sets that
+/// clock would make them old at once, or young for as long as it was set back.
 class Memory {
  public:
-  /// What the records are now. Those that are not among them any more are forgotten.
+  /// The records as they are now. Those that are not among them any more are forgotten.
   void note(const std::vector<WarmAddress>& records, const Instant& now);
   /// Whether it was so, for all we know without a break, at that moment. False also where nothing was noted then.
   [[nodiscard]] bool stood_at(const WarmAddress& record, const Instant& then) const;
@@ -138,18 +138,18 @@ struct Moves {
 /// Whether a live pod of this node says that it has an address.
 [[nodiscard]] bool is_used_by_pod(const Look& look, const net::Address& address);
 
-/// `records` and `intents` were read after the look. What was not noted in `memory` before the look has come since: the
-/// look does not speak of it. What an open intent may have brought is left alone, unless a live pod has it: a pod has
-/// no address before the record that gives it says so. An intent of lost records (rebuild_intent) has what nothing uses
-/// taken in, and is settled when nothing of it is left. A list that lacks more than half of the stock says nothing
-/// of those that were not denied by name, unless it is the first look.
+/// `records` and `intents` were read after the look. A record that was not noted in `memory` before the look has come
+/// since: the look does not speak of it. An address that an open intent may have brought is left alone, unless a live
+/// pod has it: a pod has no address before the record that gives it says so. An intent of lost records (rebuild_intent)
+/// has what nothing uses taken in, and is settled when nothing of it is left. A list that lacks more than half of the
+/// stock says nothing of those that were not denied by name, unless it is the first look.
 [[nodiscard]] Moves reconcile(const Look& look, const std::vector<WarmAddress>& records,
                               const std::vector<WarmIntent>& intents, Memory memory, const ReconcilePolicy& policy,
                               const Instant& now);
 
-/// Writes moves where the records still are as they were judged, at most kMovesMax. Of a record that has changed since
-/// (a DEL came) what speaks against the address is added, and nothing taken away: it is no news of the cloud. But not
-/// of one that came anew, or leaves. The answer is what was done.
+/// Writes moves where the records still are as they were judged, at most kMovesMax. A record that has changed since (a
+/// DEL came) gets what speaks against its address, and loses nothing: it is no news of the cloud. But not of one that
+/// came anew, or leaves. The answer is what was done.
 [[nodiscard]] Step<std::vector<Move>> plan_moves(const Snapshot& snapshot, const std::vector<Move>& moves);
 
 /// The intent that stands for all that lost records may have known: of process 0, always of the same id, so that there
@@ -158,7 +158,7 @@ struct Moves {
 /// Whether no process asked for it.
 [[nodiscard]] inline bool is_rebuild(const WarmIntent& intent) { return intent.process == 0; }
 
-/// What of the cloud's addresses an intent may have brought: those without a record that no pod and nothing of the host
+/// The cloud's addresses that an intent may have brought: those without a record that no pod and nothing of the host
 /// uses, at most as many as were asked for; what is apart only where it was asked for by name for its pod. Empty where
 /// a part of the look is absent that could tell: `cloud`, or `host`.
 [[nodiscard]] std::vector<Given> brought_by(const WarmIntent& intent, const std::vector<WarmAddress>& records,

@@ -29,7 +29,7 @@ struct Counts {
   std::uint32_t conflicting = 0;  ///< of these, what somebody else answers for on the wire
   std::uint32_t doubted = 0;      ///< nobody's, and something speaks against giving it away (WarmAddress::doubts)
   std::uint32_t claimed = 0;      ///< of these, what the host or a pod's namespace says it has
-  /// What lies on this node's interface or is on its way there.
+  /// Addresses on this node's interface or on their way there.
   [[nodiscard]] std::uint32_t on_node() const {
     return free + cooling + held + probing + asked + leaving + quarantined + doubted;
   }
@@ -108,7 +108,7 @@ class Stock {
 /// The term after `own`, or after the one that another took since; `own` itself where that still stands.
 [[nodiscard]] Step<std::uint64_t> plan_term(const Snapshot& snapshot, std::uint64_t own);
 
-/// A decision of a writer in its term. What writes nothing needs none.
+/// A decision of a writer in its term. A plan that writes nothing needs none.
 template <class Answer>
 [[nodiscard]] Step<Answer> in_term(const Snapshot& snapshot, std::uint64_t own, Step<Answer> step) {
   auto* plan = std::get_if<Plan<Answer>>(&step);

@@ -115,7 +115,7 @@ class World {
       const bool is_exhausted = answer_ == Outcome::done && given == 0;
       const std::uint32_t good = take_in(given);
       const Outcome outcome = is_exhausted ? Outcome::exhausted : given > 0 ? outcome_of_fill(given, good) : answer_;
-      memory_ = after_growing(memory_, outcome, marks_, 0, now());
+      memory_ = after_growing(memory_, outcome, 0, now());
       next_ = std::max(now().since_boot, waiting_ > 0 ? memory_.one_not_before : memory_.grow_not_before);
       say("{:g}s asked for {}, got {}{} ({})", at, wish.grow, given,
           good < given ? fmt::format(", {} of them somebody's", given - good) : "", wish.why);
@@ -127,7 +127,7 @@ class World {
       for (const WarmAddress& one : moved->addresses) gone.push_back(one.address);
       if (!stock_.records.decide<Moved>([&](const Snapshot& s) { return plan_gone(s, gone); })) throw Malformed("gone");
       left_ += static_cast<std::uint32_t>(gone.size());
-      memory_ = after_shrinking(memory_, Outcome::done, marks_, 0, now());
+      memory_ = after_shrinking(memory_, Outcome::done, 0, now());
       next_ = memory_.shrink_not_before;
       say("{:g}s gave {} back ({})", at, gone.size(), wish.why);
     } else if (wish.why != std::exchange(told_, wish.why)) {

@@ -31,7 +31,8 @@ constexpr std::chrono::seconds kDelTime{5};
   if (!channel) return fail(ErrorCode::unavailable, channel.error().message);
   const os::GrpcReply pong =
       (*channel)->call(vpc::path_of(vpc::Method::ping), vpc::encode(vpc::Ping{vpc::own_speech()}), deadline);
-  // Whose versions do not go together work on the same records, and those have a version of their own.
+  // A plugin and an agent whose versions do not go together work on the same records, and those have a version of their
+  // own.
   if (pong.status.from_server && pong.status.code == os::GrpcCode::failed_precondition) {
     return fail(ErrorCode::unavailable, "the agent refuses this plugin: " + pong.status.message);
   }
@@ -95,7 +96,7 @@ Result<void> release_by_agent(const std::string& socket, const core::warm::Relea
   message.interface_name = release.owner.interface_name;
   const auto reply =
       ask(*channel, vpc::Method::del_pod_network, vpc::encode(message), Deadline::after(clock.now(), kDelTime));
-  // What an agent could not do now the plugin may.
+  // The plugin may do what an agent could not do now.
   if (!reply && reply.error().code == ErrorCode::exhausted) return fail(ErrorCode::unavailable, reply.error().message);
   if (!reply) return fail(reply.error());
   return {};

@@ -129,11 +129,9 @@ Result<void> VpcCall::fetch_one(store::Store& store, const std::string& agent_sa
   engine::KeeperWorld world{store, world_.clock, world_.random, *cloud.provider};
   world.probe = cloud.probe.get();
   world.log = [this](const std::string& line) { warn(line); };
-  world.stocked = [] {};
   engine::KeeperOptions options;
   options.subnet = config_.subnet;
   options.process = world_.process;
-  options.process_started = world_.process_began;
   engine::StockKeeper keeper(world, options);
   return keeper.fetch(1, Deadline::after(world_.clock.now(), kCloudTime));
 }

@@ -27,7 +27,7 @@ struct VpcCloud {
   std::unique_ptr<engine::AddressProbe> probe;  ///< null: the wire is not asked
 };
 
-/// What the personality `croft-vpc` works with; `app` fills it in.
+/// The world of the personality `croft-vpc`; `app` fills it in.
 struct CroftVpcWorld {
   std::function<Result<std::unique_ptr<store::Store>>(const std::string& url, store::OpenMode mode)> open_store;
   const Clock& clock;
@@ -43,7 +43,6 @@ struct CroftVpcWorld {
   /// `ptp` needs in the pod's own subnet. Nothing: it has none. May be null.
   std::function<std::optional<net::Address>(const core::WarmAddress& given)> node_address = nullptr;
   std::uint32_t process = 0;  ///< this one, for what it asks of the cloud
-  std::uint64_t process_began = 0;
   /// Every address that an interface of the host has or a route of it leads to by itself: a plugin that works alone
   /// gives none of them. May be null.
   std::function<Result<std::set<net::Address>>()> used_by_host = nullptr;
@@ -61,7 +60,7 @@ struct CroftVpcWorld {
 ///   answer. An empty stock makes it ask the cloud, and the wire.
 /// - The result has the subnet's prefix length and, where none is configured, the node's own address as gateway, as
 ///   UK8S' plugin has it: the cloud's gateway belongs to the cloud. A default route leads there.
-/// - DEL of who holds nothing is a success. What is released rests in the stock.
+/// - DEL of who holds nothing is a success. A released address rests in the stock.
 /// - CHECK looks into the stock; GC releases what attachments hold that the runtime does not list, one minute after
 ///   their ADD at the earliest; STATUS tries whether it can be opened.
 [[nodiscard]] CniPlugin croft_vpc_plugin(const CroftVpcWorld& world);

@@ -115,7 +115,6 @@ class CroftVpcTest : public testing::Test {
       },
       nullptr,
       1,
-      1,
   };
 };
 
@@ -150,9 +149,10 @@ TEST_F(CroftVpcTest, WithoutAgentTheNodeKeepsTheAgentsLimit) {
   other.subnet = "subnet-1";
   other.process = 7;
   other.begun_at = {clock_.now().boot, clock_.now().since_boot};
-  ASSERT_TRUE(engine::transact(
-      {store_, clock_, random_}, engine::TurnTaking::before_writing,
-      [&](const core::Snapshot& snapshot, const Instant&) { return core::warm::plan_begin(snapshot, other); }));
+  ASSERT_TRUE(engine::transact({store_, clock_, random_}, engine::TurnTaking::before_writing,
+                               [&](const core::Snapshot& snapshot, const Instant& now) {
+                                 return core::warm::plan_begin(snapshot, other, now);
+                               }));
   const CniAnswer between = call("ADD", "c2");
   EXPECT_EQ(code_of(between), "100") << between.out;
   EXPECT_EQ(cloud_.of(mac).size(), 1U);

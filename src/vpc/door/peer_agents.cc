@@ -41,7 +41,7 @@ Result<cloud::CloudAddress> GrpcPeers::ask(const Peer& peer, const Kept* kept, c
                 "peers are spoken to with certificates: give --tls-ca, --tls-certificate and --tls-key");
   }
   const auto security = security_(peer.node);
-  // Whoever may write the board says where peers are: never a socket of this machine.
+  // A writer of the board says where peers are: never a socket of this machine.
   TRY(const os::Endpoint endpoint, os::Endpoint::parse_numeric(peer.address, security != nullptr));
   os::GrpcOptions options;
   options.message_bytes_max = vpc::kRequestBytesMax;

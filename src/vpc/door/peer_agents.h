@@ -13,8 +13,8 @@
 
 namespace croft::edge {
 
-/// The agents of other nodes by gRPC over TCP, with certificates on both sides unless it is told otherwise. Who they
-/// are `directory` tells, each at a numeric `10.0.0.2:7312`.
+/// The agents of other nodes by gRPC over TCP, with certificates on both sides unless it is told otherwise. The
+/// `directory` tells who they are, each at a numeric `10.0.0.2:7312`.
 class GrpcPeers final : public engine::PeerAgents {
  public:
   using Directory = std::function<Result<std::vector<Peer>>(const std::string& subnet, Deadline deadline)>;
@@ -22,7 +22,7 @@ class GrpcPeers final : public engine::PeerAgents {
   /// own agents speak it.
   using SecurityFor = std::function<std::shared_ptr<const os::TransportSecurity>(const std::string& node)>;
   /// `security` may be null: then nobody is spoken to. `node` is this one, as its certificate says. `clock` outlives
-  /// it. From agents that speak an older version than `oldest_speech` nothing is borrowed (vpc/format/speech.h).
+  /// it. From agents that speak an older version than `oldest_speech` nothing is borrowed (vpc/format/methods.h).
   GrpcPeers(Directory directory, SecurityFor security, std::string node, const Clock& clock,
             std::uint32_t oldest_speech = 0)
       : directory_(std::move(directory)),

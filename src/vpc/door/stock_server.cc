@@ -54,7 +54,7 @@ class Door final : public os::GrpcHandler {
     const auto known = vpc::method_of(method);
     return (known && is_let_in(rules_, *known)) || method == GrpcHealth::kCheckMethod;
   }
-  /// Whoever has a certificate of the cluster's CA is another agent, or an operator where those are let in.
+  /// A client with a certificate of the cluster's CA is another agent, or an operator where those are let in.
   [[nodiscard]] bool serves_peer(const os::GrpcPeer&, std::string_view method) override { return serves(method); }
   void on_request(os::GrpcRequest request) override {
     const auto method = vpc::method_of(request.method);

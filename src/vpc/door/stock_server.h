@@ -32,7 +32,7 @@ class StockServer {
   [[nodiscard]] Result<void> open_door(std::unique_ptr<os::GrpcListener> listener, const DoorRules& rules);
 
   [[nodiscard]] StockService& service();
-  /// What gRPC's service of health says from now on: "not serving" at first.
+  /// Sets what gRPC's service of health says: "not serving" at first.
   void set_serving(bool serving);
   /// Takes no more connections and calls; ADDs that wait for the stock are told that the agent ends, all others are
   /// done, until the deadline. The sockets' files are gone when it returns.

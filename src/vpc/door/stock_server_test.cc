@@ -53,14 +53,12 @@ class StockServerTest : public testing::Test {
     keeper_world.probe = &wire_;
     keeper_world.host = &host_;
     keeper_world.log = [](const std::string&) {};
-    keeper_world.stocked = [this] {
-      if (server_) server_->service().stocked();
-    };
-    keeper_ = std::make_unique<engine::StockKeeper>(keeper_world, options);
     cached_ = std::make_unique<store::CachedStore>(
         store_, core::AffinityOwner{core::AffinityOwner::Type::host, "node-1"}, clock_, cached_options());
     follower_ = std::make_unique<store::CacheFollower>(*cached_, clock_);
-    StockWorld world{*cached_, cached_->uncached(), clock_, random_, *keeper_};
+    keeper_world.cached = cached_.get();
+    keeper_ = std::make_unique<engine::StockKeeper>(keeper_world, options);
+    StockWorld world{clock_, random_, *keeper_};
     world.oldest_speech = oldest_speech_;
     world.fixed = fixed_;
     world.show = [this](std::deque<StockHeard> heard) -> Result<vpc::ShowAnswer> {
@@ -77,17 +75,11 @@ class StockServerTest : public testing::Test {
     ASSERT_TRUE(server_->open_door(*std::move(listener), {}));
     static_cast<void>(keeper_->step());
     if (looks_first_) keeper_->look_before_serving(soon(), 1s, 1s);
-    if (keeps) {
-      thread_ = std::thread([this] {
-        auto next = clock_.now().since_boot;
-        while (keeper_->wait_until(next)) next = keeper_->step();
-      });
-    }
+    if (keeps) keeper_->actor().keep([this] { return keeper_->step(); }, nullptr);
   }
   void end() {
-    if (keeper_) keeper_->stop();
-    if (thread_.joinable()) thread_.join();
     if (server_) server_->stop(soon());
+    EXPECT_TRUE(keeper_ == nullptr || keeper_->actor().end_rounds(20s));
   }
   ~StockServerTest() override {
     end();
@@ -152,11 +144,10 @@ class StockServerTest : public testing::Test {
   engine::TestWire wire_{life_};
   engine::TestHost host_;
   store::MemoryStore store_;
-  std::unique_ptr<engine::StockKeeper> keeper_;
   std::unique_ptr<store::CachedStore> cached_;
   std::unique_ptr<store::CacheFollower> follower_;
+  std::unique_ptr<engine::StockKeeper> keeper_;
   std::unique_ptr<StockServer> server_;
-  std::thread thread_;
   std::string socket_;
   std::uint32_t oldest_speech_ = 0;
   bool looks_first_ = false;
@@ -227,7 +218,7 @@ TEST_F(StockServerTest, APodThatKeepsItsAddressHasItAgain) {
   EXPECT_EQ(add("web-0"), address);
   EXPECT_NE(add("job-7"), "") << "one of a name like it that keeps none";
   EXPECT_FALSE(fixed.promises.contains("job-7"));
-  const auto tally = server_->service().tally();
+  const auto tally = keeper_->actor().seen().calls;
   EXPECT_LE(tally.add_delay_sum, (clock_.now().since_boot - begun) * static_cast<std::int64_t>(tally.adds))
       << "none took longer than this test";
   end();
@@ -438,7 +429,7 @@ TEST_F(StockServerTest, AnEmptyStockMakesTheAddWaitAndServesIt) {
   begin({.low = 0, .high = 0});
   EXPECT_TRUE(describe().pool.empty());
   EXPECT_NE(add("c1"), "");
-  EXPECT_EQ(server_->service().tally().waited, 1U);
+  EXPECT_EQ(keeper_->actor().seen().calls.waited, 1U);
 }
 
 TEST_F(StockServerTest, AnAddWaitsForTheLookAtFilesThatWereReplaced) {
@@ -446,7 +437,7 @@ TEST_F(StockServerTest, AnAddWaitsForTheLookAtFilesThatWereReplaced) {
   store_.begin_epoch();
   std::string address;
   std::thread waiter([&] { address = add("c1"); });
-  while (server_->service().tally().waiting == 0) std::this_thread::yield();
+  while (keeper_->actor().seen().calls.waiting == 0) std::this_thread::yield();
   EXPECT_EQ(describe().pool.size(), 3U);
   keeper_->look_before_serving(soon(), 1s, 1s);
   waiter.join();
@@ -493,7 +484,7 @@ TEST_F(StockServerTest, AnOldClientIsRefusedWithinFiveSecondsAndAPluginOfOursWai
   const auto refused = call(Method::add_pod_network, add_of("c1", {}), 60s);
   EXPECT_EQ(refused.status.code, os::GrpcCode::internal) << refused.status.message;
   EXPECT_LT(clock_.now().since_boot - since, 6s);
-  EXPECT_EQ(server_->service().tally().waiting, 1U);
+  EXPECT_EQ(keeper_->actor().seen().calls.waiting, 1U);
   waiter.join();
   EXPECT_GT(clock_.now().since_boot - since, 6s);
   end();
@@ -539,11 +530,11 @@ TEST_F(StockServerTest, ADelEndsTheAddThatWaits) {
   begin({.low = 0, .high = 0});
   os::GrpcReply reply;
   std::thread waiter([&] { reply = call(Method::add_pod_network, add_of("c1")); });
-  while (server_->service().tally().waiting == 0) std::this_thread::yield();
+  while (keeper_->actor().seen().calls.waiting == 0) std::this_thread::yield();
   EXPECT_TRUE(del("c1").status.ok());
   waiter.join();
   EXPECT_EQ(reply.status.code, os::GrpcCode::aborted);
-  EXPECT_EQ(server_->service().tally().waiting, 0U);
+  EXPECT_EQ(keeper_->actor().seen().calls.waiting, 0U);
 }
 
 TEST_F(StockServerTest, WhoWaitsWhenItEndsIsToldSo) {
@@ -551,7 +542,7 @@ TEST_F(StockServerTest, WhoWaitsWhenItEndsIsToldSo) {
   begin({.low = 0, .high = 0});
   os::GrpcReply reply;
   std::thread waiter([&] { reply = call(Method::add_pod_network, add_of("c1")); });
-  while (server_->service().tally().waiting == 0) std::this_thread::yield();
+  while (keeper_->actor().seen().calls.waiting == 0) std::this_thread::yield();
   end();
   waiter.join();
   EXPECT_EQ(reply.status.code, os::GrpcCode::unavailable);

@@ -1,14 +1,14 @@
 #include "vpc/door/stock_service.h"
 
 #include <algorithm>
-#include <iterator>
+#include <array>
 #include <utility>
 
 #include <fmt/format.h>
 
+#include "base/hex.h"
 #include "base/quoted.h"
 #include "vpc/decide/promised.h"
-#include "vpc/door/stock_answers.h"
 #include "vpc/use/warm_stock.h"
 
 namespace croft::edge {
@@ -18,22 +18,17 @@ namespace vpc = wire::vpc;
 namespace warm = core::warm;
 using std::chrono::nanoseconds;
 
-constexpr std::size_t kQueueMax = 4096;
-constexpr std::size_t kErrandsMax = 256;
-constexpr std::size_t kRecordThreads = 2;
 constexpr std::size_t kCloudThreads = 4;
 /// Each waits for one answer of the API server at a time.
 constexpr std::size_t kFixedThreads = 4;
-constexpr std::size_t kBatchMax = 128;
 // docs/notes/warm-pool.md#deadlines
-/// UK8S' plugin holds one lock of its node for an ADD: one without hope would keep away the DEL that frees an address.
-constexpr nanoseconds kOldWaitMax = std::chrono::seconds{4};
 constexpr nanoseconds kDelMax = std::chrono::seconds{5};
 constexpr nanoseconds kLookMax = std::chrono::seconds{10};
 constexpr nanoseconds kTellingTime = std::chrono::milliseconds{200};
-/// Waiting ADDs are looked at this often whatever happens: an address may have cooled off.
-constexpr nanoseconds kLookAgain = std::chrono::seconds{1};
-constexpr std::chrono::milliseconds kHangUpsAreSeen{100};
+constexpr nanoseconds kRecordMax = std::chrono::seconds{5};
+/// How long the question is waited for that is asked for every pod whose name could be a StatefulSet's: an API server
+/// that takes longer is away, and those behind are told so (vpc/daemon/cluster_claims.h).
+constexpr std::chrono::seconds kAskMax{3};
 
 std::string owner_text(const core::Owner& owner, const core::PodIdentity& pod) {
   return fmt::format("pod={}/{} container={} ifname={}", pod.namespace_name, pod.name, owner.container_id,
@@ -42,51 +37,77 @@ std::string owner_text(const core::Owner& owner, const core::PodIdentity& pod) {
 
 std::size_t bucket_of(nanoseconds delay) {
   std::size_t bucket = 0;
-  for (nanoseconds limit = kDelayFirst; delay > limit && bucket + 1 < kDelayBuckets; limit *= 2) ++bucket;
+  for (nanoseconds limit = engine::kDelayFirst; delay > limit && bucket + 1 < engine::kDelayBuckets; limit *= 2) {
+    ++bucket;
+  }
   return bucket;
 }
 
-Error ends() { return {ErrorCode::unavailable, "the agent ends", {}}; }
+/// A call that was done.
+template <class Message>
+os::GrpcAnswer ok(os::GrpcCallId call, const Message& message) {
+  return {call, os::GrpcCode::ok, {}, vpc::encode(message)};
+}
+
+/// As the protocol answers a failure. A failure that is only for now is said as gRPC says it, so that a caller may try
+/// again.
+os::GrpcAnswer answer_of(os::GrpcCallId call, vpc::Method method, vpc::Failure failure, const Error& error) {
+  const auto row = vpc::answer_of(method, failure);
+  os::GrpcCode code = row ? static_cast<os::GrpcCode>(row->status) : os::GrpcCode::internal;
+  if (code == os::GrpcCode::internal && error.code == ErrorCode::deadline_exceeded) {
+    code = os::GrpcCode::deadline_exceeded;
+  }
+  std::string text = error.message;
+  if (!error.details.empty()) text += "\n" + error.details;
+  return {call, code, std::move(text), {}};
+}
+
+/// One that could not be read, or names nonsense.
+os::GrpcAnswer malformed(os::GrpcCallId call, const Error& error) {
+  return {call, os::GrpcCode::invalid_argument, error.message, {}};
+}
+
+[[nodiscard]] Result<std::optional<net::Address>> address_of(const std::string& text) {
+  if (text.empty()) return std::optional<net::Address>();
+  TRY(const net::Address address, net::Address::parse(text));
+  return std::optional(address);
+}
+
+/// A plugin that hears `unavailable` takes from the stock itself, and knows of no promise: that is for when the agent
+/// is gone.
+Error told(Error error) {
+  if (error.code == ErrorCode::unavailable) error.code = ErrorCode::exhausted;
+  return error;
+}
 
 }  // namespace
 
-StockService::StockService(const StockWorld& world, Sink sink) : world_(world), sink_(std::move(sink)) {
-  threads_.emplace_back([this] { move_on(); });
-  const auto serve = [this](Lane& lane, std::size_t threads) {
-    for (std::size_t i = 0; i < threads; ++i) threads_.emplace_back([this, &lane] { run_errands(lane); });
-  };
-  serve(records_, kRecordThreads);
-  serve(cloud_, kCloudThreads);
-  if (world_.fixed != nullptr) serve(fixed_, kFixedThreads);
+StockService::StockService(const StockWorld& world, Sink sink)
+    : world_(world), sink_(std::move(sink)), cloud_(kCloudThreads), fixed_(world.fixed != nullptr ? kFixedThreads : 0) {
+  actor_.serve([this](std::vector<engine::StockCall> calls) { ended(std::move(calls)); });
 }
 
 void StockService::stop() {
+  stopping_ = true;
+  std::set<std::shared_ptr<engine::StockCall>> asking;
   {
-    const std::lock_guard lock(mutex_);
-    stopping_ = true;
+    const std::lock_guard lock(told_mutex_);
+    asking.swap(asking_);
   }
-  moving_comes_.notify_all();
-  refuse_fixed();
-  for (Lane* lane : {&records_, &cloud_, &fixed_}) lane->comes.notify_all();
-  for (std::thread& thread : threads_) {
-    if (thread.joinable()) thread.join();
-  }
-}
-
-StockServiceTally StockService::tally() const {
-  const std::lock_guard lock(mutex_);
-  StockServiceTally tally = tally_;
-  tally.waiting = static_cast<std::uint32_t>(waiting_.size());
-  return tally;
+  // Those that have not begun to ask the API are told so before those are waited for that have.
+  for (const auto& one : asking) ended_outside(std::move(*one), told(engine::StockActor::ends()));
+  actor_.end_calls();
+  for (engine::Workers* workers : {&reads_, &cloud_, &fixed_}) workers->stop();
+  actor_.ask([] {});  // what they have left is answered
 }
 
 engine::Context StockService::direct(Deadline limit) const {
-  engine::Context context{world_.direct, world_.clock, world_.random};
+  engine::Context context = actor_.context();
   context.not_after = limit;
   return context;
 }
 
-/// What the caller is told has to reach it before it has stopped listening.
+/// The answer has to reach the caller before it has stopped listening.
 Deadline StockService::limit_of(const os::GrpcRequest& request, nanoseconds span) const {
   const Instant now = world_.clock.now();
   Deadline limit{std::min(Deadline::after(now, span).at_since_boot, request.deadline.at_since_boot)};
@@ -97,7 +118,7 @@ Deadline StockService::limit_of(const os::GrpcRequest& request, nanoseconds span
 
 // ---------------------------------------------------------------- coming in
 
-std::optional<os::GrpcAnswer> StockService::take(vpc::Method method, os::GrpcRequest request) {
+StockService::Maybe StockService::take(vpc::Method method, os::GrpcRequest request) {
   const os::GrpcCallId call = request.call;
   switch (method) {
     case vpc::Method::ping: {
@@ -116,7 +137,7 @@ std::optional<os::GrpcAnswer> StockService::take(vpc::Method method, os::GrpcReq
       auto key = vpc::decode_record_key(request.message);
       if (!key) return malformed(call, key.error());
       if (key->sandbox_id.empty()) return ok(call, vpc::CodeAnswer{});
-      return queue(records_, call, {[this, call, key = *std::move(key)] { return forget(call, key); }});
+      return write(call, [this, call, key = *std::move(key)] { return forget(call, key); });
     }
     case vpc::Method::add_pod_network_record: {
       const auto read = vpc::decode_record_request(request.message);
@@ -124,19 +145,19 @@ std::optional<os::GrpcAnswer> StockService::take(vpc::Method method, os::GrpcReq
       if (!read->pod_network) return malformed(call, invalid_argument("PodNetwork is missing"));
       auto told = vpc::warm_address_of(*read->pod_network);
       if (!told) return malformed(call, told.error());
-      return queue(records_, call, {[this, call, told = *std::move(told)] { return record(call, told); }});
+      return write(call, [this, call, told = *std::move(told)] { return record(call, told); });
     }
     case vpc::Method::get_pod_network_record: {
       auto key = vpc::decode_record_key(request.message);
       if (!key) return malformed(call, key.error());
-      return queue(records_, call, {[this, call, key = *std::move(key)] { return get_record(call, key); }});
+      return queue(reads_, call, [this, call, key = *std::move(key)] { return get_record(call, key); });
     }
     case vpc::Method::list_pod_network_record:
-      return queue(records_, call, {[this, call] { return list_records(call); }});
+      return queue(reads_, call, [this, call] { return list_records(call); });
     case vpc::Method::show_stock:
-      return queue(records_, call, {[this, call] { return show(call); }});
+      return queue(reads_, call, [this, call] { return show(call); });
     case vpc::Method::describe_pool:
-      return queue(records_, call, {[this, call] { return describe(call); }});
+      return queue(reads_, call, [this, call] { return describe(call); });
     case vpc::Method::borrow_ip: {
       auto read = vpc::decode_borrow_request(request.message);
       if (!read) return malformed(call, read.error());
@@ -145,9 +166,9 @@ std::optional<os::GrpcAnswer> StockService::take(vpc::Method method, os::GrpcReq
       const Deadline limit = limit_of(request, kLookMax);
       const std::string certified = request.peer != nullptr ? request.peer->name : std::string();
       if (request.peer != nullptr) read->node = certified;
-      return queue(cloud_, call, {[this, call, limit, certified, read = *std::move(read)] {
-                     return borrow(call, read, certified, limit);
-                   }});
+      return queue(cloud_, call, [this, call, limit, certified, read = *std::move(read)] {
+        return borrow(call, read, certified, limit);
+      });
     }
     case vpc::Method::push_pool:
     case vpc::Method::pop_pool: {
@@ -155,20 +176,19 @@ std::optional<os::GrpcAnswer> StockService::take(vpc::Method method, os::GrpcReq
       if (!read) return malformed(call, read.error());
       const Deadline limit = limit_of(request, kLookMax);
       const bool is_push = method == vpc::Method::push_pool;
-      return queue(cloud_, call, {[this, call, limit, is_push, ip = std::move(read->ip)] {
-                     return is_push ? push(call, ip, limit) : pop(call, ip, limit);
-                   }});
+      return queue(cloud_, call, [this, call, limit, is_push, ip = std::move(read->ip)] {
+        return is_push ? push(call, ip, limit) : pop(call, ip, limit);
+      });
     }
     case vpc::Method::list_unuse: {
       const Deadline limit = limit_of(request, kLookMax);
-      return queue(cloud_, call, {[this, call, limit] { return list_unused(call, limit); }});
+      return queue(cloud_, call, [this, call, limit] { return list_unused(call, limit); });
     }
     case vpc::Method::release_ip: {
       auto read = vpc::decode_release_request(request.message);
       if (!read) return malformed(call, read.error());
       const Deadline limit = limit_of(request, kLookMax);
-      return queue(cloud_, call,
-                   {[this, call, limit, ips = std::move(read->ips)] { return release(call, ips, limit); }});
+      return queue(cloud_, call, [this, call, limit, ips = std::move(read->ips)] { return release(call, ips, limit); });
     }
   }
   return os::GrpcAnswer{call, os::GrpcCode::unimplemented, {}, {}};
@@ -176,36 +196,35 @@ std::optional<os::GrpcAnswer> StockService::take(vpc::Method method, os::GrpcReq
 
 void StockService::heard(std::string call, std::string who, std::string outcome) {
   constexpr std::size_t kHeardMax = 16;
-  const std::lock_guard lock(mutex_);
+  const std::lock_guard lock(told_mutex_);
   heard_.push_front({world_.clock.now().since_boot, std::move(call), std::move(who), std::move(outcome)});
   if (heard_.size() > kHeardMax) heard_.pop_back();
 }
 
-std::optional<os::GrpcAnswer> StockService::check_speech(os::GrpcCallId call, vpc::Method method,
-                                                         const vpc::Speech& other) {
+StockService::Maybe StockService::check_speech(os::GrpcCallId call, vpc::Method method, const vpc::Speech& other) {
   const auto skew = vpc::skew_between(vpc::own_speech(world_.oldest_speech), other);
   if (!skew) return std::nullopt;
   bool is_news = false;
   {
-    const std::lock_guard lock(mutex_);
+    const std::lock_guard lock(told_mutex_);
     is_news = std::exchange(told_skew_, *skew) != *skew;
   }
-  // Who is refused asks again and again.
+  // A refused caller asks again and again.
   if (is_news && world_.log) world_.log(fmt::format("{} refused: {}", vpc::name_of(method), *skew));
   return os::GrpcAnswer{call, os::GrpcCode::failed_precondition, *skew, {}};
 }
 
-/// Of a borrower that came with a certificate: it speaks for the node that the certificate is of. Who names none, a
-/// Croft of before, is that node.
-std::optional<os::GrpcAnswer> StockService::check_node(const os::GrpcRequest& request, const vpc::BorrowRequest& read) {
+/// A borrower with a certificate speaks for the node that the certificate is of, also where it names none.
+StockService::Maybe StockService::check_node(const os::GrpcRequest& request, const vpc::BorrowRequest& read) {
   if (request.peer == nullptr || read.node.empty() || read.node == request.peer->name) return std::nullopt;
   const std::string why = fmt::format(
-      "the certificate is of {}, and the request says that it is of node {}: each node's agent has a certificate with "
+      "the certificate is of {}, and the request says that it is of node {}: each node's agent has a certificate "
+      "with "
       "its own node's name (docs/runbooks/vpc-certificates.md)",
       in_quotes(request.peer->name), in_quotes(read.node));
   bool is_news = false;
   {
-    const std::lock_guard lock(mutex_);
+    const std::lock_guard lock(told_mutex_);
     is_news = std::exchange(told_stranger_, why) != why;
   }
   heard("BorrowIP", "node " + request.peer->name, why);
@@ -213,43 +232,54 @@ std::optional<os::GrpcAnswer> StockService::check_node(const os::GrpcRequest& re
   return os::GrpcAnswer{request.call, os::GrpcCode::permission_denied, why, {}};
 }
 
-std::optional<os::GrpcAnswer> StockService::take_add(os::GrpcRequest request) {
+StockService::Maybe StockService::take_add(os::GrpcRequest request) {
   auto read = vpc::decode_add_pod_network_request(request.message);
   if (!read) return malformed(request.call, read.error());
   if (read->sandbox_id.empty()) return malformed(request.call, invalid_argument("SandboxID is empty"));
   if (auto refusal = check_speech(request.call, vpc::Method::add_pod_network, read->speech)) return refusal;
-  StockAdd add;
+  engine::StockAdd add;
   add.request.owner = {std::move(read->network), std::move(read->sandbox_id), std::move(read->interface_name)};
   add.request.pod = {std::move(read->pod_name), std::move(read->pod_namespace), std::move(read->pod_uid)};
   add.request.netns = std::move(read->netns);
   add.request.subnet = std::move(read->subnet);
   if (!read->interface_id.empty()) add.request.extra["interfaceID"] = std::move(read->interface_id);
   add.request.cooldown = world_.keeper.options().cooldown;
-  Moving moving;
-  moving.id = request.call;
-  moving.limit = limit_of(request, world_.wait_max);
-  moving.hung_up = std::move(request.hung_up);
-  moving.is_old = read->speech.newest == 0;
+  engine::StockCall call;
+  call.id = request.call;
+  call.limit = limit_of(request, world_.wait_max);
+  call.hung_up = std::move(request.hung_up);
+  call.is_old = read->speech.newest == 0;
   const core::PodIdentity pod = add.request.pod;
-  // Of a client of version 0 the API tells also what it wants beside an address.
-  const bool may_be_fixed =
-      world_.fixed != nullptr && !pod.name.empty() && (warm::has_stable_name(pod) || moving.is_old);
-  moving.what = std::move(add);
-  if (!may_be_fixed) return queue(std::move(moving));
-  moving.since = world_.clock.now().since_boot;
-  const os::GrpcCallId call = moving.id;
-  const auto shared = std::make_shared<Moving>(std::move(moving));
-  Errand errand{[this, shared] { return add_fixed(std::move(*shared)); }, warm::promise_of(pod), shared};
-  return queue(fixed_, call, std::move(errand));
+  // The API tells what a client of version 0 wants beside an address.
+  const bool may_be_fixed = world_.fixed != nullptr && !pod.name.empty() && (warm::has_stable_name(pod) || call.is_old);
+  call.what = std::move(add);
+  if (!may_be_fixed) return queue(std::move(call));
+  call.since = world_.clock.now().since_boot;
+  const os::GrpcCallId id = call.id;
+  const auto shared = std::make_shared<engine::StockCall>(std::move(call));
+  {
+    const std::lock_guard lock(told_mutex_);
+    asking_.insert(shared);
+  }
+  const auto is_left = [this, shared] {
+    const std::lock_guard lock(told_mutex_);
+    return asking_.erase(shared) > 0;
+  };
+  const auto errand = [this, shared, is_left]() -> Maybe {
+    if (is_left()) add_fixed(std::move(*shared));
+    return std::nullopt;
+  };
+  auto refusal = queue(fixed_, id, errand, warm::promise_of(pod));
+  return !refusal || is_left() ? refusal : std::nullopt;
 }
 
-std::optional<os::GrpcAnswer> StockService::take_del(os::GrpcRequest request) {
+StockService::Maybe StockService::take_del(os::GrpcRequest request) {
   auto read = vpc::decode_del_pod_network_request(request.message);
   if (!read) return malformed(request.call, read.error());
   // Nothing is named: nothing is to be released.
   if (!read->pod_network) return ok(request.call, vpc::CodeAnswer{});
   const vpc::PodNetwork& named = *read->pod_network;
-  StockDel del;
+  engine::StockDel del;
   del.release.owner = {read->network, named.sandbox_id, read->interface_name};
   del.release.pod = {named.pod_name, named.pod_namespace, named.pod_uid};
   del.release.cooldown = world_.keeper.options().cooldown;
@@ -258,269 +288,80 @@ std::optional<os::GrpcAnswer> StockService::take_del(os::GrpcRequest request) {
     if (!del.release.address) return malformed(request.call, invalid_argument("VPCIP is no address: " + named.ip));
   }
   if (named.sandbox_id.empty() && !del.release.address) return ok(request.call, vpc::CodeAnswer{});
-  Moving moving;
-  moving.id = request.call;
-  moving.limit = limit_of(request, kDelMax);
-  moving.hung_up = std::move(request.hung_up);
-  moving.what = std::move(del);
-  return queue(std::move(moving));
+  engine::StockCall call;
+  call.id = request.call;
+  call.limit = limit_of(request, kDelMax);
+  call.hung_up = std::move(request.hung_up);
+  call.what = std::move(del);
+  return queue(std::move(call));
 }
 
-std::optional<os::GrpcAnswer> StockService::queue(Moving moving) {
-  // One that an errand has looked at came before that.
-  if (moving.since == nanoseconds{0}) moving.since = world_.clock.now().since_boot;
-  const std::lock_guard lock(mutex_);
-  if (stopping_) return os::GrpcAnswer{moving.id, os::GrpcCode::unavailable, ends().message, {}};
-  if (queue_.size() + waiting_.size() >= kQueueMax) {
-    return os::GrpcAnswer{moving.id, os::GrpcCode::resource_exhausted, "too many calls wait", {}};
-  }
-  queue_.push_back(std::make_unique<Moving>(std::move(moving)));
+StockService::Maybe StockService::queue(engine::StockCall call) {
+  const os::GrpcCallId id = call.id;
+  const auto refused = actor_.take(call);
+  if (!refused) return std::nullopt;
+  const bool ends = refused->code == ErrorCode::unavailable;
+  return os::GrpcAnswer{id, ends ? os::GrpcCode::unavailable : os::GrpcCode::resource_exhausted, refused->message, {}};
+}
+
+StockService::Maybe StockService::queue(engine::Workers& workers, os::GrpcCallId call, std::function<Maybe()> errand,
+                                        std::string name) {
+  const auto run = [this, errand = std::move(errand)] {
+    if (auto answer = errand()) send(*std::move(answer));
+  };
+  if (workers.run(run, std::move(name))) return std::nullopt;
+  const Error ends = engine::StockActor::ends();
+  if (stopping_) return os::GrpcAnswer{call, os::GrpcCode::unavailable, ends.message, {}};
+  return os::GrpcAnswer{call, os::GrpcCode::resource_exhausted, "too many calls wait", {}};
+}
+
+/// A write that rests on the records alone, a message like an ADD.
+StockService::Maybe StockService::write(os::GrpcCallId call, std::function<os::GrpcAnswer()> message) {
+  if (stopping_) return os::GrpcAnswer{call, os::GrpcCode::unavailable, engine::StockActor::ends().message, {}};
+  actor_.post([this, message = std::move(message)] { send(message()); });
   return std::nullopt;
 }
 
-std::optional<os::GrpcAnswer> StockService::queue(Lane& lane, os::GrpcCallId call, Errand errand) {
-  const std::lock_guard lock(mutex_);
-  if (stopping_) return os::GrpcAnswer{call, os::GrpcCode::unavailable, ends().message, {}};
-  if (lane.errands.size() >= kErrandsMax) {
-    return os::GrpcAnswer{call, os::GrpcCode::resource_exhausted, "too many calls wait", {}};
-  }
-  lane.errands.push_back(std::move(errand));
-  return std::nullopt;
-}
-
-void StockService::go() {
-  const std::lock_guard lock(mutex_);
-  if (!queue_.empty() && !is_serving_) moving_comes_.notify_one();
-  for (Lane* lane : {&records_, &cloud_, &fixed_}) {
-    if (!lane->errands.empty()) lane->comes.notify_all();
-  }
-}
-
-void StockService::stocked() {
-  {
-    const std::lock_guard lock(mutex_);
-    if (waiting_.empty()) return;
-    stocked_ = true;
-  }
-  moving_comes_.notify_one();
+void StockService::send(os::GrpcAnswer answer) {
+  std::vector<os::GrpcAnswer> answers;
+  answers.push_back(std::move(answer));
+  sink_(std::move(answers));
 }
 
 // ---------------------------------------------------------------- ADD and DEL
 
-/// With mutex_ held: what may go now, in the order of arrival. A DEL ends the ADD of its container that waits.
-std::vector<std::unique_ptr<StockService::Moving>> StockService::next_batch() {
-  std::vector<std::unique_ptr<Moving>> batch;
-  const nanoseconds now = world_.clock.now().since_boot;
-  if (stocked_ || now >= look_again_ || stopping_) {
-    stocked_ = false;
-    look_again_ = nanoseconds::max();
-    for (auto it = waiting_.rbegin(); it != waiting_.rend(); ++it) queue_.push_front(std::move(*it));
-    waiting_.clear();
-  }
-  while (!queue_.empty() && batch.size() < kBatchMax) {
-    batch.push_back(std::move(queue_.front()));
-    queue_.pop_front();
-  }
-  return batch;
-}
-
-void StockService::move_on() {
-  for (;;) {
-    std::vector<std::unique_ptr<Moving>> batch;
-    {
-      std::unique_lock lock(mutex_);
-      while (queue_.empty() && !stocked_ && !stopping_) {
-        const nanoseconds now = world_.clock.now().since_boot;
-        if (now >= look_again_) break;
-        if (look_again_ == nanoseconds::max()) {
-          moving_comes_.wait(lock);
-        } else {
-          moving_comes_.wait_for(lock, look_again_ - now);
-        }
-      }
-      batch = next_batch();
-      if (batch.empty() && stopping_) return;
-      is_serving_ = true;
-    }
-    serve(std::move(batch));
-    const std::lock_guard lock(mutex_);
-    is_serving_ = false;
-  }
-}
-
-/// Whatever kept the stock empty, the caller is told that it gets no address, and has no use of asking elsewhere.
-Error StockService::none_in_time() const {
-  Error why = world_.keeper.trouble().value_or(Error{{}, "no address came into the stock in time", {}});
-  why.code = ErrorCode::exhausted;
-  return why;
-}
-
-bool StockService::is_without_hope(const Moving& add, const Instant& now) {
-  return add.is_old && !add.may_hope && now.since_boot - add.since >= kOldWaitMax;
-}
-
-void StockService::serve(std::vector<std::unique_ptr<Moving>> batch) {
+/// In the actor's loop. Each call is answered, but for the ADD of a pod that keeps its address: the address is promised
+/// to it first.
+void StockService::ended(std::vector<engine::StockCall> calls) {
   std::vector<os::GrpcAnswer> answers;
-  const Instant now = world_.clock.now();
-  bool is_stopping = false;
-  {
-    const std::lock_guard lock(mutex_);
-    is_stopping = stopping_;
-  }
-  std::erase_if(batch, [&](std::unique_ptr<Moving>& moving) {
-    // Whose caller is gone is not begun: for an ADD that waited, a DEL has come or will.
-    const bool is_gone =
-        moving->hung_up != nullptr && *moving->hung_up && std::holds_alternative<StockAdd>(moving->what);
-    if (!is_gone && !moving->limit.passed(now)) return false;
-    Error why{ErrorCode::deadline_exceeded, "it is too late", {}};
-    if (moving->has_waited) why = none_in_time();
-    answers.push_back(failed(*moving, why));
-    return true;
-  });
-
-  std::vector<engine::BatchedCall> calls;
-  calls.reserve(batch.size());
-  for (const auto& moving : batch) {
-    if (auto* add = std::get_if<StockAdd>(&moving->what)) {
-      calls.push_back(engine::assign_from_stock_in_batch(add->request, moving->limit, add->answer, writer_));
-    } else {
-      auto& del = std::get<StockDel>(moving->what);
-      calls.push_back(engine::release_to_stock_in_batch(del.release, moving->limit, del.answer, writer_));
+  answers.reserve(calls.size());
+  for (engine::StockCall& call : calls) {
+    if (!call.error && call.fixed) {
+      const std::string name = warm::promise_of(std::get<engine::StockAdd>(call.what).request.pod);
+      const auto shared = std::make_shared<engine::StockCall>(std::move(call));
+      // A half done ADD comes before those that have not begun.
+      if (fixed_.run([this, shared] { attach(std::move(*shared)); }, name, true)) continue;
+      call = std::move(*shared);
+      call.error = told(engine::StockActor::ends());
     }
-  }
-  engine::BatchDone did;
-  if (!calls.empty()) {
-    const engine::Context context{world_.direct, world_.clock, world_.random};
-    did = engine::commit_together(context, world_.cached, calls);
-  }
-  std::vector<std::unique_ptr<Moving>> again, empty_handed;
-  // A DEL of the container, done or still to come, ends the ADD before it: nobody waits for that any more.
-  const auto is_deleted_behind = [&](std::size_t i, const std::string& container) {
-    return std::any_of(batch.begin() + static_cast<std::ptrdiff_t>(i), batch.end(), [&](const auto& other) {
-      const auto* del = other != nullptr ? std::get_if<StockDel>(&other->what) : nullptr;
-      return del != nullptr && del->release.owner.container_id == container;
-    });
-  };
-  const auto deleted = [](const Moving& add) {
-    return os::GrpcAnswer{add.id, os::GrpcCode::aborted, "the container was deleted meanwhile", {}};
-  };
-  bool is_term_over = false;
-  for (std::size_t i = 0; i < batch.size(); ++i) {
-    switch (calls[i].fate) {
-      case engine::BatchFate::done:
-        finish(batch[i], answers);
-        break;
-      case engine::BatchFate::failed:
-        answers.push_back(failed(*batch[i], *calls[i].error));
-        break;
-      case engine::BatchFate::waits:
-        again.push_back(std::move(batch[i]));
-        break;
-      case engine::BatchFate::alone:
-        if (is_term_over) {
-          again.push_back(std::move(batch[i]));
-        } else if (const auto served = serve_alone(*batch[i])) {
-          if (*served) {
-            finish(batch[i], answers);
-          } else if (warm::is_term_over(served->error())) {
-            is_term_over = true;
-            again.push_back(std::move(batch[i]));
-          } else {
-            answers.push_back(failed(*batch[i], served->error()));
-          }
-        } else if (is_stopping) {
-          answers.push_back(failed(*batch[i], ends()));
-        } else if (is_deleted_behind(i, std::get<StockAdd>(batch[i]->what).request.owner.container_id)) {
-          answers.push_back(deleted(*batch[i]));
-        } else if (is_without_hope(*batch[i], now)) {
-          answers.push_back(failed(*batch[i], none_in_time()));
-        } else {
-          empty_handed.push_back(std::move(batch[i]));
-        }
-        break;
-    }
-  }
-  if (is_term_over) {
-    world_.keeper.take_term();
-    // Plugins that have done their calls themselves have hung up: that is seen by then.
-    std::this_thread::sleep_for(kHangUpsAreSeen);
-  }
-  {
-    const std::lock_guard lock(mutex_);
-    tally_.commits += did.commits;
-    for (auto it = again.rbegin(); it != again.rend(); ++it) queue_.push_front(std::move(*it));
-    std::erase_if(waiting_, [&](std::unique_ptr<Moving>& add) {
-      if (!is_deleted_behind(0, std::get<StockAdd>(add->what).request.owner.container_id)) return false;
-      answers.push_back(deleted(*add));
-      return true;
-    });
-    for (auto& add : empty_handed) {
-      tally_.waited += add->has_waited ? 0U : 1U;
-      add->has_waited = true;
-      waiting_.push_back(std::move(add));
-    }
-    tally_.waiting_max = std::max(tally_.waiting_max, static_cast<std::uint32_t>(waiting_.size()));
-    if (!waiting_.empty()) look_again_ = std::min(look_again_, world_.clock.now().since_boot + kLookAgain);
-    // Whose time is up is told so then, and not at the next look.
-    for (const auto& add : waiting_) look_again_ = std::min(look_again_, add->limit.at_since_boot);
+    answers.push_back(call.error ? failed(call) : done(call));
   }
   if (!answers.empty()) sink_(std::move(answers));
-  tell_waiting();
 }
 
-void StockService::tell_waiting() {
-  std::uint32_t waiting = 0;
-  {
-    const std::lock_guard lock(mutex_);
-    waiting = static_cast<std::uint32_t>(waiting_.size());
-  }
-  // Who waits for a look (StockKeeper::may_give) is served from what is there.
-  world_.keeper.set_waiting(writer_.may_give() ? waiting : 0);
+/// Answers an ADD that a worker has ended.
+void StockService::ended_outside(engine::StockCall call, std::optional<Error> error) {
+  call.error = std::move(error);
+  call.fixed.reset();
+  const auto shared = std::make_shared<std::vector<engine::StockCall>>();
+  shared->push_back(std::move(call));
+  actor_.post([this, shared] { ended(std::move(*shared)); });
 }
 
-/// Nothing when it has to wait for the stock.
-std::optional<Result<void>> StockService::serve_alone(Moving& moving) {
-  const engine::Context context = direct(moving.limit);
-  if (auto* del = std::get_if<StockDel>(&moving.what)) {
-    auto let_go = engine::release_to_stock(context, del->release, writer_);
-    if (!let_go) return Result<void>(fail(let_go.error()));
-    del->answer = *std::move(let_go);
-    return Result<void>();
-  }
-  auto& add = std::get<StockAdd>(moving.what);
-  auto answer = engine::assign_from_stock(context, add.request, writer_);
-  if (!answer) return Result<void>(fail(answer.error()));
-  auto* assigned = std::get_if<warm::Assigned>(&*answer);
-  if (assigned == nullptr) {
-    const warm::Counts& counts = std::get<warm::Empty>(*answer).counts;
-    moving.may_hope = counts.probing + counts.asked > 0 || !writer_.may_give();
-    return std::nullopt;
-  }
-  add.answer = std::move(*assigned);
-  return Result<void>();
-}
-
-/// What was done is answered, but for the ADD of a pod that keeps its address, which goes: that is promised to it
-/// first.
-void StockService::finish(std::unique_ptr<Moving>& moving, std::vector<os::GrpcAnswer>& answers) {
-  if (!moving->fixed) return answers.push_back(done(*moving));
-  const std::shared_ptr<Moving> shared = std::move(moving);
-  const std::string name = warm::promise_of(std::get<StockAdd>(shared->what).request.pod);
-  {
-    const std::lock_guard lock(mutex_);
-    // What is half done comes before what has not begun.
-    if (!stopping_) fixed_.errands.push_front({[this, shared] { return attach(*shared); }, name});
-    if (!stopping_) return fixed_.comes.notify_all();
-  }
-  answers.push_back(failed(*shared, Error{ErrorCode::exhausted, ends().message, {}}));
-}
-
-os::GrpcAnswer StockService::done(Moving& moving) {
-  if (const auto* del = std::get_if<StockDel>(&moving.what)) {
-    {
-      const std::lock_guard lock(mutex_);
-      ++tally_.dels;
-    }
+os::GrpcAnswer StockService::done(engine::StockCall& call) {
+  engine::StockCallTally& tally = actor_.state.seen.calls;
+  if (const auto* del = std::get_if<engine::StockDel>(&call.what)) {
+    ++tally.dels;
     std::string addresses;
     for (const core::WarmAddress& one : del->answer) addresses += " " + one.address.to_string();
     heard("DEL", owner_text(del->release.owner, del->release.pod),
@@ -529,43 +370,289 @@ os::GrpcAnswer StockService::done(Moving& moving) {
       world_.log(fmt::format("DEL {} ok{}", owner_text(del->release.owner, del->release.pod),
                              addresses.empty() ? " nothing held" : " released" + addresses));
     }
-    return ok(moving.id, vpc::CodeAnswer{});
+    return ok(call.id, vpc::CodeAnswer{});
   }
-  const auto& add = std::get<StockAdd>(moving.what);
+  const auto& add = std::get<engine::StockAdd>(call.what);
   const core::WarmAddress& address = add.answer.address;
-  const nanoseconds took = world_.clock.now().since_boot - moving.since;
-  {
-    const std::lock_guard lock(mutex_);
-    ++tally_.adds;
-    ++tally_.add_delays.at(bucket_of(took));
-    tally_.add_delay_sum += took;
-  }
+  const nanoseconds took = world_.clock.now().since_boot - call.since;
+  ++tally.adds;
+  ++tally.add_delays.at(bucket_of(took));
+  tally.add_delay_sum += took;
   if (world_.log) {
     world_.log(fmt::format("ADD {} ok {} ms={:.1f}{}{}", owner_text(add.request.owner, add.request.pod),
                            address.address.to_string(), static_cast<double>(took.count()) / 1e6,
-                           add.answer.was_held ? " held-already" : "", moving.has_waited ? " waited" : ""));
+                           add.answer.was_held ? " held-already" : "", call.has_waited ? " waited" : ""));
   }
   heard("ADD", owner_text(add.request.owner, add.request.pod), "ok, " + address.address.to_string());
   if (world_.assigned) world_.assigned(add.request.pod, address.address);
-  return ok(moving.id, vpc::NetworkAnswer{vpc::CniCode::success, vpc::pod_network_of(address)});
+  return ok(call.id, vpc::NetworkAnswer{vpc::CniCode::success, vpc::pod_network_of(address)});
 }
 
-os::GrpcAnswer StockService::failed(const Moving& moving, const Error& error) {
-  const auto* del = std::get_if<StockDel>(&moving.what);
-  {
-    const std::lock_guard lock(mutex_);
-    ++(del != nullptr ? tally_.dels_failed : tally_.adds_failed);
-  }
-  const core::Owner& owner = del != nullptr ? del->release.owner : std::get<StockAdd>(moving.what).request.owner;
-  const core::PodIdentity& pod = del != nullptr ? del->release.pod : std::get<StockAdd>(moving.what).request.pod;
+os::GrpcAnswer StockService::failed(const engine::StockCall& call) {
+  const Error& error = *call.error;
+  if (call.was_deleted) return {call.id, os::GrpcCode::aborted, error.message, {}};
+  const auto* del = std::get_if<engine::StockDel>(&call.what);
+  engine::StockCallTally& tally = actor_.state.seen.calls;
+  ++(del != nullptr ? tally.dels_failed : tally.adds_failed);
+  const core::Owner& owner = del != nullptr ? del->release.owner : std::get<engine::StockAdd>(call.what).request.owner;
+  const core::PodIdentity& pod = del != nullptr ? del->release.pod : std::get<engine::StockAdd>(call.what).request.pod;
   if (world_.log) {
     world_.log(fmt::format("{} {} failed: {}", del != nullptr ? "DEL" : "ADD", owner_text(owner, pod), error.message));
   }
   heard(del != nullptr ? "DEL" : "ADD", owner_text(owner, pod), "failed: " + error.message);
   if (del == nullptr && world_.refused) world_.refused(pod, error);
-  if (error.code == ErrorCode::unavailable) return {moving.id, os::GrpcCode::unavailable, error.message, {}};
-  if (del != nullptr) return answer_of(moving.id, vpc::Method::del_pod_network, vpc::Failure::not_released, error);
-  return answer_of(moving.id, vpc::Method::add_pod_network, vpc::Failure::no_address, error);
+  if (error.code == ErrorCode::unavailable) return {call.id, os::GrpcCode::unavailable, error.message, {}};
+  if (del != nullptr) return answer_of(call.id, vpc::Method::del_pod_network, vpc::Failure::not_released, error);
+  return answer_of(call.id, vpc::Method::add_pod_network, vpc::Failure::no_address, error);
+}
+
+/// An ADD of a pod that may keep its address by name. Whether the pod keeps its address is not guessed; what
+/// is promised to it and cannot be had is an error, and never another address.
+void StockService::add_fixed(engine::StockCall call) {
+  auto& add = std::get<engine::StockAdd>(call.what);
+  const Instant now = world_.clock.now();
+  if (stopping_) return ended_outside(std::move(call), told(engine::StockActor::ends()));
+  // For one whose caller is gone a DEL has come or will.
+  if (call.hung_up != nullptr && *call.hung_up) {
+    return ended_outside(std::move(call), Error{ErrorCode::conflict, "the caller is gone", {}});
+  }
+  if (call.limit.passed(now)) {
+    return ended_outside(std::move(call),
+                         Error{ErrorCode::exhausted, "others waited for the API server until it was too late", {}});
+  }
+  // The record of the pod's older sandbox needs no API.
+  const std::optional<bool> known = world_.keeper.is_known_as_fixed(add.request.pod);
+  if (known == false) return queue_again(std::move(call));
+  const Deadline patience{std::min(Deadline::after(now, kAskMax).at_since_boot, call.limit.at_since_boot)};
+  auto wish = world_.fixed->wish_of(add.request.pod, patience);
+  // The pod that has the name by now is not guessed either.
+  if (!wish) {
+    const ErrorCode code = wish.error().code;
+    if (code == ErrorCode::conflict || code == ErrorCode::refused_by_configuration) {
+      return ended_outside(std::move(call), wish.error());
+    }
+    if (!warm::has_stable_name(add.request.pod)) return queue_again(std::move(call));
+    return ended_outside(std::move(call),
+                         told(wish.error().in("whether this pod keeps its address by name is not known")));
+  }
+  if (add.request.pod.uid.empty()) add.request.pod.uid = wish->uid;
+  if (!wish->is_fixed && !known) {
+    add.request.extra[warm::kKeepsNoneKey] = "true";
+    return queue_again(std::move(call));
+  }
+  call.fixed = *std::move(wish);
+  const auto promise = world_.fixed->promise_to(add.request.pod, call.limit);
+  if (!promise) return ended_outside(std::move(call), told(promise.error()));
+  const auto interface = world_.keeper.interface();
+  if (*promise && interface && !(*promise)->subnet.empty()) {
+    const std::string& here =
+        world_.keeper.options().subnet.empty() ? interface->subnet : world_.keeper.options().subnet;
+    if ((*promise)->subnet != here) {
+      return ended_outside(std::move(call),
+                           Error{ErrorCode::refused_by_configuration,
+                                 (*promise)->address.to_string() + " is promised to this pod in subnet " +
+                                     (*promise)->subnet + ", and this node is in " + here +
+                                     ": let the pod run on a node of that subnet, or delete its VpcIpClaim",
+                                 {}});
+    }
+  }
+  // One that was given before the promise was written is the one to promise.
+  auto promised = *promise;
+  if (!promised) {
+    if (const auto kept = world_.keeper.kept_for(add.request.pod)) promised.emplace().address = *kept;
+  }
+  if (!promised) {
+    add.request.extra[warm::kPromisedKey] = warm::promise_of(add.request.pod);
+    return queue_again(std::move(call));
+  }
+  if (call.hung_up != nullptr && *call.hung_up) {
+    return ended_outside(std::move(call), Error{ErrorCode::conflict, "the caller is gone", {}});
+  }
+  auto given = world_.keeper.give_promised(*promised, add.request, call.limit);
+  if (!given) return ended_outside(std::move(call), told(given.error()));
+  add.answer = *std::move(given);
+  attach(std::move(call));
+}
+
+/// It is an ADD as any other.
+void StockService::queue_again(engine::StockCall call) {
+  if (auto answer = queue(std::move(call))) return send(*std::move(answer));
+  go();
+}
+
+/// The pod holds it; the answer goes out when the cluster says so too. An address that fails in between is the same
+/// pod's when it asks again (StockKeeper::kept_for).
+void StockService::attach(engine::StockCall call) {
+  const auto attached =
+      world_.fixed->attach(std::get<engine::StockAdd>(call.what).answer.address, *call.fixed, call.limit);
+  ended_outside(std::move(call), attached ? std::nullopt : std::optional(told(attached.error())));
+}
+
+// ---------------------------------------------------------------- all else
+
+os::GrpcAnswer StockService::record(os::GrpcCallId call, const core::WarmAddress& told) {
+  core::WarmAddress whole = told;
+  if (const auto interface = world_.keeper.interface(); interface && whole.mac == net::Mac{})
+    whole.mac = interface->mac;
+  const auto recorded = actor_.in_new_term([&] {
+    return engine::record_in_stock(direct(Deadline::after(world_.clock.now(), kRecordMax)), whole, actor_.writer());
+  });
+  if (!recorded) {
+    return answer_of(call, vpc::Method::add_pod_network_record, vpc::Failure::record_not_written, recorded.error());
+  }
+  return ok(call, vpc::CodeAnswer{});
+}
+
+os::GrpcAnswer StockService::forget(os::GrpcCallId call, const vpc::RecordKey& key) {
+  const warm::Release release{{"", key.sandbox_id, ""}, {key.pod_name, key.pod_namespace, ""}, {}, {}};
+  const auto gone = actor_.in_new_term([&] {
+    return engine::forget_in_stock(direct(Deadline::after(world_.clock.now(), kRecordMax)), release, actor_.writer());
+  });
+  if (!gone) {
+    return answer_of(call, vpc::Method::del_pod_network_record, vpc::Failure::record_not_written, gone.error());
+  }
+  for (const core::WarmAddress& one : *gone) {
+    if (!world_.log) break;
+    world_.log(fmt::format("DelPodNetworkRecord pod={}/{} container={}: {} is not the stock's any more",
+                           key.pod_namespace, key.pod_name, key.sandbox_id, one.address.to_string()));
+  }
+  return ok(call, vpc::CodeAnswer{});
+}
+
+os::GrpcAnswer StockService::get_record(os::GrpcCallId call, const vpc::RecordKey& key) {
+  const auto view = engine::view_stock(actor_.context());
+  if (!view) return answer_of(call, vpc::Method::get_pod_network_record, vpc::Failure::record_unreadable, view.error());
+  const auto found = std::ranges::find_if(view->addresses, [&](const core::WarmAddress& one) {
+    // A record that was taken in from the pod's status has no container.
+    const bool is_of_sandbox = one.owner.container_id == key.sandbox_id || one.owner.container_id.empty();
+    return one.state == core::WarmState::held && is_of_sandbox && one.pod.name == key.pod_name &&
+           one.pod.namespace_name == key.pod_namespace;
+  });
+  vpc::NetworkAnswer answer;
+  if (found != view->addresses.end()) answer.network = vpc::pod_network_of(*found);
+  return ok(call, answer);
+}
+
+os::GrpcAnswer StockService::list_records(os::GrpcCallId call) {
+  const auto view = engine::view_stock(actor_.context());
+  if (!view)
+    return answer_of(call, vpc::Method::list_pod_network_record, vpc::Failure::record_unreadable, view.error());
+  vpc::NetworksAnswer answer;
+  for (const core::WarmAddress& one : view->addresses) {
+    if (one.state == core::WarmState::held) answer.networks.push_back(vpc::pod_network_of(one));
+  }
+  return ok(call, answer);
+}
+
+os::GrpcAnswer StockService::describe(os::GrpcCallId call) {
+  const auto view = engine::view_stock(actor_.context());
+  if (!view) return answer_of(call, vpc::Method::describe_pool, vpc::Failure::stock_unreadable, view.error());
+  const Instant now = world_.clock.now();
+  vpc::StockAnswer answer;
+  for (const core::WarmAddress& one : view->addresses) {
+    if (core::is_free_at(one, now)) {
+      answer.pool.push_back(vpc::pod_network_of(one));
+    } else if (one.state == core::WarmState::cooling && one.doubts.empty()) {
+      answer.cooldown.push_back(vpc::pod_network_of(one));
+    }
+  }
+  return ok(call, answer);
+}
+
+os::GrpcAnswer StockService::show(os::GrpcCallId call) {
+  if (!world_.show) return {call, os::GrpcCode::unimplemented, "this agent shows nothing", {}};
+  std::deque<StockHeard> heard;
+  {
+    const std::lock_guard lock(told_mutex_);
+    heard = heard_;
+  }
+  const auto answer = world_.show(std::move(heard));
+  if (!answer) return {call, os::GrpcCode::unavailable, answer.error().message, {}};
+  return ok(call, *answer);
+}
+
+os::GrpcAnswer StockService::borrow(os::GrpcCallId call, const vpc::BorrowRequest& request,
+                                    const std::string& certified, Deadline limit) {
+  const auto mac = net::Mac::parse(request.mac);
+  if (!mac) {
+    return answer_of(call, vpc::Method::borrow_ip, vpc::Failure::missing_parameter,
+                     request.mac.empty() ? invalid_argument("MacAddr is missing") : mac.error());
+  }
+  const auto wanted = address_of(request.ip);
+  if (!wanted) return malformed(call, wanted.error());
+  if (wanted->has_value() && request.kept_for.empty()) return malformed(call, invalid_argument("KeptFor is missing"));
+  warm::Lend lend{request.request, *mac, request.subnet, *wanted, request.kept_for, request.is_named, certified};
+  if (lend.request.empty()) {
+    // An older borrower has no name for its request: each is another one.
+    std::array<std::uint8_t, 8> bytes{};
+    const std::uint64_t number = world_.random.next();
+    for (std::size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<std::uint8_t>(number >> (8 * i));
+    lend.request = hex_of(bytes);
+  }
+  const auto lent = world_.keeper.lend(lend, limit);
+  heard("BorrowIP",
+        request.node.empty() ? mac->to_string() : fmt::format("node {}, {}", request.node, mac->to_string()),
+        lent ? "ok, " + lent->address.to_string() : "failed: " + lent.error().message);
+  if (!lent) {
+    // The borrower has to know whether it may be his already.
+    if (lent.error().code == ErrorCode::unknown_outcome) {
+      return {call, os::GrpcCode::deadline_exceeded, lent.error().message, {}};
+    }
+    if (lent.error().code == ErrorCode::exhausted) {
+      return {call, os::GrpcCode::resource_exhausted, lent.error().message, {}};
+    }
+    if (lent.error().code == ErrorCode::permission_denied) {
+      return {call, os::GrpcCode::permission_denied, lent.error().message, {}};
+    }
+    // Surely nothing was moved.
+    if (lent.error().code == ErrorCode::conflict) return {call, os::GrpcCode::aborted, lent.error().message, {}};
+    if (lent.error().code == ErrorCode::not_found && lend.address) {
+      return {call, os::GrpcCode::not_found, lent.error().message, {}};
+    }
+    return answer_of(call, vpc::Method::borrow_ip, vpc::Failure::not_lent, lent.error());
+  }
+  vpc::PodNetwork network = vpc::pod_network_of(*lent);
+  return ok(call, vpc::NetworkAnswer{vpc::CniCode::success, std::move(network)});
+}
+
+os::GrpcAnswer StockService::push(os::GrpcCallId call, const std::string& ip, Deadline limit) {
+  const auto address = address_of(ip);
+  if (!address) return malformed(call, address.error());
+  const auto pushed = world_.keeper.push(*address, limit);
+  if (!pushed) return answer_of(call, vpc::Method::push_pool, vpc::Failure::cloud_failed, pushed.error());
+  return ok(call, vpc::NetworkAnswer{vpc::CniCode::success, vpc::pod_network_of(*pushed)});
+}
+
+os::GrpcAnswer StockService::pop(os::GrpcCallId call, const std::string& ip, Deadline limit) {
+  const auto address = address_of(ip);
+  if (!address) return malformed(call, address.error());
+  const auto popped = world_.keeper.pop(*address, limit);
+  if (!popped) {
+    const bool is_absent = popped.error().code == ErrorCode::not_found;
+    return answer_of(call, vpc::Method::pop_pool, is_absent ? vpc::Failure::not_in_stock : vpc::Failure::not_given_back,
+                     popped.error());
+  }
+  return ok(call, vpc::NetworkAnswer{vpc::CniCode::success, vpc::pod_network_of(*popped)});
+}
+
+os::GrpcAnswer StockService::list_unused(os::GrpcCallId call, Deadline limit) {
+  const auto unused = world_.keeper.unused(limit);
+  if (!unused) return answer_of(call, vpc::Method::list_unuse, vpc::Failure::cloud_failed, unused.error());
+  vpc::NetworksAnswer answer;
+  for (const core::WarmAddress& one : *unused) answer.networks.push_back(vpc::pod_network_of(one));
+  return ok(call, answer);
+}
+
+os::GrpcAnswer StockService::release(os::GrpcCallId call, const std::vector<std::string>& ips, Deadline limit) {
+  std::vector<net::Address> addresses;
+  for (const std::string& ip : ips) {
+    const auto address = net::Address::parse(ip);
+    if (!address) return malformed(call, address.error());
+    addresses.push_back(*address);
+  }
+  const auto released = world_.keeper.release_unused(addresses, limit);
+  if (!released) return answer_of(call, vpc::Method::release_ip, vpc::Failure::in_use, released.error());
+  return ok(call, vpc::CodeAnswer{});
 }
 
 }  // namespace croft::edge

@@ -1,10 +1,7 @@
 #pragma once
 
-#include <array>
 #include <atomic>
 #include <chrono>
-#include <condition_variable>
-#include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <functional>
@@ -13,32 +10,24 @@
 #include <optional>
 #include <set>
 #include <string>
-#include <string_view>
-#include <thread>
-#include <variant>
 #include <vector>
 
 #include "base/clock.h"
 #include "base/result.h"
 #include "http/grpc_handler.h"
 #include "register/owner.h"
-#include "store/store.h"
-#include "vpc/decide/assign.h"
-#include "vpc/decide/stock.h"
 #include "vpc/door/stock_shown.h"
 #include "vpc/format/messages.h"
 #include "vpc/format/methods.h"
+#include "vpc/use/stock_actor.h"
 #include "vpc/use/stock_keeper.h"
-#include "vpc/use/warm_stock.h"
 
-// What UK8S' protocol asks of a stock of cloud addresses (docs/notes/warm-pool.md#grpc), without sockets.
+// UK8S' protocol on a stock of cloud addresses (docs/notes/warm-pool.md#grpc), without sockets.
 
 namespace croft::edge {
 
-/// What the service works with. References outlive it.
+/// The service's world. References outlive it.
 struct StockWorld {
-  store::Store& cached;  ///< answers from memory, may be behind (ipam/use/batch.h)
-  store::Store& direct;  ///< the same store itself
   const Clock& clock;
   Random& random;  ///< safe to call from several threads
   engine::StockKeeper& keeper;
@@ -50,123 +39,59 @@ struct StockWorld {
   std::function<void(const core::PodIdentity& pod, const Error& why)> refused = nullptr;
   engine::FixedAddresses* fixed = nullptr;                       ///< null: no pod keeps its address
   std::chrono::nanoseconds wait_max = std::chrono::seconds{60};  ///< of an ADD that finds the stock empty
-  /// What there is to show of the agent; what the service itself has heard is put to it. Null: nothing is shown.
+  /// Shows the agent; the calls that the service itself has heard are put to it. Null: nothing is shown.
   std::function<Result<wire::vpc::ShowAnswer>(std::deque<StockHeard> heard)> show = nullptr;
   /// Callers of Ping, AddPodNetwork and BorrowIP that speak an older version are refused; 0: nobody is
-  /// (vpc/format/speech.h). DELs never are.
+  /// (vpc/format/methods.h). DELs never are.
   std::uint32_t oldest_speech = 0;
 };
 
-/// How long ADDs took, in powers of two, from a quarter of a millisecond on; the last one takes all that are longer.
-inline constexpr std::size_t kDelayBuckets = 18;
-inline constexpr std::chrono::microseconds kDelayFirst{250};
-
-/// Counts of this process since its start.
-struct StockServiceTally {
-  std::uint64_t adds = 0, adds_failed = 0, dels = 0, dels_failed = 0;
-  std::uint64_t waited = 0;   ///< ADDs that found the stock empty
-  std::uint64_t commits = 0;  ///< made for ADDs and DELs
-  std::uint32_t waiting = 0;  ///< ADDs that wait now
-  std::uint32_t waiting_max = 0;
-  std::array<std::uint64_t, kDelayBuckets> add_delays{};  ///< of ADDs that got one, by how long they took
-  std::chrono::nanoseconds add_delay_sum{};
-};
-
-/// An ADD, a DEL, and what came of them.
-struct StockAdd {
-  core::warm::Request request;
-  core::warm::Assigned answer{};
-};
-struct StockDel {
-  core::warm::Release release;
-  std::vector<core::WarmAddress> answer{};
-};
-
-/// The calls of the protocol. ADDs and DELs that wait are decided one after the other and written in one commit, in the
-/// order of their arrival; an ADD that finds the stock empty waits for the keeper. What only reads or writes records,
-/// what the cloud or a peer takes part in, and ADDs for which an API server has to be asked have threads of their own
-/// each: none waits for the other. Safe to call from several threads.
+/// The calls of the protocol. ADDs, DELs and what writes records are messages to the stock's actor; an ADD that finds
+/// the stock empty waits there. Readers, calls of the cloud or a peer, and ADDs for which an API server has to be asked
+/// have workers of their own each: none waits for the other. Safe to call from several threads.
 class StockService {
  public:
-  /// Takes the answers of calls; called by threads of this object.
+  /// Takes the answers of calls; called by the actor's loop and by threads of this object.
   using Sink = std::function<void(std::vector<os::GrpcAnswer>)>;
+  using Maybe = std::optional<os::GrpcAnswer>;  ///< nothing: it is answered later
 
   StockService(const StockWorld& world, Sink sink);
   ~StockService() { stop(); }
   StockService(const StockService&) = delete;
   StockService& operator=(const StockService&) = delete;
 
-  /// A call. What can be told at once is returned; the rest is answered through the sink. Never blocks.
-  [[nodiscard]] std::optional<os::GrpcAnswer> take(wire::vpc::Method method, os::GrpcRequest request);
-  /// What was taken since the last time goes on its way: calls that came together are written together.
-  void go();
-
-  /// Something came into the stock. Never blocks.
-  void stocked();
+  /// A call. Returns an answer that can be told at once; the rest goes through the sink. Never blocks.
+  [[nodiscard]] Maybe take(wire::vpc::Method method, os::GrpcRequest request);
+  /// Sends the calls on their way that were taken since the last time: calls that came together are written together.
+  void go() { actor_.go(); }
   /// Takes no more calls. Those that wait for the stock are told that the agent ends; all others are still done.
   void stop();
 
-  [[nodiscard]] StockServiceTally tally() const;
-
  private:
-  /// An ADD or a DEL on its way.
-  struct Moving {
-    os::GrpcCallId id = 0;
-    std::variant<StockAdd, StockDel> what{};
-    Deadline limit;
-    std::chrono::nanoseconds since{};
-    std::shared_ptr<const std::atomic<bool>> hung_up;
-    bool has_waited = false;
-    bool is_old = false;    ///< of a client of version 0, which keeps its node's other calls waiting meanwhile
-    bool may_hope = false;  ///< addresses were on their way when it was looked at last
-    std::optional<engine::FixedAddresses::Wish> fixed{};  ///< of an ADD whose pod keeps its address
-  };
-  /// Anything else: answered by what it returns, or later where it returns nothing.
-  struct Errand {
-    std::function<std::optional<os::GrpcAnswer>()> run{};
-    std::string name{};             ///< of two with one name the later one waits for the earlier; empty: none waits
-    std::shared_ptr<Moving> add{};  ///< one that has not been looked at
-  };
-  /// Errands of a kind, for threads that do nothing else.
-  struct Lane {
-    std::deque<Errand> errands{};
-    std::set<std::string> under_way{};  ///< names
-    std::condition_variable comes{};
-  };
-
-  [[nodiscard]] std::optional<os::GrpcAnswer> take_add(os::GrpcRequest request);
-  [[nodiscard]] std::optional<os::GrpcAnswer> take_del(os::GrpcRequest request);
-  [[nodiscard]] std::optional<os::GrpcAnswer> queue(Moving moving);
-  [[nodiscard]] std::optional<os::GrpcAnswer> queue(Lane& lane, os::GrpcCallId call, Errand errand);
+  [[nodiscard]] Maybe take_add(os::GrpcRequest request);
+  [[nodiscard]] Maybe take_del(os::GrpcRequest request);
+  [[nodiscard]] Maybe queue(engine::StockCall call);
+  /// Has one of them do this, and its answer sent.
+  [[nodiscard]] Maybe queue(engine::Workers& workers, os::GrpcCallId call, std::function<Maybe()> errand,
+                            std::string name = {});
+  [[nodiscard]] Maybe write(os::GrpcCallId call, std::function<os::GrpcAnswer()> message);
+  void send(os::GrpcAnswer answer);
 
   /// The refusal of a caller whose version does not go together with ours.
-  [[nodiscard]] std::optional<os::GrpcAnswer> check_speech(os::GrpcCallId call, wire::vpc::Method method,
-                                                           const wire::vpc::Speech& other);
-  [[nodiscard]] std::optional<os::GrpcAnswer> check_node(const os::GrpcRequest& request,
-                                                         const wire::vpc::BorrowRequest& read);
+  [[nodiscard]] Maybe check_speech(os::GrpcCallId call, wire::vpc::Method method, const wire::vpc::Speech& other);
+  [[nodiscard]] Maybe check_node(const os::GrpcRequest& request, const wire::vpc::BorrowRequest& read);
   void heard(std::string call, std::string who, std::string outcome);
   [[nodiscard]] os::GrpcAnswer show(os::GrpcCallId call);
-  void move_on();
-  void run_errands(Lane& lane);
-  [[nodiscard]] static std::deque<Errand>::iterator next_of(Lane& lane);
-  void serve(std::vector<std::unique_ptr<Moving>> batch);
-  [[nodiscard]] std::optional<Result<void>> serve_alone(Moving& moving);
-  [[nodiscard]] Error none_in_time() const;
-  [[nodiscard]] static bool is_without_hope(const Moving& add, const Instant& now);
-  void finish(std::unique_ptr<Moving>& moving, std::vector<os::GrpcAnswer>& answers);
-  [[nodiscard]] os::GrpcAnswer done(Moving& moving);
-  [[nodiscard]] std::optional<os::GrpcAnswer> add_fixed(Moving moving);
-  void refuse_fixed();
-  [[nodiscard]] os::GrpcAnswer attach(Moving& moving);
-  [[nodiscard]] os::GrpcAnswer failed(const Moving& moving, const Error& error);
-  [[nodiscard]] std::vector<std::unique_ptr<Moving>> next_batch();
-  void tell_waiting();
+  void ended(std::vector<engine::StockCall> calls);
+  void ended_outside(engine::StockCall call, std::optional<Error> error = {});
+  [[nodiscard]] os::GrpcAnswer done(engine::StockCall& call);
+  [[nodiscard]] os::GrpcAnswer failed(const engine::StockCall& call);
+  void add_fixed(engine::StockCall call);
+  void queue_again(engine::StockCall call);
+  void attach(engine::StockCall call);
   [[nodiscard]] engine::Context direct(Deadline limit) const;
-  [[nodiscard]] engine::Context cached() const { return {world_.cached, world_.clock, world_.random}; }
   [[nodiscard]] Deadline limit_of(const os::GrpcRequest& request, std::chrono::nanoseconds span) const;
 
-  template <class Write>
-  [[nodiscard]] auto in_new_term(Write write);
   [[nodiscard]] os::GrpcAnswer record(os::GrpcCallId call, const core::WarmAddress& told);
   [[nodiscard]] os::GrpcAnswer forget(os::GrpcCallId call, const wire::vpc::RecordKey& key);
   [[nodiscard]] os::GrpcAnswer get_record(os::GrpcCallId call, const wire::vpc::RecordKey& key);
@@ -181,23 +106,17 @@ class StockService {
 
   const StockWorld world_;
   const Sink sink_;
-  const engine::Writer writer_ = world_.keeper.writer();
+  engine::StockActor& actor_ = world_.keeper.actor();
 
-  mutable std::mutex mutex_;  ///< guards all below but the threads
-  std::condition_variable moving_comes_;
-  bool stopping_ = false;
-  bool stocked_ = false;
-  bool is_serving_ = false;                      ///< a batch is being written: what comes meanwhile is the next one
-  std::deque<std::unique_ptr<Moving>> queue_;    ///< in the order of their arrival
-  std::deque<std::unique_ptr<Moving>> waiting_;  ///< ADDs, for the stock; in the order of their arrival
-  std::chrono::nanoseconds look_again_{std::chrono::nanoseconds::max()};  ///< at the waiting ones, since boot
-  Lane records_;                                                          ///< of the store alone
-  Lane cloud_;                                                            ///< the cloud or a peer takes part
-  Lane fixed_;  ///< ADDs of pods that may keep their address by name; named by these
+  std::mutex told_mutex_;  ///< guards the four below, which decide nothing
   std::string told_skew_, told_stranger_;
-  StockServiceTally tally_;
-  std::deque<StockHeard> heard_;  ///< the last one first
-  std::vector<std::thread> threads_;
+  std::deque<StockHeard> heard_;                         ///< the last one first
+  std::set<std::shared_ptr<engine::StockCall>> asking_;  ///< ADDs that wait to be looked at by a worker of fixed_
+  std::atomic<bool> stopping_ = false;
+
+  engine::Workers reads_{1};  ///< of the store alone
+  engine::Workers cloud_;     ///< the cloud or a peer takes part
+  engine::Workers fixed_;     ///< ADDs of pods that may keep their address by name; named by these
 };
 
 }  // namespace croft::edge

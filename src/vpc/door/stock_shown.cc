@@ -53,7 +53,7 @@ std::string pod_before(const core::Cooling& cooling) {
   return pod.empty() ? pod : value(core::kNamespaceKey) + "/" + pod;
 }
 
-/// What is free first comes first.
+/// The address that is free first comes first.
 vpc::ShownTable cooling_of(const StockShown& all, const Instant& now) {
   std::vector<std::pair<WallTime, const core::WarmAddress*>> queue;
   for (const core::WarmAddress& one : all.view.addresses) {

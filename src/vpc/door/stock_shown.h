@@ -13,7 +13,7 @@
 #include "vpc/use/stock_keeper.h"
 #include "vpc/use/warm_stock.h"
 
-// What an agent holds and how it is, as tables for people (`croft vpc show`). Pure.
+// An agent's stock and state, as tables for people (`croft vpc show`). Pure.
 
 namespace croft::edge {
 

@@ -7,9 +7,7 @@
 
 #include "os/network_fixture.h"
 #include "os/random.h"
-#include "vpc/door/api_pods.h"
-#include "vpc/door/host_view.h"
-#include "vpc/door/ip_bytes.h"
+#include "vpc/door/node_view.h"
 #include "vpc/door/wire_probe.h"
 
 namespace croft::edge {

@@ -3,6 +3,9 @@
 #include <string>
 
 #include "base/clock.h"
+#include "base/net/address.h"
+#include "base/net/mac.h"
+#include "os/ip_bytes.h"
 #include "os/neighbour_probe.h"
 #include "vpc/use/warm_ports.h"
 
@@ -30,5 +33,9 @@ class WireProbe final : public engine::AddressProbe {
   const Clock& clock_;
   Random& random_;
 };
+
+/// The same address as packets carry it. It must be valid.
+[[nodiscard]] os::IpBytes to_bytes(const net::Address& address);
+[[nodiscard]] net::Address from_bytes(const os::IpBytes& bytes);
 
 }  // namespace croft::edge

@@ -127,7 +127,7 @@ void fill(pb::Speech& out, const Speech& speech) {
   out.set_program(speech.program);
 }
 
-/// Of a message that may have one. Whoever says nothing has no member.
+/// For a message that may have one. A sender that says nothing has no member.
 template <class Message>
 void say(Message& out, const Speech& speech) {
   if (speech != Speech{}) fill(*out.mutable_speech(), speech);
@@ -153,7 +153,7 @@ std::string mask_of(const core::WarmAddress& address) {
   return net::Prefix::containing(net::Address::v4(0xffff'ffff), length).address().to_string();
 }
 
-/// Of a dotted mask, or of a length as a cloud's description of a subnet has it.
+/// Reads a dotted mask, or a length as a cloud's description of a subnet has it.
 [[nodiscard]] Result<std::uint32_t> prefix_length_of(const std::string& mask, net::Family family) {
   if (const auto length = net::parse_prefix_length(mask); length && *length <= net::bit_length(family)) {
     return static_cast<std::uint32_t>(*length);
@@ -177,7 +177,7 @@ std::int64_t unix_seconds(WallTime time) {
   return std::clamp<std::int64_t>(since, 0, kUnixSecondsMax);
 }
 
-/// What the clock of WallTime holds at most.
+/// The most that the clock of WallTime holds.
 WallTime wall_time(std::int64_t unix_seconds) {
   constexpr auto kMost = std::chrono::floor<std::chrono::seconds>(WallTime::max());
   return std::min(kMost, std::chrono::sys_seconds(std::chrono::seconds(unix_seconds)));

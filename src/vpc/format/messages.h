@@ -11,11 +11,10 @@
 #include "base/result.h"
 #include "register/warm.h"
 #include "vpc/format/methods.h"
-#include "vpc/format/speech.h"
 
-// What UK8S' node agent and those who ask it say to each other (proto/rpc/ipamd.proto), bytes <-> values, for clients
-// and servers of both generations. The only place that sees protobuf. What the other side sent is checked against the
-// bounds before anything looks at it: texts are UTF-8 without control characters, names have at most kNameBytesMax
+// The messages between UK8S' node agent and its callers (proto/rpc/ipamd.proto), bytes <-> values, for clients and
+// servers of both generations. The only place that sees protobuf. The other side's messages are checked against the
+// bounds before anything looks at them: texts are UTF-8 without control characters, names have at most kNameBytesMax
 // bytes, other texts kTextBytesMax, lists kListMax entries, times lie between 1970 and the year 9999. Fields that are
 // not known are passed over, and an absent text is an empty one, as proto3 has it. Whether a request holds what its
 // method needs is for the server to judge. All errors of decoding: invalid_argument, naming the member.
@@ -23,8 +22,8 @@
 namespace croft::wire::vpc {
 
 /// A longer request is refused; likewise an answer that has one address. The longest lawful one is a DelPodNetwork with
-/// each member at its bound, 11.3 KiB; ReleaseIP has room for a thousand addresses. What is read takes many times its
-/// size: a message may have an entry in every two bytes.
+/// each member at its bound, 11.3 KiB; ReleaseIP has room for a thousand addresses. A read message takes many times its
+/// size: it may have an entry in every two bytes.
 inline constexpr std::size_t kRequestBytesMax = 64U << 10;
 inline constexpr std::size_t kAnswerBytesMax = 64U << 20;  ///< a longer answer is refused
 inline constexpr std::size_t kNameBytesMax = 253;
@@ -57,25 +56,25 @@ struct PodNetwork {
 /// The address; nothing when `ip` is none, for example empty.
 [[nodiscard]] std::optional<net::Address> parsed_ip(const PodNetwork& network);
 
-/// What the agent says about an address of its stock. From `extra` come dedicated_uni ("dedicatedUNI", "true"),
+/// The agent's words about an address of its stock. From `extra` come dedicated_uni ("dedicatedUNI", "true"),
 /// interface_id ("interfaceID") and eip_id ("eipID").
 [[nodiscard]] PodNetwork pod_network_of(const core::WarmAddress& address);
 
-/// What a client or peer says about an address, as far as it goes: address, prefix length, gateway, MAC, the cloud's
+/// A client's or peer's words about an address, as far as they go: address, prefix length, gateway, MAC, the cloud's
 /// names, pod, sandbox (as the owner's container), network namespace, `extra`, created, recycled. `state` is left
-/// `quarantined`, and everything that the protocol has no word for is empty: it is for the caller to say.
-/// Error: invalid_argument naming the member: no address, a gateway of the other family, a mask with holes or none, no
-/// MAC address.
+/// `quarantined`, and everything that the protocol has no word for is empty: it is for the caller to say. Error:
+/// invalid_argument naming the member: no address, a gateway of the other family, a mask with holes or none, no MAC
+/// address.
 [[nodiscard]] Result<core::WarmAddress> warm_address_of(const PodNetwork& network);
 
 // ---------------------------------------------------------------- requests
 
-/// Of ListPodNetworkRecord, DescribePool, ListUnuse and SupportMultiSubnet.
+/// For ListPodNetworkRecord, DescribePool, ListUnuse and SupportMultiSubnet.
 struct Nothing {
   friend bool operator==(const Nothing&, const Nothing&) = default;
 };
 
-/// Of Ping, and its answer.
+/// Ping, and its answer.
 struct Ping {
   Speech speech;  ///< Croft's, as below
   friend bool operator==(const Ping&, const Ping&) = default;
@@ -105,7 +104,7 @@ struct DelPodNetworkRequest {
   friend bool operator==(const DelPodNetworkRequest&, const DelPodNetworkRequest&) = default;
 };
 
-/// Of AddPodNetworkRecord.
+/// For AddPodNetworkRecord.
 struct RecordRequest {
   std::optional<PodNetwork> pod_network;
   friend bool operator==(const RecordRequest&, const RecordRequest&) = default;
@@ -132,13 +131,13 @@ struct BorrowRequest {
   friend bool operator==(const BorrowRequest&, const BorrowRequest&) = default;
 };
 
-/// Of PushPool and PopPool.
+/// For PushPool and PopPool.
 struct StockRequest {
   std::string ip;  ///< empty: any
   friend bool operator==(const StockRequest&, const StockRequest&) = default;
 };
 
-/// Of ReleaseIP.
+/// For ReleaseIP.
 struct ReleaseRequest {
   std::vector<std::string> ips;
   friend bool operator==(const ReleaseRequest&, const ReleaseRequest&) = default;
@@ -146,27 +145,27 @@ struct ReleaseRequest {
 
 // ---------------------------------------------------------------- answers
 
-/// Of DelPodNetwork, AddPodNetworkRecord, DelPodNetworkRecord and ReleaseIP.
+/// For DelPodNetwork, AddPodNetworkRecord, DelPodNetworkRecord and ReleaseIP.
 struct CodeAnswer {
   CniCode code = CniCode::success;
   friend bool operator==(const CodeAnswer&, const CodeAnswer&) = default;
 };
 
-/// Of AddPodNetwork, GetPodNetworkRecord, BorrowIP, PushPool and PopPool.
+/// For AddPodNetwork, GetPodNetworkRecord, BorrowIP, PushPool and PopPool.
 struct NetworkAnswer {
   CniCode code = CniCode::success;
   std::optional<PodNetwork> network;
   friend bool operator==(const NetworkAnswer&, const NetworkAnswer&) = default;
 };
 
-/// Of ListPodNetworkRecord and ListUnuse.
+/// For ListPodNetworkRecord and ListUnuse.
 struct NetworksAnswer {
   CniCode code = CniCode::success;
   std::vector<PodNetwork> networks;
   friend bool operator==(const NetworksAnswer&, const NetworksAnswer&) = default;
 };
 
-/// Of DescribePool.
+/// For DescribePool.
 struct StockAnswer {
   CniCode code = CniCode::success;
   std::vector<PodNetwork> pool;      ///< free
@@ -174,14 +173,14 @@ struct StockAnswer {
   friend bool operator==(const StockAnswer&, const StockAnswer&) = default;
 };
 
-/// Of SupportMultiSubnet.
+/// For SupportMultiSubnet.
 struct SupportAnswer {
   CniCode code = CniCode::success;
   bool support = false;
   friend bool operator==(const SupportAnswer&, const SupportAnswer&) = default;
 };
 
-/// Of ShowStock: what an agent holds and how it is, for people.
+/// For ShowStock: the agent's stock and state, for people.
 struct ShownTable {
   struct Column {
     std::string name;        ///< "leftSeconds"

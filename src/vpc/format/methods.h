@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <string>
 #include <string_view>
 
 // The methods of UK8S' node agent, and what it answers when one fails (docs/notes/warm-pool.md#grpc). Data only.
@@ -66,8 +67,8 @@ enum class CniCode : std::int32_t {
 /// The codes of gRPC that these answers have, by gRPC's numbers.
 enum class RpcStatus : std::uint8_t { ok = 0, invalid_argument = 3, internal = 13 };
 
-/// What goes wrong in a method. Peers see the status and its text alone, since Go drops the body of a call that failed;
-/// the code in the body is for those who look.
+/// A method's failures. Peers see the status and its text alone, since Go drops the body of a call that failed; the
+/// code in the body is for those who look.
 enum class Failure : std::uint8_t {
   pod_unreadable,      ///< Add: the pod cannot be read from the Kubernetes API
   no_address,          ///< Add: none to be had, a conflict on the wire, or the pod's annotation cannot be written
@@ -87,7 +88,7 @@ enum class Failure : std::uint8_t {
   in_use,              ///< ReleaseIP: an address is used, or one of the deletions failed; those before it stay deleted
 };
 
-/// What is answered: the code in the body, and gRPC's status.
+/// The answer: the code in the body, and gRPC's status.
 struct FailureAnswer {
   Method method;
   Failure failure;
@@ -99,5 +100,30 @@ struct FailureAnswer {
 [[nodiscard]] std::span<const FailureAnswer> failure_answers();
 /// The row of a method's failure; nothing: the method has no such failure.
 [[nodiscard]] std::optional<FailureAnswer> answer_of(Method method, Failure failure);
+
+// Which versions of what Croft adds to UK8S' protocol two sides speak, and whether they go together.
+
+/// Version 0 is UK8S' own; 1 has the network and UID of a pod, and a borrower's name of its request; 2 borrows an
+/// address by name, for the pod that keeps it.
+inline constexpr std::uint32_t kSpeechNewest = 2;
+inline constexpr std::uint32_t kSpeechOfKept = 2;
+
+/// One side's versions. Says it nothing, it is as the default.
+struct Speech {
+  std::uint32_t newest = 0;
+  std::uint32_t oldest = 0;  ///< with which it still goes together
+  std::string program;       ///< "croft 0.1.0"; for people
+  friend bool operator==(const Speech&, const Speech&) = default;
+};
+
+/// This program's, which refuses versions below `oldest`.
+[[nodiscard]] Speech own_speech(std::uint32_t oldest = 0);
+
+/// Why two sides do not go together, in a sentence with both's versions; nothing: they do.
+[[nodiscard]] std::optional<std::string> skew_between(const Speech& own, const Speech& other);
+
+/// Why nothing is asked of the other side by its name, in a sentence; nothing: it knows the request. One that does not
+/// would not see which address is meant, and move any other.
+[[nodiscard]] std::optional<std::string> no_lending_by_name(const Speech& other);
 
 }  // namespace croft::wire::vpc

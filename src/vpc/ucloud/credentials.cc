@@ -48,7 +48,7 @@ void CredentialSource::keep(wire::ucloud::Credentials fetched) {
   const std::chrono::nanoseconds left = std::max<std::chrono::nanoseconds>(fetched.expires - now.wall, kPause);
   now_ = Known{std::move(fetched.keys), now.since_boot + std::min<std::chrono::nanoseconds>(left, kLifeMost)};
   not_before_.reset();
-  // What lives shorter than five minutes would be asked for at each call.
+  // Keys that live shorter than five minutes would be asked for at each call.
   if (left < kRenewBefore) not_before_ = now.since_boot + kPause;
 }
 

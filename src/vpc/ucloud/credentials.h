@@ -7,14 +7,13 @@
 #include "base/clock.h"
 #include "base/result.h"
 #include "http/http1_client.h"
-#include "vpc/format/ucloud/metadata.h"
+#include "vpc/format/ucloud/answers.h"
 
 namespace croft::cloud::ucloud {
 
-/// Who we are to the API: keys that the machine's metadata give for a while, renewed 5 minutes before they end; keys
-/// that were given, where there are none. Safe to use from several threads; one of them renews, and the others wait
-/// for it. Their end is turned into time since the boot when they come: where the wall clock is put later does not
-/// matter.
+/// Our identity to the API: keys that the machine's metadata give for a while, renewed 5 minutes before they end; keys
+/// that were given, where there are none. Safe to use from several threads; one of them renews, and the others wait for
+/// it. Their end is turned into time since the boot when they come: where the wall clock is put later does not matter.
 class CredentialSource {
  public:
   /// `fixed` without private key: there are none. `metadata` must outlive this.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <mutex>
 #include <optional>
 #include <thread>
@@ -9,21 +10,58 @@
 
 #include <fmt/format.h>
 
+#include "base/clock.h"
 #include "base/printable.h"
 #include "vpc/format/ucloud/answers.h"
 #include "vpc/format/ucloud/requests.h"
-#include "vpc/format/ucloud/ret_code.h"
 #include "vpc/ucloud/credentials.h"
 
 namespace croft::cloud::ucloud {
+
+namespace {
+
+std::chrono::nanoseconds between(double per_second) {
+  return std::chrono::nanoseconds(static_cast<std::int64_t>(1e9 / per_second));
+}
+
+}  // namespace
+
+void Limiter::recover(const Instant& now) {
+  const double seconds = std::chrono::duration<double>(now.since_boot - looked_at_).count();
+  looked_at_ = now.since_boot;
+  if (seconds > 0) current_ = std::min(rate_.per_second, current_ + seconds * rate_.recovery_per_second);
+}
+
+std::optional<std::chrono::nanoseconds> Limiter::take(const Instant& now, Deadline deadline) {
+  if (rate_.per_second <= 0) return std::chrono::nanoseconds{0};
+  const std::lock_guard lock(mutex_);
+  recover(now);
+  const auto turn = std::max(next_, now.since_boot);
+  if (turn >= deadline.at_since_boot) return std::nullopt;
+  next_ = turn + between(current_);
+  return turn - now.since_boot;
+}
+
+void Limiter::refused(const Instant& now) {
+  if (rate_.per_second <= 0) return;
+  const std::lock_guard lock(mutex_);
+  recover(now);
+  if (refused_at_ && now.since_boot - *refused_at_ < between(current_)) return;
+  refused_at_ = now.since_boot;
+  current_ = std::max(std::min(rate_.least_per_second, rate_.per_second), current_ / 2);
+  next_ = std::max(next_, now.since_boot + between(current_));
+}
+
+double Limiter::per_second(const Instant& now) {
+  const std::lock_guard lock(mutex_);
+  recover(now);
+  return current_;
+}
+
 namespace {
 
 namespace wu = wire::ucloud;
 using Verdict = wu::Verdict;
-
-std::string credentials_path(const Options& options) {
-  return std::string(options.credentials_v2 ? wu::kCredentialsPathV2 : wu::kCredentialsPathV1) + options.role;
-}
 
 class Ucloud final : public Provider {
  public:
@@ -32,7 +70,7 @@ class Ucloud final : public Provider {
         clock_(clock),
         api_(options_.api, options_.http, clock),
         metadata_(options_.metadata, options_.http, clock),
-        credentials_(metadata_, credentials_path(options_), options_.keys, clock) {}
+        credentials_(metadata_, std::string(wu::kCredentialsPath) + options_.role, options_.keys, clock) {}
 
   [[nodiscard]] std::string name() const override { return "ucloud"; }
   [[nodiscard]] std::uint64_t throttled() const override { return throttled_; }
@@ -56,7 +94,7 @@ class Ucloud final : public Provider {
       auto result = asked == 1 ? allocate_one(to, subnet, {}, deadline, given)
                                : allocate_batch(to, subnet, asked, deadline, given);
       if (!result) {
-        // What was given before is the caller's; but what nobody knows of must be told.
+        // Addresses that were given before are the caller's; but those that nobody knows of must be told.
         if (given.empty() || result.error().code == ErrorCode::unknown_outcome) return fail(std::move(result).error());
         return given;
       }
@@ -141,8 +179,13 @@ class Ucloud final : public Provider {
       if (error.code == ErrorCode::unknown_outcome) error.code = ErrorCode::unavailable;
       metadata = fail(std::move(error));
     } else if (response->status != 200) {
-      metadata = fail(response->status >= 500 ? ErrorCode::unavailable : ErrorCode::refused_by_configuration,
-                      fmt::format("{}: HTTP {}", options_.metadata.text(), response->status));
+      const bool passes = response->status >= 500;
+      metadata =
+          fail(passes ? ErrorCode::unavailable : ErrorCode::refused_by_configuration,
+               fmt::format("{}{} answers HTTP {}{}", options_.metadata.text(), wu::kMetadataPath, response->status,
+                           passes ? ""
+                                  : ". Is this a machine of UCloud's? If its metadata are elsewhere, say where "
+                                    "(--metadata, in a network configuration \"metadata\")"));
     } else {
       metadata = wu::decode_metadata(response->body);
       if (!metadata) metadata = fail(ErrorCode::internal, metadata.error().message);
@@ -190,7 +233,7 @@ class Ucloud final : public Provider {
     return found;
   }
 
-  /// What is known of the own interface; without one, what was given.
+  /// The own interface, as far as it is known; without one, the given names.
   Interface known() {
     const std::lock_guard lock(mutex_);
     if (interface_) return *interface_;
@@ -293,7 +336,7 @@ class Ucloud final : public Provider {
       }
       found.push_back(address_of(info, mac.value_or(net::Mac{}), vpc, subnet, {}));
     }
-    // What was asked for by name may be what cannot be read.
+    // The address that was asked for by name may be the one that cannot be read.
     if (address && found.empty() && !all->odd.empty()) {
       return fail(ErrorCode::internal, fmt::format("DescribeSecondaryIp: what it says of {} cannot be read: {}",
                                                    address->to_string(), shown(all->odd.front())));

@@ -5,21 +5,52 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <mutex>
+#include <optional>
 #include <string>
 
 #include "base/clock.h"
 #include "base/result.h"
 #include "http/http1_client.h"
-#include "vpc/format/ucloud/signing.h"
+#include "vpc/format/ucloud/requests.h"
 #include "vpc/provider.h"
-#include "vpc/ucloud/limiter.h"
 
 namespace croft::cloud::ucloud {
 
 inline constexpr const char* kDefaultApi = "http://api.service.ucloud.cn";
 inline constexpr const char* kDefaultMetadata = "http://100.80.80.80";
 
-/// All that cannot be learned of the machine itself. What is sent and read: docs/formats/ucloud.md.
+/// How fast one action may be asked for.
+struct Rate {
+  double per_second = 20;            ///< at most; 0 or less: no limit of our own
+  double least_per_second = 0.5;     ///< how slow being refused makes it at most
+  double recovery_per_second = 0.5;  ///< by how much it grows in each second after that
+};
+
+/// Additive increase, multiplicative decrease: each refusal halves the rate, time brings it back. It never sleeps:
+/// whoever takes a turn waits as long as it says. Safe to use from several threads.
+class Limiter {
+ public:
+  explicit Limiter(const Rate& rate) : rate_(rate), current_(rate.per_second) {}
+  /// Takes the next turn, and tells how long to wait for it. Nothing, and no turn is taken, when it would come at the
+  /// deadline or later.
+  [[nodiscard]] std::optional<std::chrono::nanoseconds> take(const Instant& now, Deadline deadline);
+  /// The cloud refused: half as fast from now on. Refusals within one turn of each other count as one.
+  void refused(const Instant& now);
+  [[nodiscard]] double per_second(const Instant& now);
+
+ private:
+  void recover(const Instant& now);  ///< with the mutex
+
+  const Rate rate_;
+  std::mutex mutex_;
+  double current_;  ///< guarded by mutex_, as all below
+  std::optional<std::chrono::nanoseconds> refused_at_;
+  std::chrono::nanoseconds looked_at_{0};
+  std::chrono::nanoseconds next_{0};
+};
+
+/// All that cannot be learned of the machine itself. Its bytes: docs/formats/ucloud.md.
 struct Options {
   os::HttpUrl api;
   os::HttpUrl metadata;
@@ -28,7 +59,6 @@ struct Options {
   /// Used when the metadata give no credentials (keys_of_environment); may be empty.
   wire::ucloud::Keys keys;
   std::string role = "Uk8sServiceCharacter";
-  bool credentials_v2 = false;  ///< ask for them at the path of v2
   /// In place of what the metadata do not say; each may be empty.
   std::string region, project, vpc, subnet;
   Rate rate;                                           ///< of each action

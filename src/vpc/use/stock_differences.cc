@@ -1,4 +1,5 @@
-// How a StockKeeper compares its records with the cloud, the pods and the host, and what it makes of the differences.
+// How a StockKeeper compares its records with the cloud, the pods and the host, what it makes of the differences, and
+// how it finds out what became of what a crash or a lost reply has left.
 
 #include <algorithm>
 #include <iterator>
@@ -8,15 +9,17 @@
 
 #include <fmt/format.h>
 
+#include "vpc/decide/promised.h"
 #include "vpc/decide/reconcile.h"
-#include "vpc/use/stock_keeper_parts.h"
+#include "vpc/use/stock_keeper.h"
 
 namespace croft::engine {
 namespace {
 
 namespace warm = core::warm;
+using std::chrono::nanoseconds;
 
-/// What an operator releases at once.
+/// The most that an operator releases at once.
 constexpr std::size_t kReleaseMax = warm::kMovesMax;
 /// Addresses that one look asks the cloud for by name.
 constexpr std::size_t kNamedMax = 64;
@@ -26,17 +29,7 @@ constexpr std::size_t kNamedMax = 64;
 warm::Look StockKeeper::look(bool with_pods, Deadline deadline) {
   warm::Look look;
   look.begun = world_.clock.now();
-  const auto interface = this->interface();
-  if (interface) {
-    look.card = interface->mac;
-    if (const auto all = world_.cloud.describe(*interface, subnet_of(*interface), deadline); all) {
-      look.cloud.emplace();
-      for (const cloud::CloudAddress& one : *all) look.cloud->push_back(given_of(one, false, ""));
-    } else {
-      note_trouble(all.error());
-      look.silent.push_back("what the cloud has is not known: " + all.error().message);
-    }
-  }
+  if (const auto found = look_at_cloud(look, deadline)) look.card = found->mac;
   // The others are not to blame where the cloud took all of the time.
   if (deadline.passed(world_.clock.now())) {
     look.silent.emplace_back("host and pods were not asked: the cloud took all of the time");
@@ -50,12 +43,10 @@ warm::Look StockKeeper::look(bool with_pods, Deadline deadline) {
 void StockKeeper::look_at_host(warm::Look& look, Deadline deadline) {
   if (world_.host != nullptr) {
     if (const auto used = world_.host->use(deadline); used) {
-      bool is_news = false;
-      {
-        const std::lock_guard lock(mutex_);
-        warm::take_host(look, {used->own.begin(), used->own.end()}, used->namespaces, range_);
-        is_news = std::exchange(told_unheard_, look.namespaces_unheard) != look.namespaces_unheard;
-      }
+      const bool is_news = ask([&] {
+        warm::take_host(look, {used->own.begin(), used->own.end()}, used->namespaces, actor_.state.range);
+        return std::exchange(actor_.state.told_unheard, look.namespaces_unheard) != look.namespaces_unheard;
+      });
       if (is_news && look.namespaces_unheard > 0) {
         log(
             fmt::format("{} network namespaces say that they have more than {} addresses of the subnet each: what they "
@@ -83,9 +74,9 @@ void StockKeeper::look_at_pods(warm::Look& look, Deadline deadline) {
   }
 }
 
-/// Of what has no record, what nothing may be concluded of; where it may go back to the cloud, of what is quarantined
-/// too. Claims are asked for only where there is such an address: there seldom is one, and the list is the whole
-/// cluster's.
+/// Sets the addresses without a record apart of which nothing may be concluded; where they may go back to the cloud,
+/// quarantined ones too. Claims are asked for only where there is such an address: there seldom is one, and the list is
+/// the whole cluster's.
 void StockKeeper::set_apart(warm::Look& look, const StockView& view, bool may_go, Deadline deadline) {
   if (!look.cloud) return;
   std::set<net::Address> recorded, strays;
@@ -116,7 +107,7 @@ void StockKeeper::set_apart(warm::Look& look, const StockView& view, bool may_go
 }
 
 /// Asks the cloud by name for what its list leaves out. A list may be cut, late or wrong; what it leaves out though the
-/// cloud has it is added to it. What can be given to pods comes first; the others are asked for another time.
+/// cloud has it is added to it. Addresses that pods may get come first; the others are asked for another time.
 void StockKeeper::confirm_missing(warm::Look& look, const StockView& view, const warm::Memory& memory,
                                   Deadline deadline) {
   const auto interface = this->interface();
@@ -160,7 +151,7 @@ void StockKeeper::tell(const warm::Move& done) {
   const std::string address = done.address.to_string();
   switch (done.what) {
     case What::unsure:
-      // What a pod has is told with each pass.
+      // A pod's address is told with each pass.
       if (done.after->state == core::WarmState::held) return;
       log(done.after->doubts.empty() ? fmt::format("{} may be given to pods again", address)
                                      : fmt::format("{} is given to no pod for now: {}", address, done.why));
@@ -173,26 +164,34 @@ void StockKeeper::tell(const warm::Move& done) {
     default:
       log(fmt::format("{}: {}: {}", address, warm::name_of(done.what), done.why));
   }
-  const std::lock_guard lock(mutex_);
-  tally_.collected += done.what == What::let_go ? 1U : 0U;
-  tally_.lost += done.what == What::gone ? 1U : 0U;
-  tally_.quarantined += done.what == What::set_aside ? 1U : 0U;
-  tally_.rebuilt += done.what == What::held || done.what == What::taken_in ? 1U : 0U;
+  ask([&] {
+    KeeperTally& tally = actor_.state.seen.keeper;
+    tally.collected += done.what == What::let_go ? 1U : 0U;
+    tally.lost += done.what == What::gone ? 1U : 0U;
+    tally.quarantined += done.what == What::set_aside ? 1U : 0U;
+    tally.rebuilt += done.what == What::held || done.what == What::taken_in ? 1U : 0U;
+  });
 }
 
 /// Writes what a pass found, and gives back what nobody uses.
 Result<void> StockKeeper::apply(std::vector<warm::Move> moves) {
   const auto goes_back = [](const warm::Move& one) { return one.what == warm::Move::What::goes_back; };
-  std::unique_lock leaving(leaving_, std::defer_lock);
-  if (std::ranges::any_of(moves, goes_back) && !leaving.try_lock()) std::erase_if(moves, goes_back);
+  UnderWay under_way(*this);
   std::vector<core::WarmAddress> going;
   bool is_any_free_again = false;
   for (std::size_t begin = 0; begin < moves.size(); begin += warm::kMovesMax) {
     const std::vector<warm::Move> part(
         moves.begin() + static_cast<std::ptrdiff_t>(begin),
         moves.begin() + static_cast<std::ptrdiff_t>(std::min(begin + warm::kMovesMax, moves.size())));
-    const auto written = decide<std::vector<warm::Move>>(
-        [&](const core::Snapshot& snapshot, const Instant&) { return warm::plan_moves(snapshot, part); });
+    const auto written = ask([&] {
+      auto made = actor_.decide<std::vector<warm::Move>>(
+          [&](const core::Snapshot& snapshot, const Instant&) { return warm::plan_moves(snapshot, part); });
+      if (!made) return made;
+      for (const warm::Move& done : *made) {
+        if (goes_back(done)) under_way.leave({*done.after});
+      }
+      return made;
+    });
     if (!written) {
       note_trouble(written.error());
       return fail(written.error());
@@ -203,7 +202,7 @@ Result<void> StockKeeper::apply(std::vector<warm::Move> moves) {
       tell(done);
     }
   }
-  if (is_any_free_again) world_.stocked();
+  if (is_any_free_again) stocked();
   if (going.empty()) return {};
   if (const auto gone = give_back(std::move(going), cloud_deadline()); !gone) note_trouble(gone.error());
   return {};
@@ -215,6 +214,7 @@ std::optional<cloud::Interface> StockKeeper::look_at_cloud(warm::Look& look, Dea
   if (!interface) {
     auto found = world_.cloud.interface(deadline);
     if (!found) {
+      note_trouble(found.error());
       look.silent.push_back("what the cloud has is not known: " + found.error().message);
       return std::nullopt;
     }
@@ -222,6 +222,7 @@ std::optional<cloud::Interface> StockKeeper::look_at_cloud(warm::Look& look, Dea
   }
   const auto all = world_.cloud.describe(*interface, subnet_of(*interface), deadline);
   if (!all) {
+    note_trouble(all.error());
     look.silent.push_back("what the cloud has is not known: " + all.error().message);
     return interface;
   }
@@ -231,28 +232,31 @@ std::optional<cloud::Interface> StockKeeper::look_at_cloud(warm::Look& look, Dea
 }
 
 bool StockKeeper::tell_if_another(std::uint64_t epoch) {
-  if (looked_at_ == kNoEpoch || looked_at_ == epoch) return false;
-  if (told_another_.exchange(epoch) != epoch) {
-    log("the store's files are others, perhaps an older copy: no address is given to a pod until host, pods and cloud "
-        "were looked at");
-  }
-  return true;
+  return ask([&] {
+    StockState& state = actor_.state;
+    if (state.looked_at == StockState::kNoEpoch || state.looked_at == epoch) return false;
+    if (std::exchange(state.told_another, epoch) != epoch) {
+      log("the store's files are others, perhaps an older copy: no address is given to a pod until host, pods and "
+          "cloud were looked at");
+    }
+    return true;
+  });
 }
 
 void StockKeeper::look_before_serving(Deadline host_deadline, std::chrono::nanoseconds pods_limit,
                                       std::chrono::nanoseconds cloud_limit) {
-  const std::unique_lock alone(first_look_, std::try_to_lock);
-  if (!alone.owns_lock()) return;
   // Reading finds out whether the files are others; what is read after that is of this epoch, or the next is another.
   if (const auto first = view_stock(context()); !first) return note_trouble(first.error());
   const std::uint64_t epoch = world_.store.epoch();
   const auto view = view_stock(context());
   if (!view) return note_trouble(view.error());
   const auto looked = [&] {
-    if (options_.looks_first) take_term();
-    if (options_.looks_first && term_ == 0) return;
-    looked_at_ = epoch;
-    world_.stocked();
+    ask([&] {
+      if (options_.looks_first) actor_.take_term();
+      if (options_.looks_first && actor_.state.term == 0) return;
+      actor_.state.looked_at = epoch;
+      actor_.state.stocked = true;
+    });
   };
   const bool is_another = tell_if_another(epoch);
   if (std::ranges::none_of(view->addresses, is_on_interface)) return looked();
@@ -276,15 +280,15 @@ void StockKeeper::look_before_serving(Deadline host_deadline, std::chrono::nanos
   if (found) look.card = found->mac;
   const bool is_other_card = found && is_of_other_card(*view, *found);
   if (is_other_card) {
-    // A machine was made anew on its old disk, or from an image of another one. What is recorded of another interface
-    // than the node's record names is given to no pod (core::warm::plan_assign).
+    // A machine was made anew on its old disk, or from an image of another one. Addresses recorded for another
+    // interface than the node's record names are given to no pod (core::warm::plan_assign).
     if (const auto described = describe_here(*found); !described) return note_trouble(described.error());
     log(fmt::format("the records are of the interface {}, and the node's is {} now", view->node->mac.to_string(),
                     found->mac.to_string()));
   }
   confirm_missing(look, *view, memory, cloud_deadline);
   if (is_another && cloud_limit.count() > 0 && !look.cloud) {
-    // What was lent or given back since the copy was made only the cloud knows.
+    // Only the cloud knows what was lent or given back since the copy was made.
     return note_trouble({ErrorCode::unavailable,
                          "the store's files are others, perhaps an older copy, and no address is given to a pod before "
                          "the cloud has said what it has on this interface: " +
@@ -299,10 +303,12 @@ void StockKeeper::look_before_serving(Deadline host_deadline, std::chrono::nanos
     return one.what != warm::Move::What::unsure && one.what != warm::Move::What::follows;
   });
   const bool is_any = !first.moves.empty();
-  // What is not written is given to nobody: it is looked at again.
+  // Nothing is given before it is written: it is looked at again.
   if (!apply(std::move(first.moves))) return;
-  if (look.cloud) compared_with_cloud_ = epoch;
-  if (is_any) look_again_ = true;
+  ask([&] {
+    if (look.cloud) actor_.state.compared_with_cloud = epoch;
+    if (is_any) actor_.state.look_again = true;
+  });
   looked();
 }
 
@@ -311,11 +317,10 @@ void StockKeeper::reconcile() {
   const std::uint64_t epoch = world_.store.epoch();
   const bool is_another = tell_if_another(epoch);
   warm::Look look = this->look(true, cloud_deadline());
-  look.is_first = is_another || compared_with_cloud_ != epoch;
+  // Where the cloud does not answer the round goes on, and does not ask it again at once.
+  look.is_first = ask([&] { return std::exchange(actor_.state.compared_with_cloud, epoch) != epoch; }) || is_another;
   auto view = view_stock(context());
   if (!view) return note_trouble(view.error());
-  // Where the cloud does not answer the round goes on, and does not ask it again at once.
-  compared_with_cloud_ = epoch;
   confirm_missing(look, *view, seen_, cloud_deadline());
   set_apart(look, *view, options_.reconcile.release_unknown_after.count() > 0, cloud_deadline());
   for (const Error& damage : view->damaged) note_trouble(damage);
@@ -325,14 +330,14 @@ void StockKeeper::reconcile() {
   for (const std::string& line : found.news) log(line);
   if (!apply(std::move(found.moves))) return;
   for (const std::string& intent : found.settled) {
-    const auto dropped = decide<bool>(
-        [&](const core::Snapshot& snapshot, const Instant&) { return warm::plan_drop_intent(snapshot, intent); });
-    if (!dropped) return note_trouble(dropped.error());
+    if (const auto dropped = drop(intent); !dropped) return note_trouble(dropped.error());
   }
   // It had more time than the look before serving, for which the cloud may be too slow.
   if (is_another && look.cloud && look.host) {
-    looked_at_ = epoch;
-    world_.stocked();
+    ask([&] {
+      actor_.state.looked_at = epoch;
+      actor_.state.stocked = true;
+    });
   }
   // A pod may be waiting for it, and mostly the next look has it right; less often where it stays so.
   doubt_look_ = found.is_any_unsure ? std::max<std::chrono::nanoseconds>(doubt_look_ * 2, kSettleAgain)
@@ -347,7 +352,7 @@ void StockKeeper::reconcile() {
 Result<std::vector<core::WarmAddress>> StockKeeper::unused(Deadline deadline) {
   warm::Look look = this->look(true, deadline);
   if (!look.cloud) return fail(trouble().value_or(Error{ErrorCode::unavailable, "the cloud does not answer", {}}));
-  // What a silent source would have said is that somebody lives by it.
+  // A silent source might have said that somebody lives by it.
   if (!look.silent.empty()) {
     return fail(ErrorCode::unavailable, "no address is known to be unused: " + look.silent.front());
   }
@@ -368,7 +373,7 @@ Result<std::vector<core::WarmAddress>> StockKeeper::unused(Deadline deadline) {
     const auto known = std::ranges::find(view.addresses, given.address, &core::WarmAddress::address);
     const bool is_recorded = known != view.addresses.end() && known->state != core::WarmState::lent;
     if (is_recorded && known->state != core::WarmState::quarantined && !warm::is_unsure(*known)) continue;
-    // What a call that is under way brings has no record yet.
+    // An address that a call under way brings has no record yet.
     if (!is_recorded && !view.intents.empty()) continue;
     if (is_used(given.address)) continue;
     unused.push_back(is_recorded ? *known : warm::record_of(given));  // as good as quarantined
@@ -386,8 +391,6 @@ Result<void> StockKeeper::release_unused(const std::vector<net::Address>& addres
   if (addresses.size() > kReleaseMax) {
     return fail(invalid_argument(fmt::format("{} addresses at once are more than {}", addresses.size(), kReleaseMax)));
   }
-  const std::unique_lock leaving(leaving_, std::chrono::seconds{5});
-  if (!leaving.owns_lock()) return fail(busy());
   const auto looked = this->unused(deadline);
   if (!looked) {
     return fail(ErrorCode::refused_for_safety, looked.error().message + "; nothing was released, try again");
@@ -409,23 +412,157 @@ Result<void> StockKeeper::release_unused(const std::vector<net::Address>& addres
     TRY_VOID(
         apply({{address, warm::Move::What::set_aside, std::nullopt, std::move(record), "an operator released it"}}));
   }
-  TRY(const auto moved, decide<warm::Moved>([&](const core::Snapshot& snapshot, const Instant& now) {
-        return warm::plan_give_back(snapshot, {.addresses = addresses, .unused = true}, now);
+  UnderWay under_way(*this);
+  TRY(const auto moved, ask([&] {
+        auto made = actor_.decide<warm::Moved>([&](const core::Snapshot& snapshot, const Instant& now) {
+          return warm::plan_give_back(snapshot, {.addresses = addresses, .unused = true}, now);
+        });
+        if (made) under_way.leave(made->addresses);
+        return made;
       }));
   const auto gone = give_back(moved.addresses, deadline);
-  // Who releases them has looked into it: asking is worth while again.
+  // The operator who releases them has looked into it: asking is worth while again.
   const bool was_conflicting = std::ranges::any_of(addresses, [&](const net::Address& address) {
     return std::ranges::find(unused, address, &core::WarmAddress::address)->other_mac.has_value();
   });
   if (gone && was_conflicting) {
-    released_conflicts_ = true;
-    {
-      const std::lock_guard lock(mutex_);
-      is_due_ = true;
-    }
-    wake_.notify_all();
+    ask([this] {
+      actor_.state.released_conflicts = true;
+      actor_.state.is_due = true;
+    });
   }
   return gone;
+}
+
+// ---------------------------------------------------------------- what was left half done
+
+void StockKeeper::settle(const StockView& first) {
+  StockView view = first;
+  if (!view.intents.empty()) settle_intents(view);
+  static_cast<void>(probe_all(in_state(view, core::WarmState::probing)));  // told as the trouble
+  const Now now = look_at_records();
+  if (!now.view) return;
+  // A call that nobody heard of may still come, and would take the address from under a pod.
+  const auto may_still_come = [&](const core::WarmAddress& one) {
+    return seen_.seen_for(one, world_.clock.now()) < options_.doubt;
+  };
+  const auto left = [&](core::WarmState state) {
+    auto rest = in_state(*now.view, state);
+    std::erase_if(rest, [&](const core::WarmAddress& one) { return now.under_way.contains(text_of(one)); });
+    return rest;
+  };
+  if (auto rest = left(core::WarmState::releasing); !rest.empty()) release_again(std::move(rest), may_still_come);
+  for (const core::WarmAddress& one : left(core::WarmState::lending)) settle_lending(one, may_still_come(one));
+}
+
+/// The records, and what calls of this process are making of them at the same moment: what is half done and no such
+/// call's was left by one that ended.
+StockKeeper::Now StockKeeper::look_at_records() {
+  return ask([this] { return Now{view_stock(context()), actor_.state.under_way, actor_.state.departures}; });
+}
+
+/// Finds out about addresses whose release nobody heard of. The cloud is asked for each by name. One that it
+/// does not have here goes at once. One that it still has, and that no call may take any more, is kept where an ADD
+/// waits, and else released again, unless something here uses it.
+void StockKeeper::release_again(std::vector<core::WarmAddress> rest,
+                                const std::function<bool(const core::WarmAddress&)>& may_still_come) {
+  if (world_.host == nullptr) return;  // a plugin alone leaves it to the agent
+  std::vector<net::Address> gone;
+  std::vector<core::WarmAddress> ours;
+  const auto interface = this->interface();
+  if (!interface) return;
+  for (const core::WarmAddress& one : rest) {
+    const auto there = world_.cloud.describe_this(one.vpc, one.subnet, one.address, cloud_deadline());
+    if (!there) {
+      note_trouble(there.error());
+      break;
+    }
+    // Where a card was replaced, or the records are those of another node, the one of then is not ours to take from.
+    if (*there && (*there)->mac == interface->mac) {
+      if (may_still_come(one)) continue;
+      core::WarmAddress here = one;
+      here.mac = interface->mac;
+      ours.push_back(std::move(here));
+    } else {
+      gone.push_back(one.address);
+    }
+  }
+  if (!gone.empty()) {
+    const auto done = decide<warm::Moved>(
+        [&](const core::Snapshot& snapshot, const Instant&) { return warm::plan_gone(snapshot, gone); });
+    if (!done) return note_trouble(done.error());
+    // The subnet has it again, perhaps for a pod that waits.
+    ask([this] { actor_.state.gave_back = true; });
+  }
+  if (ours.empty()) return;
+  warm::Look look;
+  look.begun = world_.clock.now();
+  look_at_host(look, cloud_deadline());
+  look_at_pods(look, cloud_deadline());
+  if (!look.silent.empty()) return;
+  std::erase_if(ours, [&](const core::WarmAddress& one) {
+    return look.host->contains(one.address) || warm::is_used_by_pod(look, one.address);
+  });
+  if (ours.empty()) return;
+  if (ask([this] { return actor_.state.waiting > 0; })) {
+    std::vector<net::Address> kept;
+    for (const core::WarmAddress& one : ours) kept.push_back(one.address);
+    const auto done = decide<warm::Moved>(
+        [&](const core::Snapshot& snapshot, const Instant& now) { return warm::plan_keep(snapshot, kept, {}, now); });
+    if (!done) return note_trouble(done.error());
+    return stocked();
+  }
+  if (const auto done = give_back(std::move(ours), cloud_deadline()); !done) note_trouble(done.error());
+}
+
+void StockKeeper::settle_intents(StockView& view) {
+  const std::vector<core::WarmIntent> intents = view.intents;
+  // Until a rebuild has ended nobody can tell what an intent brought from what a pod has just let go of.
+  const bool is_rebuilding = std::ranges::any_of(intents, warm::is_rebuild);
+  for (const core::WarmIntent& intent : intents) {
+    if (is_rebuilding) return;
+    const Now before = look_at_records();
+    if (before.under_way.contains(intent.id)) continue;
+    const Instant begun = world_.clock.now();
+    const bool is_of_this_boot = intent.begun_at.boot == begun.boot;
+    const bool is_old = !is_of_this_boot || begun.since_boot - intent.begun_at.since_boot >= options_.doubt;
+    // Another process may be making the call still: it finds the records of what it brought.
+    warm::Look look = this->look(true, cloud_deadline());
+    const Now now = look_at_records();
+    // An address that went to another node between the look and the records would seem to have come: it would be given
+    // twice.
+    const bool is_any_leaving =
+        std::ranges::any_of(now.view ? now.view->addresses : std::vector<core::WarmAddress>(),
+                            [&](const core::WarmAddress& one) { return now.under_way.contains(text_of(one)); });
+    if (is_any_leaving || now.departures != before.departures) return;
+    const auto& now_there = now.view;
+    if (!now_there || !look.cloud || !look.host || !look.silent.empty()) return;
+    set_apart(look, *now_there, false, cloud_deadline());
+    if (!look.silent.empty()) return;
+    const auto brought = warm::brought_by(intent, now_there->addresses, look);
+    const bool is_whole = brought.size() >= intent.count;
+    if (brought.empty() && !is_old) continue;
+    auto fit = checked(brought, cloud_deadline());
+    // A promised address is no pod's but that one's, on whatever node it is by now: its agent asks for it by name.
+    const std::string promise = warm::promise_of(intent);
+    if (!promise.empty()) {
+      for (warm::Given& one : fit) one = warm::kept_for(std::move(one), promise);
+    }
+    const auto moved = decide<warm::Moved>([&](const core::Snapshot& snapshot, const Instant& moment) {
+      return warm::plan_take(snapshot, is_whole || is_old ? intent.id : std::string(), fit, moment);
+    });
+    if (!moved) return note_trouble(moved.error());
+    log(fmt::format("what was asked for at {} and not heard of brought {} of {} addresses{}{}", intent.id,
+                    moved->addresses.size(), intent.count, is_whole || is_old ? "" : " so far",
+                    promise.empty() ? "" : ", " + warm::waits_for(promise)));
+    ask([&] {
+      KeeperTally& tally = actor_.state.seen.keeper;
+      (intent.what == core::WarmIntent::What::borrow ? tally.borrowed : tally.allocated) += moved->addresses.size();
+    });
+    auto after = view_stock(context());
+    if (!after) return;
+    view = *std::move(after);
+  }
 }
 
 }  // namespace croft::engine

@@ -14,14 +14,6 @@ using namespace std::chrono_literals;
 using core::WarmState;
 namespace warm = core::warm;
 
-TEST_F(StockKeeperTest, AnAddressDeletedBehindOurBackLeavesTheStock) {
-  static_cast<void>(node_.keeper->step());
-  cloud_.set_owner(*node_.recorded().begin(), std::nullopt);
-  node_.settle(8);
-  EXPECT_EQ(node_.recorded(), cloud_.of(node_.mac()));
-  EXPECT_EQ(node_.counts().free, 3U);
-}
-
 TEST_F(StockKeeperTest, ACloudThatUsedUpTheTimeIsTheTroubleAndNotTheHost) {
   static_cast<void>(node_.keeper->step());
   cloud_.fate = [this] {
@@ -60,24 +52,6 @@ TEST_F(StockKeeperTest, WhatNobodyAskedForIsShownAndReleasedByAnOperator) {
   EXPECT_EQ(node_.counts().quarantined, 0U);
 }
 
-TEST_F(StockKeeperTest, AnAddressDeletedBehindOurBackIsGivenToNobodyFromTheNextLookOn) {
-  node_.options.marks = {.low = 3, .high = 3};
-  node_.begin();
-  static_cast<void>(node_.keeper->step());
-  const net::Address gone = *node_.recorded().begin();
-  const net::Mac other = mac_of(9);
-  cloud_.set_owner(gone, other);
-  clock_.advance(61s);
-  static_cast<void>(node_.keeper->step());
-  EXPECT_EQ(node_.find(gone)->doubts, std::vector{core::WarmDoubt::not_in_cloud});
-  for (int i = 0; i < 5; ++i) {
-    EXPECT_NE(node_.add("c" + std::to_string(i)), gone.to_string());
-    static_cast<void>(node_.keeper->step());
-  }
-  EXPECT_EQ(node_.keeper->pop(gone, {}).error().code, ErrorCode::not_found);
-  EXPECT_EQ(cloud_.owner_of(gone), other) << "nothing is released by one look";
-}
-
 TEST_F(StockKeeperTest, AListThatIsCutDoubtsNothingThatTheCloudHasByName) {
   static_cast<void>(node_.keeper->step());
   for (const net::Address& address : cloud_.of(node_.mac())) cloud_.unlisted.insert(address);
@@ -85,24 +59,6 @@ TEST_F(StockKeeperTest, AListThatIsCutDoubtsNothingThatTheCloudHasByName) {
   EXPECT_EQ(node_.counts().free, 3U);
   EXPECT_EQ(node_.counts().doubted, 0U);
   EXPECT_TRUE(std::ranges::any_of(node_.log, [](const auto& line) { return line.find("leaves out") != line.npos; }));
-}
-
-TEST_F(StockKeeperTest, WhatACloudDeniesByNameIsGivenToNobody) {
-  static_cast<void>(node_.keeper->step());
-  const std::set<net::Address> before = cloud_.of(node_.mac());
-  cloud_.unlisted = before;
-  cloud_.denied = before;
-  clock_.advance(61s);
-  static_cast<void>(node_.keeper->step());
-  EXPECT_EQ(node_.counts().doubted, 3U);
-  EXPECT_EQ(node_.add("c1"), "");
-  for (const net::Address& address : before) ASSERT_TRUE(node_.find(address)) << "its record stays for the grace";
-  cloud_.unlisted.clear();
-  cloud_.denied.clear();
-  clock_.advance(61s);
-  static_cast<void>(node_.keeper->step());
-  EXPECT_EQ(node_.counts().doubted, 0U);
-  for (const net::Address& address : before) EXPECT_EQ(node_.find(address)->state, WarmState::free);
 }
 
 TEST_F(StockKeeperTest, ADoubtIsLookedAtAgainSoon) {
@@ -171,12 +127,6 @@ TEST_F(OtherCardTest, GivesNothingOfTheOldOneWhileTheCloudHasNoList) {
   static_cast<void>(node_.keeper->step());
   EXPECT_EQ(node_.counts().doubted, 0U);
   EXPECT_NE(node_.add("c1"), "") << "the card has brought it along";
-}
-
-TEST_F(OtherCardTest, GivesWhatItBroughtAlongAfterTheFirstLook) {
-  for (const net::Address& address : before_) cloud_.set_owner(address, card_);
-  node_.look_before_serving();
-  EXPECT_NE(node_.add("c1"), "");
 }
 
 /// The metadata are away for the first look, and the rounds find the card.
@@ -280,18 +230,6 @@ TEST_F(OlderCopyTest, APodsWordCountsWhereTheHostIsSilent) {
   expect_never_given();
 }
 
-TEST_F(OlderCopyTest, TheLivePodsAddressIsRecordedAgain) {
-  clock_.advance(61s);
-  static_cast<void>(node_.keeper->step());
-  EXPECT_FALSE(node_.find(web_)->doubts.empty()) << "with the first look of an agent that runs on";
-  expect_never_given();
-  node_.settle(8);
-  ASSERT_EQ(node_.find(web_)->state, WarmState::held);
-  EXPECT_EQ(node_.find(web_)->pod.name, "web");
-  EXPECT_EQ(node_.keeper->tally().rebuilt, 1U);
-  EXPECT_TRUE(node_.find(web_)->doubts.empty());
-}
-
 /// In the copy a container that has ended since has it; its DEL comes late.
 TEST_F(OlderCopyTest, ALateDelOfTheHolderOfThenSparesTheHolderOfNow) {
   core::WarmAddress then = *node_.find(web_);
@@ -343,29 +281,6 @@ TEST_F(StockKeeperTest, ADelDuringTheFirstLookTakesItsDoubtNotAway) {
   ASSERT_EQ(node_.find(went)->state, WarmState::free);
   EXPECT_EQ(node_.find(went)->doubts, std::vector{core::WarmDoubt::not_in_cloud});
   EXPECT_EQ(node_.add("c1"), "");
-}
-
-/// The same where another live pod says that it has it, and the cloud is away.
-TEST_F(OlderCopyTest, ADelDuringTheFirstLookLeavesItToTheLivePod) {
-  core::WarmAddress then = *node_.find(web_);
-  then.state = WarmState::held;
-  then.owner = {"net", "old", "eth0"};
-  then.pod = {"old", "shop", ""};
-  const store::Write write{core::warm_address_key(web_), core::Value(then), store::Condition::always()};
-  ASSERT_TRUE(node_.store.commit({&write, 1}, {}, Deadline::after(clock_.now(), 30s)));
-  node_.options.looks_first = true;
-  node_.begin();
-  cloud_.after_look = [&] {
-    warm::Release late;
-    late.owner = then.owner;
-    late.pod = then.pod;
-    late.cooldown = 0s;
-    EXPECT_EQ(release_to_stock(node_.context(), late)->size(), 1U);
-    cloud_.after_look = [] {};
-  };
-  node_.look_before_serving();
-  EXPECT_EQ(node_.find(web_)->doubts, std::vector{core::WarmDoubt::used_by_pod});
-  expect_never_given();
 }
 
 /// In the copy it is on its way to another node, and it stayed.

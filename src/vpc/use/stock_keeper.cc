@@ -7,7 +7,6 @@
 #include <fmt/format.h>
 
 #include "base/hex.h"
-#include "vpc/use/stock_keeper_parts.h"
 
 // Its rounds, its interface, and what it tells.
 
@@ -20,7 +19,7 @@ using std::chrono::nanoseconds;
 constexpr nanoseconds kFindAgain = std::chrono::seconds{2};
 constexpr nanoseconds kLookAtInterface = std::chrono::seconds{5};
 
-/// What others set decides what a pass may conclude.
+/// The other options decide what a pass may conclude.
 KeeperOptions with_policy(KeeperOptions options) {
   options.reconcile.cooldown = options.cooldown;
   options.reconcile.rest = std::max(options.doubt, options.cooldown);
@@ -32,90 +31,23 @@ KeeperOptions with_policy(KeeperOptions options) {
 StockKeeper::StockKeeper(const KeeperWorld& world, KeeperOptions options)
     : world_(world),
       options_(with_policy(std::move(options))),
-      looked_at_(options_.looks_first ? kNoEpoch : world.store.epoch()) {}
-
-void StockKeeper::take_term() {
-  const std::uint64_t before = term_;
-  const auto taken =
-      transact(context(), TurnTaking::before_writing,
-               [&](const core::Snapshot& snapshot, const Instant&) { return warm::plan_term(snapshot, before); });
-  if (!taken) return note_trouble(taken.error());
-  if (*taken == before) return;
-  term_ = *taken;
-  if (before == 0) return;
-  log("a plugin of this node wrote to the stock meanwhile: everything is read anew");
-  read_anew_ = true;
-  {
-    const std::lock_guard lock(mutex_);
-    is_due_ = true;
-  }
-  wake_.notify_all();
-}
-
-bool StockKeeper::wait_until(nanoseconds since_boot) {
-  std::unique_lock lock(mutex_);
-  while (!stopping_ && !is_due_) {
-    const nanoseconds left = since_boot - world_.clock.now().since_boot;
-    if (left <= nanoseconds{0}) break;
-    wake_.wait_for(lock, std::min<nanoseconds>(left, std::chrono::seconds{60}));
-  }
-  is_due_ = false;
-  return !stopping_;
-}
-
-void StockKeeper::stop() {
-  {
-    const std::lock_guard lock(mutex_);
-    stopping_ = true;
-  }
-  wake_.notify_all();
-}
+      actor_({world.store, world.cached != nullptr ? *world.cached : world.store, world.clock, world.random, world.log,
+              world.warn, options_.looks_first}) {}
 
 void StockKeeper::set_waiting(std::uint32_t waiting) {
-  {
-    const std::lock_guard lock(mutex_);
-    const bool is_more = waiting > waiting_;
-    waiting_ = waiting;
-    if (!is_more) return;
-    is_due_ = true;
-  }
-  wake_.notify_all();
-}
-
-std::optional<Error> StockKeeper::trouble() const {
-  const std::lock_guard lock(mutex_);
-  return trouble_;
-}
-
-KeeperTally StockKeeper::tally() const {
-  const std::lock_guard lock(mutex_);
-  return tally_;
-}
-
-KeeperOutlook StockKeeper::outlook() const {
-  const std::lock_guard lock(mutex_);
-  return outlook_;
-}
-
-std::optional<cloud::Interface> StockKeeper::interface() const {
-  const std::lock_guard lock(mutex_);
-  return interface_;
+  ask([&] {
+    actor_.state.is_due = actor_.state.is_due || waiting > actor_.state.waiting;
+    actor_.state.waiting = waiting;
+  });
 }
 
 std::string StockKeeper::subnet_of(const cloud::Interface& interface) const {
   return options_.subnet.empty() ? interface.subnet : options_.subnet;
 }
 
-void StockKeeper::note_trouble(const Error& error) {
-  bool is_news = false;
-  {
-    const std::lock_guard lock(mutex_);
-    is_news = !trouble_ || trouble_->message != error.message;
-    trouble_ = error;
-    outlook_.trouble = error;
-    outlook_.trouble_at = world_.clock.now().since_boot;
-  }
-  if (is_news) log(fmt::format("trouble: {}", error.message));
+/// Takes a note that a message has left for the next round.
+bool StockKeeper::take(bool StockState::*flag) {
+  return ask([&] { return std::exchange(actor_.state.*flag, false); });
 }
 
 nanoseconds StockKeeper::step() {
@@ -128,7 +60,7 @@ nanoseconds StockKeeper::step() {
   // The store's files may be others since, which know another card.
   const bool is_described = begun_with_ == world_.store.epoch() && !is_of_other_card(*view, *interface());
   if (!is_described && !begin_here(*interface())) return world_.clock.now().since_boot + kFindAgain;
-  if (read_anew_.exchange(false)) {
+  if (take(&StockState::read_anew)) {
     seen_ = {};
     next_reconcile_ = nanoseconds{0};
   }
@@ -136,30 +68,29 @@ nanoseconds StockKeeper::step() {
   settle(*view);
   view = view_stock(context());
   if (!view) return world_.clock.now().since_boot + kFindAgain;
-  // What was lent since the copy that the records may be is found out before seconds are spent on asking for more.
+  // The records may be an older copy: loans since then are found out before seconds are spent on asking for more.
   const bool is_any_ours = std::ranges::any_of(view->addresses, is_on_interface);
-  if (look_again_.exchange(false)) next_reconcile_ = nanoseconds{0};
-  if (is_any_ours && compared_with_cloud_ != world_.store.epoch()) {
+  if (take(&StockState::look_again)) next_reconcile_ = nanoseconds{0};
+  if (is_any_ours && ask([this] { return actor_.state.compared_with_cloud; }) != world_.store.epoch()) {
     reconcile();
     view = view_stock(context());
     if (!view) return world_.clock.now().since_boot + kFindAgain;
   }
 
-  if (gave_back_.exchange(false)) memory_ = warm::without_exhaustion(memory_);
-  if (released_conflicts_.exchange(false)) memory_ = warm::without_conflicts(memory_);
+  if (take(&StockState::gave_back)) memory_ = warm::without_exhaustion(memory_);
+  if (take(&StockState::released_conflicts)) memory_ = warm::without_conflicts(memory_);
   const Instant now = world_.clock.now();
   seen_.note(view->addresses, now);
   warm::Counts counts;
   for (const core::WarmAddress& address : view->addresses) warm::count(counts, address, now);
   std::uint32_t waiting = 0;
-  {
-    const std::lock_guard lock(mutex_);
-    // What an intent that was left may still bring is not counted on.
+  ask([&] {
+    // An intent that was left may still bring addresses, which are not counted on.
     for (const core::WarmIntent& intent : view->intents) {
-      if (in_flight_.contains(intent.id)) counts.asked += intent.count;
+      if (actor_.state.under_way.contains(intent.id)) counts.asked += intent.count;
     }
-    waiting = waiting_;
-  }
+    waiting = actor_.state.waiting;
+  });
   const warm::Wish wish = warm::plan_stock(counts, options_.marks, waiting, memory_, now);
   if (wish.why != told_wish_ && (wish.grow > 0 || wish.shrink > 0)) {
     log(fmt::format(
@@ -187,12 +118,13 @@ nanoseconds StockKeeper::step() {
                             !in_state(*view, core::WarmState::probing).empty();
   if (is_unsettled) next = std::min(next, world_.clock.now().since_boot + kSettleAgain);
   if (world_.clock.now().since_boot >= next_reconcile_) reconcile();
-  publish(counts);
-  next = std::min({next, next_reconcile_, next_publish_, next_interface_look_});
-  const std::lock_guard lock(mutex_);
-  outlook_.memory = memory_;
-  outlook_.why = wish.why;
-  outlook_.next_round = next;
+  next = std::min({next, next_reconcile_, next_interface_look_});
+  ask([&] {
+    KeeperOutlook& outlook = actor_.state.seen.outlook;
+    outlook.memory = memory_;
+    outlook.why = wish.why;
+    outlook.next_round = next;
+  });
   return next;
 }
 
@@ -216,9 +148,8 @@ bool StockKeeper::find_interface() {
     if (is_another && other_interface_ == *found) {
       log(fmt::format("the interface {} is replaced", interface->mac.to_string()));
       interface = *std::move(found);
-      begun_with_ = kNoEpoch;
-      const std::lock_guard lock(mutex_);
-      range_.reset();
+      begun_with_ = StockState::kNoEpoch;
+      ask([this] { actor_.state.range.reset(); });
     } else if (is_another) {
       other_interface_ = *std::move(found);
       next_interface_look_ = begun + kSettleAgain;
@@ -226,9 +157,8 @@ bool StockKeeper::find_interface() {
       other_interface_.reset();
     }
   }
-  if (begun_with_ == kNoEpoch && !begin_here(*interface)) return false;
-  const std::lock_guard lock(mutex_);
-  interface_ = std::move(interface);
+  if (begun_with_ == StockState::kNoEpoch && !begin_here(*interface)) return false;
+  ask([&] { actor_.state.seen.interface = std::move(interface); });
   return true;
 }
 
@@ -247,9 +177,11 @@ Result<void> StockKeeper::describe_here(const cloud::Interface& interface) {
   node.high = options_.marks.high;
   if (options_.marks.node_max > 0) node.node_max = options_.marks.node_max;
   node.cooldown_seconds = static_cast<std::uint32_t>(options_.cooldown.count());
-  auto described = describe_node(context(), std::move(node), writer());
-  if (!described && warm::is_term_over(described.error())) take_term();
-  return described;
+  return ask([&] {
+    auto described = describe_node(context(), std::move(node), writer());
+    if (!described && warm::is_term_over(described.error())) actor_.take_term();
+    return described;
+  });
 }
 
 bool StockKeeper::begin_here(const cloud::Interface& interface) {
@@ -264,7 +196,7 @@ bool StockKeeper::begin_here(const cloud::Interface& interface) {
     note_trouble(marked.error());
     return false;
   }
-  begun_with_ = *marked < warm::kMovesMax ? epoch : kNoEpoch;  // else there are more
+  begun_with_ = *marked < warm::kMovesMax ? epoch : StockState::kNoEpoch;  // else there are more
   log(fmt::format("interface {} in subnet {} of {}", interface.mac.to_string(), subnet_of(interface), interface.vpc));
   return true;
 }
@@ -286,24 +218,7 @@ core::WarmIntent StockKeeper::new_intent(core::WarmIntent::What what, std::uint3
   intent.begun = now.wall;
   intent.begun_at = {now.boot, now.since_boot};
   intent.process = options_.process;
-  intent.process_started = options_.process_started;
   return intent;
-}
-
-void StockKeeper::publish(const warm::Counts& counts) {
-  const auto interface = this->interface();
-  const StockBoard::Status status{counts.free, options_.marks.low, options_.marks.high,
-                                  warm::status_of(counts, options_.marks)};
-  const Instant now = world_.clock.now();
-  const bool is_same = published_ && published_->free == status.free && published_->status == status.status;
-  if (world_.board == nullptr || (is_same && now.since_boot < next_publish_)) {
-    if (world_.board == nullptr) next_publish_ = nanoseconds::max();
-    return;
-  }
-  next_publish_ = now.since_boot + options_.publish_every;
-  const auto said = world_.board->publish(*interface, status, cloud_deadline());
-  if (!said) return note_trouble(said.error());
-  published_ = status;
 }
 
 }  // namespace croft::engine

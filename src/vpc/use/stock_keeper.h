@@ -1,15 +1,14 @@
 #pragma once
 
-#include <atomic>
+#include <algorithm>
 #include <chrono>
-#include <condition_variable>
 #include <cstdint>
 #include <functional>
-#include <map>
-#include <mutex>
+#include <iterator>
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/clock.h"
@@ -20,12 +19,14 @@
 #include "vpc/decide/planner.h"
 #include "vpc/decide/reconcile.h"
 #include "vpc/provider.h"
+#include "vpc/use/stock_actor.h"
 #include "vpc/use/warm_ports.h"
 #include "vpc/use/warm_stock.h"
 
 // Keeps a node's stock of cloud addresses between its water marks: asks the cloud and the wire, gives back, lends and
-// borrows, and settles what crashes and lost replies left (docs/notes/warm-pool.md). No ADD or DEL waits for it but
-// one that finds the stock empty.
+// borrows, and settles what crashes and lost replies left (docs/notes/warm-pool.md). It asks the world outside in
+// threads of others, and decides and writes by messages to the actor (vpc/use/stock_actor.h). No ADD or DEL waits for
+// it but one that finds the stock empty.
 
 namespace croft::engine {
 
@@ -39,57 +40,70 @@ struct KeeperOptions {
   /// How long a call whose reply was lost may still be done by the cloud: for so long nothing is concluded from its not
   /// having been done.
   std::chrono::seconds doubt{60};
-  std::chrono::seconds cloud_limit{30};  ///< for one call of the cloud
-  std::chrono::seconds borrow_limit{10};
-  std::chrono::seconds publish_every{60};
   bool looks_first = false;   ///< an agent's: may_give() waits for the first look_before_serving() too
   std::uint32_t process = 0;  ///< this one, for its intents
-  std::uint64_t process_started = 0;
 };
 
-/// What the keeper works with. References and pointers outlive it; null: there is no such thing here.
+/// The keeper's world. References and pointers outlive it; null: there is no such thing here.
 struct KeeperWorld {
   store::Store& store;
   const Clock& clock;
   Random& random;  ///< safe to call from several threads
   cloud::Provider& cloud;
-  AddressProbe* probe = nullptr;  ///< null: what the cloud gives is taken for good
+  store::Store* cached = nullptr;  ///< the store, answering from memory; null: `store` itself
+  AddressProbe* probe = nullptr;   ///< null: what the cloud gives is taken for good
   PeerAgents* peers = nullptr;
-  StockBoard* board = nullptr;
   NodePods* pods = nullptr;
   HostAddresses* host = nullptr;
   AddressClaims* claims = nullptr;
   FixedAddresses* fixed = nullptr;
   /// One line for each thing that happens, without newline; never fails. From several threads.
   std::function<void(const std::string& line)> log = nullptr;
-  /// Something came into the stock: who waits may look again. Never blocks.
-  std::function<void()> stocked = nullptr;
+  std::function<void(const std::string& line)> warn = nullptr;  ///< the same, for troubles; null: log takes them
   /// Somebody else answers for an address of the cloud's; told once it is quarantined, `other_mac` says who. Never
   /// blocks. May be null.
   std::function<void(const core::WarmAddress& address)> conflicted = nullptr;
 };
 
-/// How often what happened, since it began.
-struct KeeperTally {
-  std::uint64_t allocated = 0, given_back = 0, borrowed = 0, lent = 0, conflicts = 0, quarantined = 0;
-  std::uint64_t collected = 0;     ///< of pods that were gone
-  std::uint64_t rebuilt = 0;       ///< taken in, or recorded as a pod's, after the records were lost
-  std::uint64_t refused = 0;       ///< said to be new by the cloud or a peer, and no pod's to have
-  std::uint64_t known_before = 0;  ///< of these: said to be new, and had a record
-  std::uint64_t doubted = 0;       ///< came new, and a network namespace of this node said that it has it
-  std::uint64_t lost = 0;          ///< of the stock, and the cloud did not have them
-  std::uint64_t store_failures = 0;
-  std::chrono::nanoseconds last_fill{};  ///< from the question to the stock, of the last that brought something
-};
+/// The time of one call of the cloud.
+inline constexpr std::chrono::nanoseconds kCloudLimit = std::chrono::seconds{30};
+/// How soon what is half done is looked at again.
+inline constexpr std::chrono::nanoseconds kSettleAgain = std::chrono::seconds{5};
+/// The wait of a round that would give something back while look_before_serving() is under way, as at each start.
+inline constexpr std::chrono::nanoseconds kLookIsOver = std::chrono::seconds{1};
 
-/// How it goes on, after its last round; times are since boot.
-struct KeeperOutlook {
-  core::warm::PlannerMemory memory;
-  std::string why;  ///< what the round wanted, for people
-  std::chrono::nanoseconds next_round{};
-  std::optional<Error> trouble{};  ///< the last that there was
-  std::chrono::nanoseconds trouble_at{};
-};
+/// As the stock takes it in; `from` is the node that lent it, empty: the cloud.
+[[nodiscard]] inline core::warm::Given given_of(const cloud::CloudAddress& address, bool verified,
+                                                const std::string& from) {
+  return {address.address, address.prefix_length, address.gateway, address.mac,
+          address.vpc,     address.subnet,        address.object,  from,
+          verified};
+}
+
+/// As the cloud's calls name it.
+[[nodiscard]] inline cloud::CloudAddress cloud_address_of(const core::WarmAddress& address) {
+  return {address.address, address.prefix_length, address.gateway, address.mac,
+          address.vpc,     address.subnet,        address.object};
+}
+
+[[nodiscard]] inline std::vector<core::WarmAddress> in_state(const StockView& view, core::WarmState state) {
+  std::vector<core::WarmAddress> found;
+  std::ranges::copy_if(view.addresses, std::back_inserter(found),
+                       [&](const core::WarmAddress& one) { return one.state == state; });
+  return found;
+}
+
+/// Whether a pod may get it, now or later: a look may show that it is not as the record says.
+[[nodiscard]] inline bool is_on_interface(const core::WarmAddress& address) {
+  return address.state != core::WarmState::quarantined && address.state != core::WarmState::lent;
+}
+
+/// Whether the records name another interface as this node's.
+[[nodiscard]] inline bool is_of_other_card(const StockView& view, const cloud::Interface& interface) {
+  return view.node && !view.node->node.empty() && view.node->mac != interface.mac;
+}
+
+[[nodiscard]] inline std::string text_of(const core::WarmAddress& address) { return address.address.to_string(); }
 
 class StockKeeper {
  public:
@@ -99,28 +113,24 @@ class StockKeeper {
   /// the cloud does not have on the interface, and the records know of nobody who does, is given to no pod until a look
   /// shows otherwise. A source that does not answer in time is passed over, and told; with a limit of 0 the cloud is
   /// not asked. Where the files were found to be others under this process nothing is given without the cloud's answer:
-  /// it is to be called again, or a round of step() hears it. From any thread, also beside step(); one that finds
-  /// another looking leaves it to that.
+  /// it is to be called again, or a round of step() hears it. From any thread, also beside step(), but one at a time.
   void look_before_serving(Deadline host_deadline, std::chrono::nanoseconds pods_limit,
                            std::chrono::nanoseconds cloud_limit);
   /// Whether such a look was at the records that are there now. False from the moment that the store's files are found
   /// to be others: nothing is given to a pod, lent or given back then until there was one. Asked within a decision, it
   /// holds for what that has read: the commit of one that rests on the files of before is refused.
-  [[nodiscard]] bool may_give() const { return world_.store.epoch() == looked_at_; }
+  [[nodiscard]] bool may_give() const {
+    return actor_.ask([this] { return actor_.may_give(); });
+  }
   /// For whoever commits beside the rounds. An agent (KeeperOptions::looks_first) has a term once it has looked; before
   /// that, and where there is no agent, each commit takes the next one.
-  [[nodiscard]] Writer writer() const {
-    return {[this] { return may_give(); }, [this] { return term_.load(); }};
-  }
-  /// Where this one's term is over, as a commit has found, takes the next one: everything is read anew.
-  void take_term();
+  [[nodiscard]] Writer writer() const { return actor_.writer(); }
   /// One round: finds the interface if that is still to be done, settles what was left, then fills or trims, looks for
-  /// differences, and tells others. Takes as long as the cloud and the wire take; from one thread.
+  /// differences, and tells others. Takes as long as the cloud and the wire take; one at a time.
   /// The answer is when the next round is due, since boot.
   [[nodiscard]] std::chrono::nanoseconds step();
-  /// Waits until a round is due, somebody waits, or `stop()`; false: stop.
-  [[nodiscard]] bool wait_until(std::chrono::nanoseconds since_boot);
-  void stop();
+  /// Where ADDs, DELs and what else is decided go.
+  [[nodiscard]] StockActor& actor() { return actor_; }
 
   /// For who has no thread of rounds, a plugin that works alone: asks the cloud for so many at once, and the wire, and
   /// puts them into the stock. Where the wire cannot be asked about what came before, nothing is asked for. Errors:
@@ -129,12 +139,12 @@ class StockKeeper {
 
   /// How many attachments wait because the stock is empty. The next round is due at once when there are more.
   void set_waiting(std::uint32_t waiting);
-  /// What kept the last attempt to get more from bringing any; for those that wait. Empty: nothing did.
-  [[nodiscard]] std::optional<Error> trouble() const;
-  [[nodiscard]] KeeperTally tally() const;
-  [[nodiscard]] KeeperOutlook outlook() const;
+  /// The reason that the last attempt to get more brought none; for those that wait. Empty: nothing did.
+  [[nodiscard]] std::optional<Error> trouble() const { return now_seen().trouble; }
+  [[nodiscard]] KeeperTally tally() const { return now_seen().keeper; }
+  [[nodiscard]] KeeperOutlook outlook() const { return now_seen().outlook; }
   /// The interface, once it was found.
-  [[nodiscard]] std::optional<cloud::Interface> interface() const;
+  [[nodiscard]] std::optional<cloud::Interface> interface() const { return now_seen().interface; }
   [[nodiscard]] const KeeperOptions& options() const { return options_; }
 
   // An operator's and the peers' calls; from any thread. They take as long as the cloud takes, no longer than
@@ -146,9 +156,9 @@ class StockKeeper {
   /// Gives one back to the cloud: this free one, or any. Errors: not_found (it is not free in the stock, or nothing
   /// is); those of the cloud, the address is free again then.
   [[nodiscard]] Result<core::WarmAddress> pop(const std::optional<net::Address>& address, Deadline deadline);
-  /// What nothing here uses: quarantined ones that the cloud has on this node's interface, unknown ones that no intent
-  /// explains, and those that are unsure. Asks the cloud. Error: unavailable where one of the cloud, the host and the
-  /// pods is silent: what it would have said is not known.
+  /// Addresses that nothing here uses: quarantined ones that the cloud has on this node's interface, unknown ones that
+  /// no intent explains, and those that are unsure. Asks the cloud. Error: unavailable where one of the cloud, the host
+  /// and the pods is silent: what it would have said is not known.
   [[nodiscard]] Result<std::vector<core::WarmAddress>> unused(Deadline deadline);
   /// Gives such back. Errors: refused_for_safety when one of them is in use, or that is not known (then nothing is
   /// done); those of the cloud (those before it have gone).
@@ -173,16 +183,29 @@ class StockKeeper {
                                                            const core::warm::Request& request, Deadline deadline);
 
  private:
-  class InFlight;
+  class UnderWay;
 
+  template <class F>
+  auto ask(F message) const {
+    return actor_.ask(std::move(message));
+  }
+  [[nodiscard]] StockSeen now_seen() const {
+    return ask([this] { return actor_.state.seen; });
+  }
+  void note_trouble(const Error& error) {
+    ask([&] { actor_.note_trouble(error); });
+  }
+  /// Something came into the stock: those that wait may look again.
+  void stocked() {
+    actor_.post([this] { actor_.state.stocked = true; });
+  }
   [[nodiscard]] Context context() const { return {world_.store, world_.clock, world_.random}; }
-  [[nodiscard]] Deadline cloud_deadline() const { return Deadline::after(world_.clock.now(), options_.cloud_limit); }
+  [[nodiscard]] Deadline cloud_deadline() const { return Deadline::after(world_.clock.now(), kCloudLimit); }
   [[nodiscard]] std::string subnet_of(const cloud::Interface& interface) const;
   template <class Answer, class Plan>
-  [[nodiscard]] Result<Answer> decide(Plan plan);
-  /// Where may_give(); else unavailable.
-  template <class Answer, class Plan>
-  [[nodiscard]] Result<Answer> decide_giving(Plan plan);
+  [[nodiscard]] Result<Answer> decide(Plan plan) {
+    return actor_.decide<Answer>(std::move(plan));
+  }
   void log(const std::string& line) const { world_.log(line); }
 
   [[nodiscard]] bool find_interface();
@@ -194,15 +217,16 @@ class StockKeeper {
   [[nodiscard]] std::optional<cloud::Interface> look_at_cloud(core::warm::Look& look, Deadline deadline);
   void confirm_missing(core::warm::Look& look, const StockView& view, const core::warm::Memory& memory,
                        Deadline deadline);
-  /// Whether `epoch` is another one than what was looked at; the log has it once. Of a store that is put back before
-  /// a start nothing tells.
+  /// Whether `epoch` is another one than what was looked at; the log has it once. Nothing tells of a store that is put
+  /// back before a start.
   [[nodiscard]] bool tell_if_another(std::uint64_t epoch);
   [[nodiscard]] Result<void> apply(std::vector<core::warm::Move> moves);
   void tell(const core::warm::Move& done);
   void set_apart(core::warm::Look& look, const StockView& view, bool may_go, Deadline deadline);
   [[nodiscard]] core::WarmIntent new_intent(core::WarmIntent::What what, std::uint32_t count) const;
 
-  [[nodiscard]] Result<void> check_room();
+  [[nodiscard]] Result<void> begin(const core::WarmIntent& intent);
+  [[nodiscard]] Result<void> drop(const std::string& intent);
   void grow(std::uint32_t count);
   struct Used {
     std::set<net::Address> by_host, by_pods;
@@ -220,6 +244,13 @@ class StockKeeper {
   [[nodiscard]] Result<void> give_back(std::vector<core::WarmAddress> addresses, Deadline deadline);
   [[nodiscard]] Result<std::size_t> probe_all(const std::vector<core::WarmAddress>& addresses);
   [[nodiscard]] bool borrow();
+  [[nodiscard]] bool take(bool StockState::*flag);
+  struct Now {
+    Result<StockView> view;
+    std::set<std::string> under_way;
+    std::uint64_t departures = 0;
+  };
+  [[nodiscard]] Now look_at_records();
   void settle(const StockView& view);
   void release_again(std::vector<core::WarmAddress> rest,
                      const std::function<bool(const core::WarmAddress&)>& may_still_come);
@@ -236,52 +267,65 @@ class StockKeeper {
   [[nodiscard]] Result<void> check_wire(const net::Address& address, const std::string& pod,
                                         const std::optional<net::Mac>& except, Deadline deadline);
   void reconcile();
-  void publish(const core::warm::Counts& counts);
-  void note_trouble(const Error& error);
 
   const KeeperWorld world_;
   const KeeperOptions options_;
 
-  // Of step() alone.
+  // The state of step() alone.
   core::warm::PlannerMemory memory_;
   core::warm::Memory seen_;
   std::chrono::nanoseconds next_interface_look_{};
   std::optional<cloud::Interface> other_interface_;  ///< as the last look showed, and no look before
   std::chrono::nanoseconds next_reconcile_{};
   std::chrono::nanoseconds doubt_look_{};  ///< the span from a look that left doubts to the next one
-  std::chrono::nanoseconds next_publish_{};
-  std::optional<StockBoard::Status> published_;
   std::string told_wish_;
 
-  // Epochs of the store (store::Store::epoch), or kNoEpoch.
-  static constexpr std::uint64_t kNoEpoch = ~std::uint64_t{0};
-  std::uint64_t begun_with_ = kNoEpoch;                       ///< of step(): the node's record is as it should be
-  std::atomic<std::uint64_t> looked_at_;                      ///< may_give()
-  std::atomic<std::uint64_t> term_{0};                        ///< writer()
-  std::atomic<bool> read_anew_{false};                        ///< another one took a term
-  std::atomic<std::uint64_t> compared_with_cloud_{kNoEpoch};  ///< by the last look that the cloud answered
-  std::atomic<std::uint64_t> told_another_{kNoEpoch};         ///< that it is another one than before
-  std::atomic<bool> look_again_{false};                       ///< the look before serving has left doubts
-  std::atomic<bool> gave_back_{false};                        ///< the subnet has addresses again
-  std::atomic<bool> released_conflicts_{false};               ///< an operator released what others answered for
-  std::mutex first_look_;                                     ///< held by who looks before serving
+  std::uint64_t begun_with_ = StockState::kNoEpoch;  ///< the epoch in which the node's record is as it should be
 
-  /// Held by who makes addresses leave, from the record that says so to the one that says what came of it: what is half
-  /// done while nobody holds it was left by one that ended.
-  std::timed_mutex leaving_;
+  StockActor actor_;
+};
 
-  mutable std::mutex mutex_;  ///< guards all below
-  std::condition_variable wake_;
-  bool stopping_ = false;
-  bool is_due_ = true;
-  std::uint32_t waiting_ = 0;
-  std::optional<Error> trouble_;
-  KeeperOutlook outlook_;
-  KeeperTally tally_;
-  std::optional<cloud::Interface> interface_;
-  std::size_t told_unheard_ = 0;      ///< Look::namespaces_unheard
-  std::optional<net::Prefix> range_;  ///< of the subnet, once the cloud told it
-  std::set<std::string> in_flight_;   ///< intents whose call this process is making at this moment
+/// While it lives what it names is a call's that this process is making: nobody settles it.
+class StockKeeper::UnderWay {
+ public:
+  explicit UnderWay(StockKeeper& keeper) : keeper_(keeper) {}
+  UnderWay(StockKeeper& keeper, const std::string& intent) : keeper_(keeper) {
+    keeper_.ask([&] { add(intent); });
+  }
+  ~UnderWay() {
+    keeper_.ask([this] {
+      if (is_leaving_) ++keeper_.actor_.state.departures;
+      for (const std::string& one : names_) keeper_.actor_.state.under_way.erase(one);
+    });
+  }
+  UnderWay(const UnderWay&) = delete;
+  UnderWay& operator=(const UnderWay&) = delete;
+
+  /// In the loop. Addresses that leave go by their text.
+  void add(const std::string& name) {
+    keeper_.actor_.state.under_way.insert(name);
+    names_.push_back(name);
+  }
+  /// Decides which addresses leave, where any may. They are under way from its commit on.
+  template <class Plan>
+  [[nodiscard]] Result<core::warm::Moved> decide_leaving(Plan plan) {
+    return keeper_.ask([&] {
+      auto moved = keeper_.actor_.decide_giving<core::warm::Moved>(plan);
+      if (moved) leave(moved->addresses);
+      return moved;
+    });
+  }
+  /// In the loop.
+  void leave(const std::vector<core::WarmAddress>& addresses) {
+    is_leaving_ = true;
+    ++keeper_.actor_.state.departures;
+    for (const core::WarmAddress& one : addresses) add(text_of(one));
+  }
+
+ private:
+  StockKeeper& keeper_;
+  std::vector<std::string> names_;
+  bool is_leaving_ = false;
 };
 
 }  // namespace croft::engine

@@ -313,28 +313,6 @@ TEST_F(StockKeeperTest, WhatAKilledProcessAskedForIsNotAskedForAgain) {
   EXPECT_EQ(node_.counts().free, 3U);
 }
 
-TEST_F(StockKeeperTest, TheSurplusGoesBack) {
-  node_.options.marks = {.low = 5, .high = 5};
-  node_.begin();
-  static_cast<void>(node_.keeper->step());
-  ASSERT_EQ(node_.counts().free, 5U);
-  node_.options.marks = {.low = 0, .high = 2};
-  node_.begin();
-  node_.settle(4);
-  EXPECT_EQ(node_.counts().free, 2U);
-  EXPECT_EQ(cloud_.of(node_.mac()).size(), 2U);
-}
-
-TEST_F(StockKeeperTest, WhoWaitsIsServedWithBothMarksZero) {
-  node_.options.marks = {.low = 0, .high = 0};
-  node_.begin();
-  static_cast<void>(node_.keeper->step());
-  EXPECT_EQ(node_.counts().free, 0U);
-  node_.keeper->set_waiting(2);
-  static_cast<void>(node_.keeper->step());
-  EXPECT_EQ(node_.counts().free, 2U);
-}
-
 TEST_F(StockKeeperTest, PushAndPop) {
   static_cast<void>(node_.keeper->step());
   const net::Address wanted = cloud_.unowned().back();
@@ -557,21 +535,6 @@ TEST_F(StockKeeperTest, AReplacedInterfaceIsFollowedAndItsAddressesComeAlong) {
   node_.settle(2);
   EXPECT_TRUE(node_.keeper->pop(std::nullopt, Deadline::after(clock_.now(), 5s)));
   EXPECT_EQ(node_.recorded(), cloud_.of(other)) << "it went back from the new one";
-}
-
-/// The same where the addresses went with the old card.
-TEST_F(StockKeeperTest, AReplacedInterfaceWithoutAddressesIsFilledAnew) {
-  static_cast<void>(node_.keeper->step());
-  node_.settle(2);
-  const net::Mac other = mac_of(7);
-  const std::set<net::Address> before = cloud_.of(node_.mac());
-  cloud_.replaced[node_.mac()] = other;
-  node_.settle(6);
-  EXPECT_EQ(node_.keeper->interface()->mac, other);
-  EXPECT_EQ(node_.counts().free, 3U);
-  const auto given = net::Address::parse(node_.add("c1")).value();
-  EXPECT_EQ(cloud_.owner_of(given), other);
-  EXPECT_FALSE(before.contains(given)) << "no pod gets one of the old card";
 }
 
 /// Somebody sets the wall clock by an hour while everything is under way: nothing waits for that hour, and nothing that

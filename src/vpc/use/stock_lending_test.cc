@@ -124,15 +124,6 @@ TEST_F(Borrowing, WhereWhatTheCloudGivesIsSomebodys) {
   EXPECT_NE(node.add("c1"), "");
 }
 
-TEST_F(Borrowing, FillingNeverBorrows) {
-  fill_b();
-  a_.options.marks = {.low = 3, .high = 20};
-  begin_both();
-  static_cast<void>(a_.keeper->step());
-  EXPECT_EQ(a_.peers.asked, 0);
-  EXPECT_EQ(a_.counts().free, 0U);
-}
-
 TEST_F(Borrowing, TheRichestFirstAndTheDeadOnePassedOver) {
   fill_b();
   a_.peers.said = {{"node-2", 4}, {"node-9", 7}, {"node-8", 0}};
@@ -217,29 +208,6 @@ TEST_F(Borrowing, AskedAgainSoonWhereOnlyABadOneIsThere) {
   static_cast<void>(a_.keeper->step());
   EXPECT_EQ(a_.counts().free, 1U);
   EXPECT_THAT(neighbours.asked, testing::ElementsAre("node-9", "node-2"));
-}
-
-TEST_F(Borrowing, NobodyHasAny) {
-  fill_b();
-  for (int i = 0; i < 4; ++i) ASSERT_NE(b_.add("b" + std::to_string(i)), "");
-  a_.keeper->set_waiting(1);
-  static_cast<void>(a_.keeper->step());
-  EXPECT_EQ(a_.counts().free, 0U);
-  ASSERT_TRUE(a_.keeper->trouble());
-  EXPECT_EQ(a_.keeper->trouble()->code, ErrorCode::exhausted);
-  EXPECT_TRUE(a_.view().intents.empty());
-}
-
-TEST_F(Borrowing, ALostReplyIsFoundByAskingTheCloud) {
-  fill_b();
-  a_.peers.loses_replies = true;
-  a_.keeper->set_waiting(1);
-  static_cast<void>(a_.keeper->step());
-  EXPECT_EQ(a_.counts().free, 0U);
-  a_.peers.loses_replies = false;
-  a_.settle(2);
-  EXPECT_GE(a_.counts().free, 1U);
-  expect_one_owner_each("afterwards");
 }
 
 TEST_F(Borrowing, TheMovesReplyIsLost) {
@@ -393,7 +361,7 @@ TEST_F(OfAnOlderCopy, AndPutUnderTheLookItself) {
   EXPECT_TRUE(b_.keeper->may_give());
 }
 
-// ---- pods that keep their address (vpc/use/stock_promised.cc)
+// ---- pods that keep their address (vpc/use/stock_lending.cc)
 
 class Promised : public Borrowing {
  protected:

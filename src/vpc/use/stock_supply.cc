@@ -7,7 +7,7 @@
 #include <fmt/format.h>
 
 #include "vpc/decide/reconcile.h"
-#include "vpc/use/stock_keeper_parts.h"
+#include "vpc/use/stock_keeper.h"
 
 namespace croft::engine {
 namespace {
@@ -41,18 +41,17 @@ std::vector<net::Address> addresses_of(const std::vector<core::WarmAddress>& all
 
 Result<void> StockKeeper::fetch(std::uint32_t count, Deadline deadline) {
   TRY(auto interface, world_.cloud.interface(deadline));
-  {
-    const std::lock_guard lock(mutex_);
-    interface_ = std::move(interface);
-    trouble_.reset();
-  }
+  ask([&] {
+    actor_.state.seen.interface = std::move(interface);
+    actor_.state.seen.trouble.reset();
+  });
   TRY(auto view, view_stock(context()));
   const auto is = this->interface();
   if (is_of_other_card(view, *is)) {
     // Its card was replaced while no agent ran: what comes to the new one would be nobody's.
     view.node->mac = is->mac;
     view.node->object = is->object;
-    TRY_VOID(describe_node(context(), *view.node));
+    TRY_VOID(ask([&] { return describe_node(context(), *view.node); }));
   }
   const auto free_ones = [&](const StockView& all) {
     const Instant now = world_.clock.now();
@@ -61,10 +60,11 @@ Result<void> StockKeeper::fetch(std::uint32_t count, Deadline deadline) {
     });
   };
   const auto before = free_ones(view);
-  // What nobody can ask the wire about is no pod's, and more of it would not be either: nothing is asked for.
+  // An address that the wire cannot be asked about is no pod's, and more of them would not be either: nothing is asked
+  // for.
   if (const auto asked = probe_all(in_state(view, core::WarmState::probing)); !asked) return fail(asked.error());
   TRY(view, view_stock(context()));
-  // What another left half done may be what is wanted here.
+  // A call that another left half done may have brought what is wanted here.
   settle(view);
   TRY(view, view_stock(context()));
   const auto more = free_ones(view) - before;
@@ -75,49 +75,31 @@ Result<void> StockKeeper::fetch(std::uint32_t count, Deadline deadline) {
     return fail(ErrorCode::exhausted, *why);
   }
   grow(count - static_cast<std::uint32_t>(std::max<std::int64_t>(more, 0)));
-  const std::lock_guard lock(mutex_);
-  if (trouble_) return fail(*trouble_);
+  if (const auto trouble = this->trouble()) return fail(*trouble);
   return {};
 }
 
-/// Whether what the records count, what is asked for included, is no more than the node may have: as the options say,
-/// or the node's record where none do.
-Result<void> StockKeeper::check_room() {
-  TRY(const auto view, view_stock(context()));
-  std::uint64_t node_max = options_.marks.node_max;
-  if (node_max == 0 && options_.node.empty() && view.node) node_max = view.node->node_max.value_or(0);
-  if (node_max == 0) return {};
-  const Instant now = world_.clock.now();
-  warm::Counts counts;
-  for (const core::WarmAddress& address : view.addresses) warm::count(counts, address, now);
-  for (const core::WarmIntent& intent : view.intents) counts.asked += warm::is_rebuild(intent) ? 0 : intent.count;
-  if (counts.on_node() <= node_max) return {};
-  return fail(ErrorCode::exhausted,
-              fmt::format("the node may have {} addresses (--max-addresses), and no more are asked for", node_max));
+Result<void> StockKeeper::begin(const core::WarmIntent& intent) {
+  TRY_VOID(decide<bool>(
+      [&](const core::Snapshot& snapshot, const Instant& now) { return warm::plan_begin(snapshot, intent, now); }));
+  return {};
+}
+
+Result<void> StockKeeper::drop(const std::string& intent) {
+  TRY_VOID(decide<bool>(
+      [&](const core::Snapshot& snapshot, const Instant&) { return warm::plan_drop_intent(snapshot, intent); }));
+  return {};
 }
 
 void StockKeeper::grow(std::uint32_t count) {
   const cloud::Interface interface = *this->interface();
   const core::WarmIntent intent = new_intent(core::WarmIntent::What::allocate, count);
-  const InFlight in_flight(*this, intent.id);
+  const UnderWay under_way(*this, intent.id);
   const auto done = [&](warm::Outcome outcome) {
-    memory_ = warm::after_growing(memory_, outcome, options_.marks, jitter_of(world_.random), world_.clock.now());
+    memory_ = warm::after_growing(memory_, outcome, jitter_of(world_.random), world_.clock.now());
   };
-  const auto begun =
-      decide<bool>([&](const core::Snapshot& snapshot, const Instant&) { return warm::plan_begin(snapshot, intent); });
-  if (!begun) {
+  if (const auto begun = begin(intent); !begun) {
     note_trouble(begun.error());
-    return done(warm::Outcome::away);
-  }
-  const auto drop = [&] {
-    const auto dropped = decide<bool>(
-        [&](const core::Snapshot& snapshot, const Instant&) { return warm::plan_drop_intent(snapshot, intent.id); });
-    if (!dropped) note_trouble(dropped.error());
-  };
-  // Looked at once the intent is there: of two who ask at once each counts the other's.
-  if (const auto room = check_room(); !room) {
-    note_trouble(room.error());
-    drop();
     return done(warm::Outcome::away);
   }
   const auto since = world_.clock.now().since_boot;
@@ -127,16 +109,14 @@ void StockKeeper::grow(std::uint32_t count) {
     note_trouble(given.error());
     done(outcome_of(given.error(), world_.cloud.throttled() != throttled));
     if (given.error().code == ErrorCode::unknown_outcome) return;  // settle() finds out
-    return drop();
+    if (const auto dropped = drop(intent.id); !dropped) note_trouble(dropped.error());
+    return;
   }
-  {
-    const std::lock_guard lock(mutex_);
-    trouble_.reset();  // but for what is found out from here on
-  }
+  ask([this] { actor_.state.seen.trouble.reset(); });  // but for what is found out from here on
   const KeeperTally before = tally();
   const auto taken = take(intent.id, *given, world_.probe == nullptr, "");
   if (!taken) return done(warm::Outcome::away);  // as above
-  // What has a record came for a call whose reply was lost: that it is settled, and says nothing of others.
+  // An address with a record came for a call whose reply was lost: it is settled so, and says nothing of others.
   const std::size_t recorded = tally().known_before - before.known_before;
   const std::size_t came = given->size() - std::min(given->size(), recorded);
   const warm::Outcome outcome = warm::outcome_of_fill(came, *taken);
@@ -155,28 +135,26 @@ void StockKeeper::grow(std::uint32_t count) {
                  : std::string()),
          {}});
   }
-  const std::lock_guard lock(mutex_);
-  tally_.allocated += *taken;
-  if (*taken == 0) return;
-  tally_.last_fill = world_.clock.now().since_boot - since;
+  ask([&] {
+    KeeperTally& tally = actor_.state.seen.keeper;
+    tally.allocated += *taken;
+    if (*taken > 0) tally.last_fill = world_.clock.now().since_boot - since;
+  });
 }
 
-/// The range of the node's subnet. What the cloud does not tell now is asked for the next time.
+/// The range of the node's subnet. A range that the cloud does not tell now is asked for the next time.
 std::optional<net::Prefix> StockKeeper::range(Deadline deadline) {
-  {
-    const std::lock_guard lock(mutex_);
-    if (range_) return range_;
-  }
+  if (const auto known = ask([this] { return actor_.state.range; })) return known;
   const auto interface = this->interface();
   if (!interface) return std::nullopt;
   const auto asked = world_.cloud.subnet(interface->vpc, subnet_of(*interface), deadline);
   if (!asked) return std::nullopt;
-  const std::lock_guard lock(mutex_);
-  range_ = asked->range;
-  return range_;
+  ask([&] { actor_.state.range = asked->range; });
+  return asked->range;
 }
 
-/// What the host uses, and what only namespaces of its pods say they have. Nothing where that is not known.
+/// The addresses that the host uses, and those that only namespaces of its pods say they have. Nothing where that is
+/// not known.
 StockKeeper::Used StockKeeper::used_here(Deadline deadline) {
   if (world_.host == nullptr) return {};
   const auto used = world_.host->use(deadline);
@@ -189,8 +167,8 @@ StockKeeper::Used StockKeeper::used_here(Deadline deadline) {
   return {{used->own.begin(), used->own.end()}, std::move(look.said_by_pods)};
 }
 
-/// Those of them that are for this node's interface, each with what speaks against a pod's having it. What only
-/// namespaces of pods say is no reason to put an address aside for good.
+/// Those of them that are for this node's interface, each with what speaks against a pod's having it. The word of a
+/// pod's namespace is no reason to put an address aside for good.
 std::vector<warm::Given> StockKeeper::checked(std::vector<warm::Given> given, Deadline deadline) {
   const auto interface = this->interface();
   if (given.empty() || !interface) return given;
@@ -210,10 +188,9 @@ std::vector<warm::Given> StockKeeper::checked(std::vector<warm::Given> given, De
     ++refused;
     log(fmt::format("{} is given to no pod: {}", one.address.to_string(), one.unfit));
   }
-  // What is another interface's is nobody's to keep or release here.
+  // Another interface's address is nobody's to keep or release here.
   std::erase_if(given, [&](const warm::Given& one) { return one.mac != interface->mac; });
-  const std::lock_guard lock(mutex_);
-  tally_.refused += refused;
+  ask([&] { actor_.state.seen.keeper.refused += refused; });
   return given;
 }
 
@@ -256,27 +233,23 @@ Result<std::size_t> StockKeeper::take_checked(const std::string& intent, const s
   }
   std::vector<core::WarmAddress> fit = moved->addresses;
   std::erase_if(fit, [](const core::WarmAddress& one) { return one.state == core::WarmState::quarantined; });
-  {
-    const std::lock_guard lock(mutex_);
-    tally_.refused += recorded;
-    tally_.known_before += recorded;
-    tally_.quarantined += moved->addresses.size() - fit.size();
-  }
-  // What a pod's namespace says it has comes to nobody as long as it does; else who says so of more and more would get
-  // the subnet for this node.
+  // An address that a pod's namespace says it has comes to nobody as long as it does; else a pod that says so of more
+  // and more would get the subnet for this node.
   const auto doubted = static_cast<std::size_t>(
       std::ranges::count_if(fit, [](const core::WarmAddress& one) { return !one.doubts.empty(); }));
-  {
-    const std::lock_guard lock(mutex_);
-    tally_.doubted += doubted;
-  }
+  ask([&] {
+    KeeperTally& tally = actor_.state.seen.keeper;
+    tally.refused += recorded;
+    tally.known_before += recorded;
+    tally.quarantined += moved->addresses.size() - fit.size();
+  });
   if (fit.empty()) return fit.size();
   std::size_t unusable = doubted;
   if (!verified) {
     const auto conflicts = probe_all(fit);
     unusable += conflicts ? *conflicts : 0;  // those that cannot be probed may be, later
   } else {
-    world_.stocked();
+    stocked();
   }
   return fit.size() - std::min(fit.size(), unusable);
 }
@@ -316,13 +289,14 @@ Result<std::size_t> StockKeeper::probe_all(const std::vector<core::WarmAddress>&
       log(fmt::format("{} is quarantined: {}", text_of(one), one.why));
       if (world_.conflicted) world_.conflicted(one);
       ++conflicts;
-      const std::lock_guard lock(mutex_);
-      ++tally_.conflicts;
-      ++tally_.quarantined;
     }
   }
+  ask([&] {
+    actor_.state.seen.keeper.conflicts += conflicts;
+    actor_.state.seen.keeper.quarantined += conflicts;
+  });
   if (good.empty()) return conflicts;
-  world_.stocked();
+  stocked();
   if (world_.probe != nullptr) world_.probe->announce(good);
   return conflicts;
 }
@@ -375,14 +349,8 @@ Result<core::WarmAddress> StockKeeper::push(const std::optional<net::Address>& a
   }
   core::WarmIntent intent = new_intent(core::WarmIntent::What::allocate, 1);
   intent.address = address;
-  const InFlight in_flight(*this, intent.id);
-  TRY_VOID(
-      decide<bool>([&](const core::Snapshot& snapshot, const Instant&) { return warm::plan_begin(snapshot, intent); }));
-  if (auto room = check_room(); !room) {
-    TRY_VOID(decide<bool>(
-        [&](const core::Snapshot& snapshot, const Instant&) { return warm::plan_drop_intent(snapshot, intent.id); }));
-    return fail(std::move(room).error());
-  }
+  const UnderWay under_way(*this, intent.id);
+  TRY_VOID(begin(intent));
   const auto asked = [&]() -> Result<cloud::CloudAddress> {
     if (!address) {
       TRY(auto given, world_.cloud.allocate(*interface, intent.subnet, 1, deadline));
@@ -396,23 +364,18 @@ Result<core::WarmAddress> StockKeeper::push(const std::optional<net::Address>& a
     return fail(given.error());
   }();
   if (!asked) {
-    if (asked.error().code != ErrorCode::unknown_outcome) {
-      TRY_VOID(decide<bool>(
-          [&](const core::Snapshot& snapshot, const Instant&) { return warm::plan_drop_intent(snapshot, intent.id); }));
-    }
+    if (asked.error().code != ErrorCode::unknown_outcome) TRY_VOID(drop(intent.id));
     return fail(asked.error());
   }
   const auto given = checked({given_of(*asked, world_.probe == nullptr, "")}, deadline);
   TRY(const auto moved, decide<warm::Moved>([&](const core::Snapshot& snapshot, const Instant& now) {
         return warm::plan_take(snapshot, intent.id, given, now);
       }));
-  {
-    const std::lock_guard lock(mutex_);
-    tally_.allocated += moved.addresses.size();
-    is_due_ = true;  // to be probed
-  }
-  wake_.notify_all();
-  if (world_.probe == nullptr) world_.stocked();
+  ask([&] {
+    actor_.state.seen.keeper.allocated += moved.addresses.size();
+    actor_.state.is_due = true;  // to be probed
+  });
+  if (world_.probe == nullptr) stocked();
   if (moved.addresses.empty())
     return fail(ErrorCode::conflict, asked->address.to_string() + " is in the stock already");
   if (moved.addresses.front().state == core::WarmState::quarantined) {
@@ -426,13 +389,12 @@ Result<core::WarmAddress> StockKeeper::push(const std::optional<net::Address>& a
 
 void StockKeeper::shrink(std::uint32_t count) {
   const Deadline deadline = cloud_deadline();
-  const std::unique_lock leaving(leaving_, std::chrono::seconds{1});
+  UnderWay under_way(*this);
   const auto done = [&](warm::Outcome outcome) {
-    memory_ = warm::after_shrinking(memory_, outcome, options_.marks, jitter_of(world_.random), world_.clock.now());
+    memory_ = warm::after_shrinking(memory_, outcome, jitter_of(world_.random), world_.clock.now());
   };
-  if (!leaving.owns_lock()) return done(warm::Outcome::done);
   const std::uint64_t throttled = world_.cloud.throttled();
-  const auto moved = decide_giving<warm::Moved>([&](const core::Snapshot& snapshot, const Instant& now) {
+  const auto moved = under_way.decide_leaving([&](const core::Snapshot& snapshot, const Instant& now) {
     return warm::plan_give_back(snapshot, {.count = count}, now);
   });
   if (!moved) {
@@ -444,7 +406,8 @@ void StockKeeper::shrink(std::uint32_t count) {
   if (!gone) note_trouble(gone.error());
 }
 
-/// What interfaces and routes of the host have; nothing where there is no host to look at. An error: nothing is known.
+/// The addresses of the host's interfaces and routes; nothing where there is no host to look at. An error: nothing is
+/// known.
 Result<std::set<net::Address>> StockKeeper::used_by_host(Deadline deadline) {
   if (world_.host == nullptr) return std::set<net::Address>();
   auto used = world_.host->in_use(deadline);
@@ -452,7 +415,7 @@ Result<std::set<net::Address>> StockKeeper::used_by_host(Deadline deadline) {
   return std::set<net::Address>(used->begin(), used->end());
 }
 
-/// With leaving_ held, of addresses that are `releasing`. One whose fate is not known stays so; behind the first that
+/// Has the cloud take back addresses that are `releasing`. One whose fate is not known stays so; behind the first that
 /// surely was not taken back all are kept. The error of the first that did not go.
 Result<void> StockKeeper::give_back(std::vector<core::WarmAddress> addresses, Deadline deadline) {
   std::vector<net::Address> gone, kept, used;
@@ -480,13 +443,11 @@ Result<void> StockKeeper::give_back(std::vector<core::WarmAddress> addresses, De
   if (!gone.empty()) {
     TRY_VOID(decide<warm::Moved>(
         [&](const core::Snapshot& snapshot, const Instant&) { return warm::plan_gone(snapshot, gone); }));
-    gave_back_ = true;
-    {
-      const std::lock_guard lock(mutex_);
-      tally_.given_back += gone.size();
-      is_due_ = is_due_ || waiting_ > 0;
-    }
-    wake_.notify_all();
+    ask([&] {
+      actor_.state.gave_back = true;
+      actor_.state.seen.keeper.given_back += gone.size();
+      actor_.state.is_due = actor_.state.is_due || actor_.state.waiting > 0;
+    });
   }
   if (!kept.empty()) {
     TRY_VOID(decide<warm::Moved>(
@@ -506,14 +467,13 @@ Result<void> StockKeeper::give_back(std::vector<core::WarmAddress> addresses, De
 }
 
 Result<core::WarmAddress> StockKeeper::pop(const std::optional<net::Address>& address, Deadline deadline) {
-  const std::unique_lock leaving(leaving_, std::chrono::seconds{5});
-  if (!leaving.owns_lock()) return fail(busy());
+  UnderWay under_way(*this);
   warm::GiveBack what;
   what.count = 1;
   if (address) what.addresses = {*address};
-  TRY(const auto moved, decide_giving<warm::Moved>([&](const core::Snapshot& snapshot, const Instant& now) {
-        return warm::plan_give_back(snapshot, what, now);
-      }));
+  TRY(const auto moved, under_way.decide_leaving([&](const core::Snapshot& snapshot, const Instant& now) {
+    return warm::plan_give_back(snapshot, what, now);
+  }));
   if (moved.addresses.empty()) {
     return fail(ErrorCode::not_found, address ? address->to_string() + " is not free in the stock"
                                               : std::string("the stock has no free address"));

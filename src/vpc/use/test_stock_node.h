@@ -93,7 +93,6 @@ class Node {
     world.claims = other_claims != nullptr ? other_claims : &claims;
     world.fixed = &fixed;
     world.log = [this](const std::string& line) { log.push_back(line); };
-    world.stocked = [] {};
     world.conflicted = [this](const core::WarmAddress& address) { conflicts.push_back(address); };
     keeper = std::make_unique<StockKeeper>(world, options);
   }

@@ -14,8 +14,8 @@
 #include "register/warm.h"
 #include "vpc/provider.h"
 
-// What the keeper of a stock of cloud addresses needs from outside, beside the cloud (vpc/provider.h). Adapters are
-// in vpc/door. Each may be called from several threads unless it says otherwise.
+// The keeper's needs from outside, beside the cloud (vpc/provider.h). Adapters are in vpc/door. Each may be called from
+// several threads unless it says otherwise.
 
 namespace croft::engine {
 
@@ -72,24 +72,7 @@ class PeerAgents {
                                                                 Deadline deadline) = 0;
 };
 
-/// Where the agents find each other: says how this node's stock is. From one thread at a time.
-class StockBoard {
- public:
-  virtual ~StockBoard() = default;
-
-  struct Status {
-    std::uint32_t free = 0, low = 0, high = 0;
-    /// "dry", "hungry", "normal" or "overflow" (docs/notes/warm-pool.md#control-loop).
-    std::string status;
-  };
-  /// Errors as a store has them; the next call says it anew.
-  [[nodiscard]] virtual Result<void> publish(const cloud::Interface& interface, const Status& status,
-                                             Deadline deadline) = 0;
-  /// Takes away what nodes that are gone have left.
-  [[nodiscard]] virtual Result<void> clean_up(Deadline deadline) = 0;
-};
-
-/// What this node knows of its pods, apart from the stock's own records.
+/// The pods of this node, apart from the stock's own records.
 class NodePods {
  public:
   virtual ~NodePods() = default;
@@ -104,7 +87,7 @@ class NodePods {
   [[nodiscard]] virtual Result<std::vector<Pod>> pods(Deadline deadline) = 0;
 };
 
-/// What the host itself shows.
+/// The host's own addresses.
 class HostAddresses {
  public:
   virtual ~HostAddresses() = default;
@@ -129,7 +112,7 @@ class AddressClaims {
  public:
   virtual ~AddressClaims() = default;
 
-  /// Of the whole cluster. A cluster that knows no claims has none. An error: nothing is known.
+  /// All of the whole cluster. A cluster that knows no claims has none. An error: nothing is known.
   [[nodiscard]] virtual Result<std::vector<net::Address>> claimed(Deadline deadline) = 0;
 };
 
@@ -138,7 +121,7 @@ class FixedAddresses {
  public:
   virtual ~FixedAddresses() = default;
 
-  /// What a pod's annotations say.
+  /// A pod's annotations.
   struct Wish {
     bool is_fixed = false;
     std::string release_time;  ///< how long it is kept after its pod's end, as Go writes a duration, or "Never"

@@ -10,17 +10,8 @@ namespace {
 
 namespace warm = core::warm;
 
-/// A step whose answer is kept, as one of a batch: final when it plans something that `keep` takes.
-template <class Answer, class Keep>
-core::Step<bool> kept(core::Step<Answer> step, Keep keep) {
-  if (auto* missing = std::get_if<core::Missing>(&step)) return std::move(*missing);
-  if (auto* error = std::get_if<Error>(&step)) return std::move(*error);
-  auto& plan = std::get<core::Plan<Answer>>(step);
-  const bool is_final = !plan.writes.empty() && keep(std::move(plan.answer));
-  return core::Plan<bool>{is_final, std::move(plan.writes)};
-}
+}  // namespace
 
-/// An ADD's step; where nothing may be given it finds the stock empty.
 core::Step<warm::Answer> plan_giving(const core::Snapshot& snapshot, const warm::Request& request, const Instant& now,
                                      const Writer& writer) {
   auto step = warm::plan_assign(snapshot, request, now);
@@ -30,28 +21,10 @@ core::Step<warm::Answer> plan_giving(const core::Snapshot& snapshot, const warm:
   return writer.in_term(snapshot, std::move(step));
 }
 
-}  // namespace
-
 Result<warm::Answer> assign_from_stock(const Context& context, const warm::Request& request, const Writer& writer) {
   return transact(context, TurnTaking::first, [&](const core::Snapshot& snapshot, const Instant& now) {
     return plan_giving(snapshot, request, now, writer);
   });
-}
-
-BatchedCall assign_from_stock_in_batch(const warm::Request& request, Deadline not_after, warm::Assigned& answer,
-                                       const Writer& writer) {
-  BatchedCall call;
-  call.owner = request.owner.container_id;
-  call.not_after = not_after;
-  call.decide = [&request, &answer, &writer](const core::Snapshot& snapshot, const Instant& now) {
-    return kept(plan_giving(snapshot, request, now, writer), [&](warm::Answer given) {
-      auto* assigned = std::get_if<warm::Assigned>(&given);
-      if (assigned == nullptr) return false;
-      answer = std::move(*assigned);
-      return true;
-    });
-  };
-  return call;
 }
 
 Result<std::vector<core::WarmAddress>> release_to_stock(const Context& context, const warm::Release& release,
@@ -59,21 +32,6 @@ Result<std::vector<core::WarmAddress>> release_to_stock(const Context& context, 
   return transact(context, TurnTaking::before_writing, [&](const core::Snapshot& snapshot, const Instant& now) {
     return writer.in_term(snapshot, warm::plan_release(snapshot, release, now));
   });
-}
-
-BatchedCall release_to_stock_in_batch(const warm::Release& release, Deadline not_after,
-                                      std::vector<core::WarmAddress>& answer, const Writer& writer) {
-  BatchedCall call;
-  call.owner = release.owner.container_id;
-  call.not_after = not_after;
-  call.decide = [&release, &answer, &writer](const core::Snapshot& snapshot, const Instant& now) {
-    return kept(writer.in_term(snapshot, warm::plan_release(snapshot, release, now)),
-                [&](std::vector<core::WarmAddress> let_go) {
-                  answer = std::move(let_go);
-                  return true;
-                });
-  };
-  return call;
 }
 
 Result<std::vector<core::WarmAddress>> forget_in_stock(const Context& context, const warm::Release& release,
@@ -130,7 +88,7 @@ Result<void> describe_node(const Context& context, core::WarmNode node, const Wr
 Result<void> begin_rebuild(const Context& context) {
   const auto begun =
       transact(context, TurnTaking::before_writing, [&](const core::Snapshot& snapshot, const Instant& now) {
-        return Writer{}.in_term(snapshot, warm::plan_begin(snapshot, warm::rebuild_intent(now)));
+        return Writer{}.in_term(snapshot, warm::plan_begin(snapshot, warm::rebuild_intent(now), now));
       });
   if (!begun) return fail(begun.error());
   return {};

@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "base/result.h"
-#include "ipam/use/batch.h"
 #include "ipam/use/transact.h"
 #include "register/warm.h"
 #include "vpc/decide/assign.h"
@@ -15,13 +14,14 @@
 #include "vpc/decide/reconcile.h"
 
 // Use cases on a node's stock of cloud addresses that need the store alone: what an ADD or a DEL does, be it by the
-// agent or by a plugin that works without it. Who keeps the stock filled is vpc/use/stock_keeper.h.
+// agent or by a plugin that works without it. vpc/use/stock_keeper.h keeps the stock filled.
 
 namespace croft::engine {
 
-/// Who commits. All of the following fail with term_is_over() where the writer's term is (core::warm::in_term).
+/// The writer of a commit. All of the following fail with term_is_over() where the writer's term is
+/// (core::warm::in_term).
 struct Writer {
-  /// Whether an address may be given by what the store says now (StockKeeper::may_give); asked within the decision.
+  /// Whether an address may be given by what the store says now (StockActor::may_give); asked within the decision.
   /// Null: it may. Where it may not, the stock looks empty to who has no address yet.
   std::function<bool()> may_give = nullptr;
   /// The term that it took. Null, or 0: none, as a plugin, whose every commit takes the next one.
@@ -34,27 +34,24 @@ struct Writer {
   }
 };
 
+/// An ADD's step; where nothing may be given it finds the stock empty.
+[[nodiscard]] core::Step<core::warm::Answer> plan_giving(const core::Snapshot& snapshot,
+                                                         const core::warm::Request& request, const Instant& now,
+                                                         const Writer& writer);
 /// An ADD (core::warm::plan_assign). An empty stock is an answer, not an error.
 [[nodiscard]] Result<core::warm::Answer> assign_from_stock(const Context& context, const core::warm::Request& request,
                                                            const Writer& writer = {});
-/// The same as a call of a batch. What finds its address held already, or none, goes alone, by assign_from_stock().
-/// `request` and `writer` must outlive the call, and so must `answer`, which is set when it is done.
-[[nodiscard]] BatchedCall assign_from_stock_in_batch(const core::warm::Request& request, Deadline not_after,
-                                                     core::warm::Assigned& answer, const Writer& writer);
 
 /// A DEL (core::warm::plan_release): what was let go. Nothing held is a success.
 [[nodiscard]] Result<std::vector<core::WarmAddress>> release_to_stock(const Context& context,
                                                                       const core::warm::Release& release,
                                                                       const Writer& writer = {});
-/// The same as a call of a batch; what holds nothing goes alone.
-[[nodiscard]] BatchedCall release_to_stock_in_batch(const core::warm::Release& release, Deadline not_after,
-                                                    std::vector<core::WarmAddress>& answer, const Writer& writer);
 
 /// An old client took an address back by itself (core::warm::plan_forget): what was forgotten.
 [[nodiscard]] Result<std::vector<core::WarmAddress>> forget_in_stock(const Context& context,
                                                                      const core::warm::Release& release,
                                                                      const Writer& writer);
-/// What an old client tells that it did (core::warm::plan_record). Error: already_exists where it is another's.
+/// Records what an old client tells that it did (core::warm::plan_record). Error: already_exists where it is another's.
 [[nodiscard]] Result<core::WarmAddress> record_in_stock(const Context& context, const core::WarmAddress& told,
                                                         const Writer& writer);
 

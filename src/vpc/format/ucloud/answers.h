@@ -7,15 +7,17 @@
 #include <string_view>
 #include <vector>
 
+#include "base/clock.h"
 #include "base/json/document.h"
 #include "base/net/address.h"
 #include "base/net/mac.h"
 #include "base/net/prefix.h"
 #include "base/result.h"
+#include "vpc/format/ucloud/requests.h"
 
 namespace croft::wire::ucloud {
 
-// What the API answers (docs/formats/ucloud.md). Everything in it is somebody else's: each answer is at most
+// The API's answers (docs/formats/ucloud.md). Everything in it is somebody else's: each answer is at most
 // kAnswerBytesMax, each list at most kListMax long, each text at most 512 bytes of plain characters. Errors are
 // invalid_argument and name the member; whether that is `internal` or `unknown_outcome` is the caller's to say.
 
@@ -57,8 +59,8 @@ struct BatchItem {
 /// DataSet of DescribeSecondaryIp.
 struct AddressList {
   std::vector<IpInfo> addresses;
-  /// Elements that tell no address a host can have, each with why. What they stand for is not known: a list with one
-  /// does not say of any address that it is not there.
+  /// Elements that tell no address a host can have, each with why. Their meaning is not known: a list with one does not
+  /// say of any address that it is not there.
   std::vector<std::string> odd;
 };
 /// Without the member there are none. A gateway or mask that is none of the address' family is left out: the subnet
@@ -88,5 +90,36 @@ struct HostInterface {
 
 /// The length of a mask: dotted, as an IPv6 address, or a number. Error: invalid_argument.
 [[nodiscard]] Result<std::uint32_t> parse_mask(std::string_view text, net::Family family);
+
+/// A machine's own view of itself, at `/meta-data/v1.json`. All but `mac` may be empty: not said.
+struct Metadata {
+  std::string zone;
+  std::string region;
+  std::string instance;
+  std::string project;
+  std::string interface_id;  ///< as the metadata call it
+  net::Mac mac;
+  std::string vpc;
+  std::string subnet;
+  bool is_bare_metal = false;
+  friend bool operator==(const Metadata&, const Metadata&) = default;
+};
+/// The interface with `default` true, of a virtual machine (`uhost`) or a bare one (`uphost`); a machine with a single
+/// interface may leave `default` away. Error: invalid_argument, also when several are the default or none is.
+[[nodiscard]] Result<Metadata> decode_metadata(std::string_view bytes);
+
+inline constexpr std::string_view kMetadataPath = "/meta-data/v1.json";
+/// With the role behind it.
+inline constexpr std::string_view kCredentialsPath = "/meta-data/v1/uam/security-credentials/";
+
+/// Keys of the security token service.
+struct Credentials {
+  Keys keys;
+  WallTime expires{};
+};
+/// Reads both forms: v1 with PublicKey, PrivateKey and seconds since 1970 in Data, v2 with AccessKeyId, AccessKeySecret
+/// and an RFC 3339 time, in Data or beside it. Errors: refused_by_configuration for a RetCode that is not 0;
+/// invalid_argument; no message tells a key.
+[[nodiscard]] Result<Credentials> decode_credentials(std::string_view bytes);
 
 }  // namespace croft::wire::ucloud

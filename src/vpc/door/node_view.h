@@ -2,15 +2,35 @@
 
 #include <cstddef>
 #include <functional>
+#include <string>
 #include <utility>
 
+#include "base/clock.h"
 #include "collector/decide/facts.h"
+#include "os/host_addresses.h"
 #include "vpc/use/warm_ports.h"
 
 namespace croft::edge {
 
-/// What a list of pods says, as the stock's keeper needs it. The list is the program's:
-/// store::kube::for_each_pod_of_node() of this node.
+/// The addresses that the kernel of this host has (os/host_addresses.h). Needs CAP_SYS_ADMIN, the host's network
+/// namespace, and its /run/netns.
+class HostView final : public engine::HostAddresses {
+ public:
+  /// `clock` outlives it.
+  explicit HostView(const Clock& clock, std::string namespaces_directory = os::kNamedNamespaces)
+      : clock_(clock), namespaces_directory_(std::move(namespaces_directory)) {}
+
+  /// Errors: permission_denied, unavailable, deadline_exceeded.
+  [[nodiscard]] Result<std::vector<net::Address>> in_use(Deadline deadline) override;
+  [[nodiscard]] Result<Use> use(Deadline deadline) override;
+
+ private:
+  const Clock& clock_;
+  const std::string namespaces_directory_;
+};
+
+/// A list of pods, as the stock's keeper needs it. The list is the program's: store::kube::for_each_pod_of_node() of
+/// this node.
 class ApiPods final : public engine::NodePods {
  public:
   /// No node runs as many; more are an error (corrupt).

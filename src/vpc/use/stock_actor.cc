@@ -1,0 +1,443 @@
+#include "vpc/use/stock_actor.h"
+
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "ipam/use/batch.h"
+
+namespace croft::engine {
+namespace {
+
+namespace warm = core::warm;
+using std::chrono::nanoseconds;
+
+constexpr std::size_t kErrandsMax = 256;
+constexpr std::size_t kQueueMax = 4096;
+constexpr std::size_t kBatchMax = 128;
+/// UK8S' plugin holds one lock of its node for an ADD: one without hope would keep away the DEL that frees an address.
+constexpr nanoseconds kOldWaitMax = std::chrono::seconds{4};
+/// Waiting ADDs are looked at this often whatever happens: an address may have cooled off.
+constexpr nanoseconds kLookAgain = std::chrono::seconds{1};
+constexpr std::chrono::milliseconds kHangUpsAreSeen{100};
+
+/// A step whose answer is kept, as one of a batch: final when it plans something that `keep` takes.
+template <class Answer, class Keep>
+core::Step<bool> kept(core::Step<Answer> step, Keep keep) {
+  if (auto* missing = std::get_if<core::Missing>(&step)) return std::move(*missing);
+  if (auto* error = std::get_if<Error>(&step)) return std::move(*error);
+  auto& plan = std::get<core::Plan<Answer>>(step);
+  const bool is_final = !plan.writes.empty() && keep(std::move(plan.answer));
+  return core::Plan<bool>{is_final, std::move(plan.writes)};
+}
+
+/// As one of a batch; what it would find held already, or nothing for, goes alone. `call` and `writer` outlive it.
+BatchedCall batched(StockCall& call, const Writer& writer) {
+  BatchedCall one;
+  one.not_after = call.limit;
+  if (auto* add = std::get_if<StockAdd>(&call.what)) {
+    one.owner = add->request.owner.container_id;
+    one.decide = [add, &writer](const core::Snapshot& snapshot, const Instant& now) {
+      return kept(plan_giving(snapshot, add->request, now, writer), [&](warm::Answer given) {
+        auto* assigned = std::get_if<warm::Assigned>(&given);
+        if (assigned == nullptr) return false;
+        add->answer = std::move(*assigned);
+        return true;
+      });
+    };
+    return one;
+  }
+  auto* del = std::get_if<StockDel>(&call.what);
+  one.owner = del->release.owner.container_id;
+  one.decide = [del, &writer](const core::Snapshot& snapshot, const Instant& now) {
+    return kept(writer.in_term(snapshot, warm::plan_release(snapshot, del->release, now)),
+                [&](std::vector<core::WarmAddress> let_go) {
+                  del->answer = std::move(let_go);
+                  return true;
+                });
+  };
+  return one;
+}
+
+bool is_without_hope(const StockCall& add, const Instant& now) {
+  return add.is_old && !add.may_hope && now.since_boot - add.since >= kOldWaitMax;
+}
+
+/// A DEL of the container, done or still to come, ends the ADD before it: nobody waits for that any more.
+bool is_deleted_in(std::span<const StockCall> calls, const StockCall& add) {
+  const std::string& container = std::get<StockAdd>(add.what).request.owner.container_id;
+  return std::ranges::any_of(calls, [&](const StockCall& other) {
+    const auto* del = std::get_if<StockDel>(&other.what);
+    return del != nullptr && del->release.owner.container_id == container;
+  });
+}
+
+void put_in_front(std::deque<StockCall>& queue, auto& calls) {
+  queue.insert(queue.begin(), std::make_move_iterator(calls.begin()), std::make_move_iterator(calls.end()));
+  calls.clear();
+}
+
+}  // namespace
+
+// ---------------------------------------------------------------- workers
+
+bool Workers::run(std::function<void()> errand, std::string name, bool is_first) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (stopping_ || (!is_first && errands_.size() >= kErrandsMax)) return false;
+    errands_.insert(is_first ? errands_.begin() : errands_.end(), {std::move(errand), std::move(name)});
+    const bool are_all_busy = under_way_ + errands_.size() > threads_.size();
+    if (are_all_busy && threads_.size() < threads_max_) threads_.emplace_back([this] { work(); });
+  }
+  comes_.notify_one();
+  return true;
+}
+
+void Workers::work() {
+  std::unique_lock lock(mutex_);
+  for (;;) {
+    auto next = errands_.end();
+    comes_.wait(lock, [&] {
+      next = std::ranges::find_if(errands_, [&](const Errand& one) { return !named_.contains(one.name); });
+      return next != errands_.end() || (stopping_ && errands_.empty());
+    });
+    if (next == errands_.end()) return;
+    Errand errand = std::move(*next);
+    errands_.erase(next);
+    if (!errand.name.empty()) named_.insert(errand.name);
+    ++under_way_;
+    lock.unlock();
+    errand.run();
+    lock.lock();
+    --under_way_;
+    named_.erase(errand.name);
+    comes_.notify_all();
+    ends_.notify_all();
+  }
+}
+
+bool Workers::drain(nanoseconds patience) {
+  std::unique_lock lock(mutex_);
+  stopping_ = true;
+  comes_.notify_all();
+  return ends_.wait_for(lock, patience, [&] { return errands_.empty() && under_way_ == 0; });
+}
+
+void Workers::stop() {
+  {
+    const std::lock_guard lock(mutex_);
+    stopping_ = true;
+  }
+  comes_.notify_all();
+  for (std::thread& thread : threads_) {
+    if (thread.joinable()) thread.join();
+  }
+}
+
+// ---------------------------------------------------------------- the loop
+
+StockActor::StockActor(const StockActorWorld& world) : world_(world) {
+  if (!world_.looks_first) state.looked_at = world_.direct.epoch();
+  loop_ = std::thread([this] { run(); });
+}
+
+StockActor::~StockActor() {
+  outside_.stop();
+  {
+    const std::lock_guard lock(mutex_);
+    stopping_ = true;
+  }
+  comes_.notify_one();
+  loop_.join();
+}
+
+void StockActor::post(std::function<void()> message) {
+  {
+    const std::lock_guard lock(mutex_);
+    messages_.push_back(std::move(message));
+  }
+  comes_.notify_one();
+}
+
+StockSeen StockActor::seen() const {
+  const std::lock_guard lock(mutex_);
+  return shown_;
+}
+
+/// Shows what the last pass left, and takes what came since. False: it is to end.
+bool StockActor::wait_for_messages(std::deque<std::function<void()>>& messages) {
+  std::unique_lock lock(mutex_);
+  shown_ = state.seen;
+  held_ = queue_.size() + waiting_.size();
+  while (messages_.empty() && !may_go_ && !stopping_ && queue_.empty()) {
+    const nanoseconds round = round_ && !is_round_under_way_ ? next_round_ : nanoseconds::max();
+    const nanoseconds timer = std::min(look_again_, round);
+    if (timer == nanoseconds::max()) {
+      comes_.wait(lock);
+      continue;
+    }
+    const nanoseconds left = timer - world_.clock.now().since_boot;
+    if (left <= nanoseconds{0}) break;
+    comes_.wait_for(lock, std::min<nanoseconds>(left, std::chrono::seconds{60}));
+  }
+  if (stopping_ && messages_.empty()) return false;
+  messages.swap(messages_);
+  if (may_go_) {
+    std::ranges::move(came_, std::back_inserter(queue_));
+    came_.clear();
+    may_go_ = false;
+  }
+  return true;
+}
+
+void StockActor::run() {
+  std::deque<std::function<void()>> messages;
+  while (wait_for_messages(messages)) {
+    for (const auto& message : messages) message();
+    messages.clear();
+    serve_waiting();
+    begin_round();
+  }
+}
+
+void StockActor::take_term() {
+  const std::uint64_t before = state.term;
+  const auto taken =
+      transact(context(), TurnTaking::before_writing,
+               [&](const core::Snapshot& snapshot, const Instant&) { return warm::plan_term(snapshot, before); });
+  if (!taken) return note_trouble(taken.error());
+  if (*taken == before) return;
+  state.term = *taken;
+  if (before == 0) return;
+  log("a plugin of this node wrote to the stock meanwhile: everything is read anew");
+  state.read_anew = true;
+  state.is_due = true;
+}
+
+void StockActor::note_trouble(const Error& error) {
+  StockSeen& seen = state.seen;
+  const bool is_news = !seen.trouble || seen.trouble->message != error.message;
+  seen.trouble = error;
+  seen.outlook.trouble = error;
+  seen.outlook.trouble_at = world_.clock.now().since_boot;
+  if (is_news) (world_.warn ? world_.warn : world_.log)(fmt::format("trouble: {}", error.message));
+}
+
+Writer StockActor::writer() const {
+  return {[this] { return ask([this] { return may_give(); }); }, [this] { return ask([this] { return state.term; }); }};
+}
+
+// ---------------------------------------------------------------- rounds
+
+void StockActor::keep(std::function<nanoseconds()> round, std::function<void()> look) {
+  ask([&] {
+    round_ = std::move(round);
+    look_ = std::move(look);
+    next_round_ = world_.clock.now().since_boot;
+  });
+  tick();
+}
+
+void StockActor::tick() {
+  post([this] {
+    if (!look_ || may_give() || state.is_looking) return;
+    state.is_looking = outside_.run([this] {
+      look_();
+      post([this] { state.is_looking = false; });
+    });
+  });
+}
+
+void StockActor::begin_round() {
+  if (!round_ || is_round_under_way_) return;
+  if (!state.is_due && world_.clock.now().since_boot < next_round_) return;
+  state.is_due = false;
+  is_round_under_way_ = outside_.run([this] {
+    const nanoseconds next = round_();
+    post([this, next] {
+      next_round_ = next;
+      is_round_under_way_ = false;
+    });
+  });
+  if (!is_round_under_way_) round_ = nullptr;  // end_rounds()
+}
+
+bool StockActor::end_rounds(nanoseconds patience) { return outside_.drain(patience); }
+
+// ---------------------------------------------------------------- ADDs and DELs
+
+void StockActor::serve(Ended ended) {
+  ask([&] { ended_ = std::move(ended); });
+  const std::lock_guard lock(mutex_);
+  takes_calls_ = true;
+}
+
+std::optional<Error> StockActor::take(StockCall& call) {
+  // One that a worker has looked at came before that.
+  if (call.since == nanoseconds{0}) call.since = world_.clock.now().since_boot;
+  const std::lock_guard lock(mutex_);
+  if (!takes_calls_) return ends();
+  if (came_.size() + held_ >= kQueueMax) return Error{ErrorCode::exhausted, "too many calls wait", {}};
+  came_.push_back(std::move(call));
+  return std::nullopt;
+}
+
+void StockActor::go() {
+  {
+    const std::lock_guard lock(mutex_);
+    if (came_.empty()) return;
+    may_go_ = true;
+  }
+  comes_.notify_one();
+}
+
+void StockActor::end_calls() {
+  {
+    const std::lock_guard lock(mutex_);
+    takes_calls_ = false;
+    may_go_ = may_go_ || !came_.empty();
+  }
+  ask([this] { are_calls_ending_ = true; });
+  // Calls that came before that message are served with it, and those that are tried again here.
+  while (ask([this] { return !queue_.empty() || !waiting_.empty(); })) {
+  }
+}
+
+void StockActor::serve_waiting() {
+  const bool is_time = !waiting_.empty() && world_.clock.now().since_boot >= look_again_;
+  if (std::exchange(state.stocked, false) || is_time || are_calls_ending_) {
+    look_again_ = nanoseconds::max();
+    put_in_front(queue_, waiting_);
+  }
+  if (queue_.empty()) return;
+  serve_batch(next_batch());
+}
+
+/// In the order of arrival.
+StockActor::Batch StockActor::next_batch() {
+  Batch batch;
+  const std::size_t count = std::min(queue_.size(), kBatchMax);
+  batch.reserve(count);
+  for (std::size_t i = 0; i < count; ++i) {
+    batch.push_back(std::move(queue_.front()));
+    queue_.pop_front();
+  }
+  return batch;
+}
+
+/// Whatever kept the stock empty, the caller is told that it gets no address, and has no use of asking elsewhere.
+Error StockActor::none_in_time() const {
+  Error why = state.seen.trouble.value_or(Error{{}, "no address came into the stock in time", {}});
+  why.code = ErrorCode::exhausted;
+  return why;
+}
+
+void StockActor::serve_batch(Batch batch) {
+  Batch ended;
+  const Instant now = world_.clock.now();
+  const auto end = [&](StockCall& call, std::optional<Error> error) {
+    call.error = std::move(error);
+    ended.push_back(std::move(call));
+  };
+  std::erase_if(batch, [&](StockCall& call) {
+    // An ADD whose caller is gone is not begun: a DEL has come or will.
+    const bool is_gone = call.hung_up != nullptr && *call.hung_up && std::holds_alternative<StockAdd>(call.what);
+    if (!is_gone && !call.limit.passed(now)) return false;
+    end(call, call.has_waited ? none_in_time() : Error{ErrorCode::deadline_exceeded, "it is too late", {}});
+    return true;
+  });
+
+  const Writer writer = this->writer();
+  std::vector<BatchedCall> calls;
+  calls.reserve(batch.size());
+  for (StockCall& call : batch) calls.push_back(batched(call, writer));
+  if (!calls.empty()) state.seen.calls.commits += commit_together(context(), world_.cached, calls).commits;
+  Batch again, empty_handed;
+  std::vector<bool> is_deleted(batch.size());
+  for (std::size_t i = 0; i < batch.size(); ++i) {
+    is_deleted[i] =
+        std::holds_alternative<StockAdd>(batch[i].what) && is_deleted_in(std::span(batch).subspan(i), batch[i]);
+  }
+  std::erase_if(waiting_, [&](StockCall& add) {
+    add.was_deleted = is_deleted_in(batch, add);
+    if (add.was_deleted) end(add, Error{ErrorCode::conflict, "the container was deleted meanwhile", {}});
+    return add.was_deleted;
+  });
+  bool is_term_over = false;
+  for (std::size_t i = 0; i < batch.size(); ++i) {
+    StockCall& call = batch[i];
+    const BatchFate fate = calls[i].fate;
+    if (fate == BatchFate::done || fate == BatchFate::failed) {
+      end(call, std::move(calls[i].error));
+      continue;
+    }
+    if (fate == BatchFate::waits || is_term_over) {
+      again.push_back(std::move(call));
+      continue;
+    }
+    if (const auto served = serve_alone(call)) {
+      is_term_over = !*served && warm::is_term_over(served->error());
+      if (is_term_over) {
+        again.push_back(std::move(call));
+      } else {
+        end(call, *served ? std::nullopt : std::optional(served->error()));
+      }
+    } else if (are_calls_ending_) {
+      end(call, ends());
+    } else if (is_deleted[i]) {
+      call.was_deleted = true;
+      end(call, Error{ErrorCode::conflict, "the container was deleted meanwhile", {}});
+    } else if (is_without_hope(call, now)) {
+      end(call, none_in_time());
+    } else {
+      empty_handed.push_back(std::move(call));
+    }
+  }
+  if (is_term_over) {
+    take_term();
+    // Plugins that have done their calls themselves have hung up: that is seen by then.
+    std::this_thread::sleep_for(kHangUpsAreSeen);
+  }
+  put_in_front(queue_, again);
+  for (StockCall& add : empty_handed) {
+    state.seen.calls.waited += add.has_waited ? 0U : 1U;
+    add.has_waited = true;
+    waiting_.push_back(std::move(add));
+  }
+  if (!waiting_.empty()) look_again_ = std::min(look_again_, world_.clock.now().since_boot + kLookAgain);
+  // A call whose time is up is told so then, and not at the next look.
+  for (const StockCall& add : waiting_) look_again_ = std::min(look_again_, add.limit.at_since_boot);
+  state.seen.calls.waiting = static_cast<std::uint32_t>(waiting_.size());
+  // An ADD that waits for a look (may_give) is served from the stock afterwards.
+  const std::uint32_t waiting = may_give() ? state.seen.calls.waiting : 0;
+  state.is_due = state.is_due || waiting > state.waiting;
+  state.waiting = waiting;
+  if (!ended.empty() && ended_) ended_(std::move(ended));
+}
+
+/// Nothing when it has to wait for the stock.
+std::optional<Result<void>> StockActor::serve_alone(StockCall& call) {
+  Context context = this->context();
+  context.not_after = call.limit;
+  if (auto* del = std::get_if<StockDel>(&call.what)) {
+    auto let_go = release_to_stock(context, del->release, writer());
+    if (!let_go) return Result<void>(fail(let_go.error()));
+    del->answer = *std::move(let_go);
+    return Result<void>();
+  }
+  auto& add = std::get<StockAdd>(call.what);
+  auto answer = assign_from_stock(context, add.request, writer());
+  if (!answer) return Result<void>(fail(answer.error()));
+  auto* assigned = std::get_if<warm::Assigned>(&*answer);
+  if (assigned == nullptr) {
+    const warm::Counts& counts = std::get<warm::Empty>(*answer).counts;
+    call.may_hope = counts.probing + counts.asked > 0 || !may_give();
+    return std::nullopt;
+  }
+  add.answer = std::move(*assigned);
+  return Result<void>();
+}
+
+}  // namespace croft::engine

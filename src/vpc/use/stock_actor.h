@@ -1,0 +1,320 @@
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <future>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <string>
+#include <thread>
+#include <variant>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/net/prefix.h"
+#include "base/result.h"
+#include "ipam/use/transact.h"
+#include "vpc/decide/assign.h"
+#include "vpc/decide/planner.h"
+#include "vpc/provider.h"
+#include "vpc/use/warm_ports.h"
+#include "vpc/use/warm_stock.h"
+
+// The actor of a node's stock (docs/adr/0016-warm-pool.md#actor): one queue, and one loop that alone decides and
+// writes. Threads that ask the cloud, the API, a peer or the wire (Workers) come back into the same queue with what
+// they heard.
+
+namespace croft::engine {
+
+/// Threads for what takes as long as the world outside takes, in the order of arrival; each begins when it is needed.
+class Workers {
+ public:
+  explicit Workers(std::size_t threads) : threads_max_(threads) {}
+  ~Workers() { stop(); }
+  Workers(const Workers&) = delete;
+  Workers& operator=(const Workers&) = delete;
+
+  /// A later errand of one name waits for the earlier; empty: none waits. `is_first`: before all that have not begun.
+  /// False: too many wait, or the threads end.
+  [[nodiscard]] bool run(std::function<void()> errand, std::string name = {}, bool is_first = false);
+  /// Takes no more. Whether all were done within this time.
+  [[nodiscard]] bool drain(std::chrono::nanoseconds patience);
+  /// Takes no more, and returns once all are done.
+  void stop();
+
+ private:
+  struct Errand {
+    std::function<void()> run;
+    std::string name;
+  };
+  void work();
+
+  const std::size_t threads_max_;
+  std::mutex mutex_;  ///< guards all below; the threads until it ends
+  std::condition_variable comes_, ends_;
+  std::deque<Errand> errands_;
+  std::set<std::string> named_;  ///< of those under way
+  std::size_t under_way_ = 0;
+  bool stopping_ = false;
+  std::vector<std::thread> threads_;
+};
+
+/// An ADD, a DEL, and what came of them.
+struct StockAdd {
+  core::warm::Request request;
+  core::warm::Assigned answer{};
+};
+struct StockDel {
+  core::warm::Release release;
+  std::vector<core::WarmAddress> answer{};
+};
+
+/// One of them on its way.
+struct StockCall {
+  std::uint64_t id = 0;  ///< its caller's number
+  std::variant<StockAdd, StockDel> what{};
+  Deadline limit;
+  std::chrono::nanoseconds since{};
+  std::shared_ptr<const std::atomic<bool>> hung_up{};
+  bool has_waited = false;
+  bool is_old = false;       ///< of a client of version 0, which keeps its node's other calls waiting meanwhile
+  bool may_hope = false;     ///< addresses were on their way when it was looked at last
+  bool was_deleted = false;  ///< a DEL of its container ended it
+  std::optional<FixedAddresses::Wish> fixed{};  ///< of an ADD whose pod keeps its address
+  std::optional<Error> error{};                 ///< once it has ended: why nothing came of it
+};
+
+/// How long ADDs took, in powers of two, from a quarter of a millisecond on; the last one takes all that are longer.
+inline constexpr std::size_t kDelayBuckets = 18;
+inline constexpr std::chrono::microseconds kDelayFirst{250};
+
+/// Counts of this process since its start.
+struct StockCallTally {
+  std::uint64_t adds = 0, adds_failed = 0, dels = 0, dels_failed = 0;
+  std::uint64_t waited = 0;                               ///< ADDs that found the stock empty
+  std::uint64_t commits = 0;                              ///< made for ADDs and DELs
+  std::uint32_t waiting = 0;                              ///< ADDs that wait now
+  std::array<std::uint64_t, kDelayBuckets> add_delays{};  ///< of ADDs that got one, by how long they took
+  std::chrono::nanoseconds add_delay_sum{};
+};
+
+/// How often what happened, since it began.
+struct KeeperTally {
+  std::uint64_t allocated = 0, given_back = 0, borrowed = 0, lent = 0, conflicts = 0, quarantined = 0;
+  std::uint64_t collected = 0;           ///< of pods that were gone
+  std::uint64_t rebuilt = 0;             ///< taken in, or recorded as a pod's, after the records were lost
+  std::uint64_t refused = 0;             ///< said to be new by the cloud or a peer, and no pod's to have
+  std::uint64_t known_before = 0;        ///< of these: said to be new, and had a record
+  std::uint64_t lost = 0;                ///< of the stock, and the cloud did not have them
+  std::chrono::nanoseconds last_fill{};  ///< from the question to the stock, of the last that brought something
+};
+
+/// How it goes on, after its last round; times are since boot.
+struct KeeperOutlook {
+  core::warm::PlannerMemory memory;
+  std::string why;  ///< what the round wanted, for people
+  std::chrono::nanoseconds next_round{};
+  std::optional<Error> trouble{};  ///< the last that there was
+  std::chrono::nanoseconds trouble_at{};
+};
+
+/// The loop's figures, for readers that do not wait for it.
+struct StockSeen {
+  StockCallTally calls;
+  KeeperTally keeper;
+  KeeperOutlook outlook;
+  std::optional<Error> trouble;  ///< what kept the last attempt to get more from bringing any
+  std::optional<cloud::Interface> interface;
+};
+
+/// Beside the records, what the loop alone reads and writes.
+struct StockState {
+  /// Epochs of the store (store::Store::epoch), or this: none.
+  static constexpr std::uint64_t kNoEpoch = ~std::uint64_t{0};
+  StockSeen seen;
+  std::uint64_t looked_at = kNoEpoch;            ///< StockActor::may_give()
+  std::uint64_t term = 0;                        ///< StockActor::writer()
+  std::uint64_t compared_with_cloud = kNoEpoch;  ///< by the last look that the cloud answered
+  std::uint64_t told_another = kNoEpoch;         ///< that it is another one than before
+  std::uint32_t waiting = 0;                     ///< attachments that wait because the stock is empty
+  std::set<std::string> under_way;               ///< intents and addresses of calls that are being made now
+  std::uint64_t departures = 0;                  ///< how often an address began or ended to be on its way out
+  std::optional<net::Prefix> range;              ///< of the subnet, once the cloud told it
+  std::size_t told_unheard = 0;                  ///< Look::namespaces_unheard
+  bool is_due = true;                            ///< a round of the keeper
+  bool is_looking = false;                       ///< before serving
+  bool read_anew = false;                        ///< another one took a term
+  bool look_again = false;                       ///< the look before serving has left doubts
+  bool gave_back = false;                        ///< the subnet has addresses again
+  bool released_conflicts = false;               ///< an operator released what others answered for
+  bool stocked = false;                          ///< something came into the stock: those that wait are looked at
+};
+
+/// The actor's world. References outlive it.
+struct StockActorWorld {
+  store::Store& direct;
+  store::Store& cached;  ///< the same store, answering from memory, which may be behind (ipam/use/batch.h)
+  const Clock& clock;
+  Random& random;  ///< safe to call from several threads
+  /// One line for each thing that happens, without newline; never fails. From several threads.
+  std::function<void(const std::string& line)> log;
+  std::function<void(const std::string& line)> warn;  ///< the same, for troubles; null: log takes them
+  bool looks_first = false;  ///< nothing is given before a look (StockKeeper::look_before_serving)
+};
+
+class StockActor {
+ public:
+  explicit StockActor(const StockActorWorld& world);
+  ~StockActor();
+  StockActor(const StockActor&) = delete;
+  StockActor& operator=(const StockActor&) = delete;
+
+  // ---- messages, from any thread
+
+  /// Has the loop do this, and does not wait for it.
+  void post(std::function<void()> message);
+  /// Has the loop do this, and waits for its answer. Within the loop it is done at once.
+  template <class F>
+  auto ask(F message) const;
+  /// Decides and commits in the loop, in this actor's term. Where that is over the decision fails, and the next one is
+  /// taken.
+  template <class Answer, class Plan>
+  [[nodiscard]] Result<Answer> decide(Plan plan);
+  /// The same where may_give(); else unavailable.
+  template <class Answer, class Plan>
+  [[nodiscard]] Result<Answer> decide_giving(Plan plan);
+  /// Does in the loop what rests on the records alone, and again where the term was over.
+  template <class Write>
+  [[nodiscard]] auto in_new_term(Write write);
+  /// As of the loop's last pass.
+  [[nodiscard]] StockSeen seen() const;
+
+  // ---- ADDs and DELs
+
+  /// Takes calls that have ended; called in the loop.
+  using Ended = std::function<void(std::vector<StockCall> calls)>;
+  void serve(Ended ended);
+  /// Queues a call; go() sends what was queued on its way, so that calls that came together are written together.
+  /// Error: too many wait, or the agent ends; the call is left as it was.
+  [[nodiscard]] std::optional<Error> take(StockCall& call);
+  void go();
+  /// Those that wait for the stock are told that the agent ends, all others are done; no more are taken.
+  void end_calls();
+  /// The refusal of what comes while the agent ends.
+  [[nodiscard]] static Error ends() { return {ErrorCode::unavailable, "the agent ends", {}}; }
+
+  // ---- rounds
+
+  /// Has a worker do `round` when it is due: at the time that the last one returned (since boot), or sooner where
+  /// StockState::is_due. tick() has another do `look` where may_give() is false.
+  void keep(std::function<std::chrono::nanoseconds()> round, std::function<void()> look);
+  void tick();
+  /// Begins no more of them. Whether none was under way any more within this time.
+  [[nodiscard]] bool end_rounds(std::chrono::nanoseconds patience);
+
+  // ---- of the loop alone: by post() and ask()
+
+  StockState state;
+  /// Whether a look was at the records that are there now (StockKeeper::look_before_serving).
+  [[nodiscard]] bool may_give() const { return world_.direct.epoch() == state.looked_at; }
+  /// Takes the next term: everything is read anew.
+  void take_term();
+  void note_trouble(const Error& error);
+  [[nodiscard]] Context context() const { return {world_.direct, world_.clock, world_.random}; }
+  [[nodiscard]] Writer writer() const;
+
+ private:
+  using Batch = std::vector<StockCall>;
+
+  void run();
+  [[nodiscard]] bool wait_for_messages(std::deque<std::function<void()>>& messages);
+  void begin_round();
+  void serve_waiting();
+  [[nodiscard]] Batch next_batch();
+  void serve_batch(Batch batch);
+  [[nodiscard]] std::optional<Result<void>> serve_alone(StockCall& call);
+  [[nodiscard]] Error none_in_time() const;
+  void log(const std::string& line) const { world_.log(line); }
+
+  const StockActorWorld world_;
+
+  // The loop's.
+  Ended ended_;
+  std::deque<StockCall> queue_;    ///< in the order of their arrival
+  std::deque<StockCall> waiting_;  ///< ADDs, for the stock; in the order of their arrival
+  std::chrono::nanoseconds look_again_{std::chrono::nanoseconds::max()};  ///< at the waiting ones, since boot
+  std::function<std::chrono::nanoseconds()> round_;
+  std::function<void()> look_;
+  std::chrono::nanoseconds next_round_{};
+  bool is_round_under_way_ = false;
+  bool are_calls_ending_ = false;
+
+  mutable std::mutex mutex_;  ///< the queue's: guards what others hand to the loop and what it shows
+  mutable std::condition_variable comes_;
+  mutable std::deque<std::function<void()>> messages_;
+  std::vector<StockCall> came_;
+  std::size_t held_ = 0;  ///< calls that the loop has
+  bool may_go_ = false;   ///< came_ is to be taken
+  bool takes_calls_ = false;
+  bool stopping_ = false;
+  StockSeen shown_;
+
+  std::thread loop_;
+  Workers outside_{2};
+};
+
+template <class F>
+auto StockActor::ask(F message) const {
+  if (std::this_thread::get_id() == loop_.get_id()) return message();
+  // Shared: the loop is still in it when the answer is there.
+  const auto task = std::make_shared<std::packaged_task<decltype(message())()>>(std::move(message));
+  auto answer = task->get_future();
+  {
+    const std::lock_guard lock(mutex_);
+    messages_.emplace_back([task] { (*task)(); });
+  }
+  comes_.notify_one();
+  return answer.get();
+}
+
+template <class Answer, class Plan>
+Result<Answer> StockActor::decide(Plan plan) {
+  return ask([&]() -> Result<Answer> {
+    auto answer =
+        transact(context(), TurnTaking::before_writing, [&](const core::Snapshot& snapshot, const Instant& now) {
+          return core::warm::in_term<Answer>(snapshot, state.term, plan(snapshot, now));
+        });
+    if (!answer && core::warm::is_term_over(answer.error())) take_term();
+    return answer;
+  });
+}
+
+template <class Answer, class Plan>
+Result<Answer> StockActor::decide_giving(Plan plan) {
+  return decide<Answer>([&](const core::Snapshot& snapshot, const Instant& now) -> core::Step<Answer> {
+    if (may_give()) return plan(snapshot, now);
+    return Error{ErrorCode::unavailable,
+                 "the store was just opened, or its files were replaced: host, pods and cloud are looked at first",
+                 {}};
+  });
+}
+
+template <class Write>
+auto StockActor::in_new_term(Write write) {
+  return ask([&] {
+    auto done = write();
+    if (done || !core::warm::is_term_over(done.error())) return done;
+    take_term();
+    return write();
+  });
+}
+
+}  // namespace croft::engine
