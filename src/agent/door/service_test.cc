@@ -53,7 +53,7 @@ TEST(AgentServiceCalls, ARefusalIsToldToThePod) {
   call.request.pools.v4 = {"none"};
   EXPECT_TRUE(serve(on.service, on.service.take_assign(agent::encode(call), {})));
   ASSERT_EQ(told.size(), 1U);
-  EXPECT_EQ(told[0].find("shop/web-0: no IPv4 address for node node-a"), 0U) << told[0];
+  EXPECT_EQ(told[0].find("shop/web-0: the given pool (none) does not exist"), 0U) << told[0];
   call.request.pools.v4 = {};
   EXPECT_TRUE(serve(on.service, on.service.take_assign(agent::encode(call), {})));
   EXPECT_EQ(told.size(), 1U) << "an address is no refusal";

@@ -20,7 +20,7 @@ class HostLocalViews : public testing::Test {
     reserve("10.1.0.3", store::Holder{"old", ""});
     reserve("10.1.0.9", std::nullopt).empty = true;
     reserve("10.2.0.1", store::Holder{"far", "eth0"}).file = "x";
-    directory_.cursors = {{0, address("10.1.0.3"), ""}, {1, std::nullopt, "\"junk\""}};
+    directory_.cursors = {{0, address("10.1.0.3")}, {1, std::nullopt}};
     attachments_.push_back({{"net", "0123456789abcdef", "eth0"},
                             core::CachedAttachment::Netns::present,
                             "/run/netns/x",
