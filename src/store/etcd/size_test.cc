@@ -75,7 +75,7 @@ class LargeBlocks : public testing::Test {
 TEST_F(LargeBlocks, WhatIsLargerThanARequestIsNoFaultOfTheConfiguration) {
   EXPECT_TRUE(commit({put(filled(prefix("10.79.0.0/20"), 1024))}));
   // Refused by etcd, and by its gRPC.
-  for (const std::size_t holders : {std::size_t{2600}, std::size_t{4096}}) {
+  for (const std::size_t holders : {std::size_t{3200}, std::size_t{4096}}) {
     const auto done = commit({put(filled(prefix("10.79.0.0/20"), holders))});
     ASSERT_FALSE(done);
     EXPECT_EQ(name_of(done.error().code), name_of(ErrorCode::storage_full));

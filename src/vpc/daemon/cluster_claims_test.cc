@@ -116,27 +116,6 @@ TEST_F(FixedAddressesTest, WithoutTheApiNothingIsGuessed) {
   EXPECT_EQ(wish.error().code, ErrorCode::deadline_exceeded);
 }
 
-/// As a cache or a proxy in front of the API may answer.
-class SwappedApi final : public FakeApi {
- public:
-  using FakeApi::FakeApi;
-  [[nodiscard]] store::kube::Answer call(const store::kube::Request& request, Deadline deadline) override {
-    store::kube::Request other = request;
-    if (request.path.ends_with("/web-0")) other.path.back() = '1';
-    return FakeApi::call(other, deadline);
-  }
-};
-
-TEST_F(FixedAddressesTest, AnotherPodsAnswerSaysNothingOfThisOne) {
-  const auto pod = make_pod("web-0", {{kFixedAnnotation, "true"}});
-  make_pod("web-1", {});
-  SwappedApi swapped{cluster_, clock_};
-  ClusterClaims fixed(swapped, "");
-  const auto wish = fixed.wish_of(pod, soon());
-  ASSERT_FALSE(wish);
-  EXPECT_EQ(wish.error().code, ErrorCode::corrupt) << wish.error().message;
-}
-
 TEST_F(FixedAddressesTest, ThePromiseIsAClaimOfThePodsName) {
   const auto pod = make_pod("web-0", {{kFixedAnnotation, "true"}});
   auto promise = fixed_.promise_to(pod, soon());

@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
+#include <ctime>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -535,6 +537,16 @@ TEST_F(StockServerTest, ADelEndsTheAddThatWaits) {
   waiter.join();
   EXPECT_EQ(reply.status.code, os::GrpcCode::aborted);
   EXPECT_EQ(keeper_->actor().seen().calls.waiting, 0U);
+  // The look that it waited for comes to nobody, and the loop sleeps.
+  const auto busy = [] {
+    timespec used{};
+    ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
+    return std::chrono::seconds(used.tv_sec) + std::chrono::nanoseconds(used.tv_nsec);
+  };
+  std::this_thread::sleep_for(std::chrono::milliseconds{1200});
+  const auto before = busy();
+  std::this_thread::sleep_for(std::chrono::milliseconds{600});
+  EXPECT_LT(busy() - before, std::chrono::milliseconds{200});
 }
 
 TEST_F(StockServerTest, WhoWaitsWhenItEndsIsToldSo) {

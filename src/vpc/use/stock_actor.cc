@@ -207,8 +207,10 @@ void StockActor::take_term() {
   const auto taken =
       transact(context(), TurnTaking::before_writing,
                [&](const core::Snapshot& snapshot, const Instant&) { return warm::plan_term(snapshot, before); });
+  if (taken && *taken == before) return;
+  // Plugins that have done their calls themselves have hung up: that is seen by then, and those are not begun.
+  if (before != 0) std::this_thread::sleep_for(kHangUpsAreSeen);
   if (!taken) return note_trouble(taken.error());
-  if (*taken == before) return;
   state.term = *taken;
   if (before == 0) return;
   log("a plugin of this node wrote to the stock meanwhile: everything is read anew");
@@ -306,7 +308,8 @@ void StockActor::end_calls() {
 }
 
 void StockActor::serve_waiting() {
-  const bool is_time = !waiting_.empty() && world_.clock.now().since_boot >= look_again_;
+  // With nobody waiting too: the ADD that set it may be gone, and the loop would not sleep any more.
+  const bool is_time = world_.clock.now().since_boot >= look_again_;
   if (std::exchange(state.stocked, false) || is_time || are_calls_ending_) {
     look_again_ = nanoseconds::max();
     put_in_front(queue_, waiting_);
@@ -395,11 +398,7 @@ void StockActor::serve_batch(Batch batch) {
       empty_handed.push_back(std::move(call));
     }
   }
-  if (is_term_over) {
-    take_term();
-    // Plugins that have done their calls themselves have hung up: that is seen by then.
-    std::this_thread::sleep_for(kHangUpsAreSeen);
-  }
+  if (is_term_over) take_term();
   put_in_front(queue_, again);
   for (StockCall& add : empty_handed) {
     state.seen.calls.waited += add.has_waited ? 0U : 1U;

@@ -531,9 +531,10 @@ void StockKeeper::settle_intents(StockView& view) {
     const Now now = look_at_records();
     // An address that went to another node between the look and the records would seem to have come: it would be given
     // twice.
-    const bool is_any_leaving =
-        std::ranges::any_of(now.view ? now.view->addresses : std::vector<core::WarmAddress>(),
-                            [&](const core::WarmAddress& one) { return now.under_way.contains(text_of(one)); });
+    // Its record may be gone already, while the call that gives it back is not over.
+    const bool is_any_leaving = look.cloud && std::ranges::any_of(*look.cloud, [&](const warm::Given& one) {
+                                  return now.under_way.contains(one.address.to_string());
+                                });
     if (is_any_leaving || now.departures != before.departures) return;
     const auto& now_there = now.view;
     if (!now_there || !look.cloud || !look.host || !look.silent.empty()) return;
