@@ -197,7 +197,8 @@ class TlsListener::Credentials {
     loaded_ = now;
     if (auto fresh = server_context(files_)) {
       context_ = *std::move(fresh);
-    } else {
+      trouble_.clear();
+    } else if (std::exchange(trouble_, fresh.error().message) != fresh.error().message) {
       tell_(fmt::format("TLS: the certificates of before go on, as the new ones can not be used: {}",
                         fresh.error().message));
     }
@@ -217,6 +218,7 @@ class TlsListener::Credentials {
   const Clock& clock_;
   tls::Context context_;
   Nanos loaded_{};
+  std::string trouble_;  ///< the last that was told of new files
   std::optional<Nanos> told_;
 };
 

@@ -60,6 +60,8 @@ constexpr std::size_t kReplayedMax = 100;
 constexpr seconds kReplayWait{2};
 /// How often it looks at what its node says of its network.
 constexpr seconds kConditionEvery{30};
+/// After a replay that found the store away, or one that takes no writes.
+constexpr seconds kReplayAgain{5};
 constexpr seconds kConditionWait{2};
 /// The kernel answers in microseconds, or while somebody else changes its tables a little later.
 constexpr seconds kKernelTime{1};
@@ -241,7 +243,7 @@ class AgentProgram {
     }
     if (kubeconfig_ != nullptr) tasks.push_back({{}, [this] { return tend_kubeconfig(); }, "the plugin's kubeconfig"});
     if (condition_ != nullptr) {
-      tasks.push_back({kConditionEvery, [this] { return tend_condition(); }, "the node's condition"});
+      tasks.push_back({{}, [this] { return tend_condition(); }, "the node's condition"});
     }
     tasks.push_back({{}, [this, &server] { return count_refused(server); }});
     return tasks;
@@ -284,15 +286,15 @@ class AgentProgram {
 
   /// Releases what DELs of this node left for later.
   std::string make_up() {
-    if (!serving_) return {};
     const Instant now = daemon_.clock.now();
+    if (!serving_ || now.since_boot < next_replay_) return {};
     edge::Tombstones::Replay replay;
     replay.is_ours = [&](std::string_view url) { return is_own(url) || predecessors_.has(url); };
     replay.log = [&](const std::string& line) { log_.info("{}", one_line(line)); };
     replay.count_max = kReplayedMax;
     replay.deadline = Deadline::after(now, kReplayWait);
     const engine::Context context{cached_.uncached(), daemon_.clock, daemon_.random, kReplayWait};
-    static_cast<void>(tombstones_.replay(context, replay));
+    if (tombstones_.replay(context, replay).is_store_away) next_replay_ = now.since_boot + kReplayAgain;
     predecessors_.look(now.since_boot);
     return {};
   }
@@ -318,14 +320,16 @@ class AgentProgram {
     return kubeconfig_trouble_ = tended->is_failure ? std::move(tended->line) : std::string();
   }
 
-  /// Says that the node's network is there, as long as the register is.
+  /// Says that the node's network is there, as long as the register is: not while the store is away, at once when it is
+  /// back, then every 30 s.
   std::string tend_condition() {
-    if (!serving_) return {};
     const Instant now = daemon_.clock.now();
+    if (!serving_ || now.since_boot < next_condition_) return condition_trouble_;
+    next_condition_ = now.since_boot + kConditionEvery;
     const auto cleared = store::kube::clear_network_unavailable(*condition_, options_.node, now.wall,
                                                                 Deadline::after(now, kConditionWait));
     if (cleared && *cleared) log_.info("node {}: NetworkUnavailable taken back", options_.node);
-    return cleared ? std::string() : cleared.error().message;
+    return condition_trouble_ = cleared ? std::string() : cleared.error().message;
   }
 
   const AgentOptions& options_;
@@ -350,6 +354,9 @@ class AgentProgram {
   bool is_behind_ = false;  ///< following the store
   std::uint64_t refused_ = 0;
   bool serving_ = true;
+  std::chrono::nanoseconds next_replay_{0};
+  std::chrono::nanoseconds next_condition_{0};
+  std::string condition_trouble_;
   std::uint64_t failed_ = 0;
   std::chrono::nanoseconds next_probe_{0};
 };

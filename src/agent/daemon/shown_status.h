@@ -55,7 +55,10 @@ class ShownStatus {
     due_ = now + std::max(interval_, (now - begin) * kPart);
   }
   /// Another controller may have told of pools since.
-  void forget() { fullness_.clear(); }
+  void forget() {
+    fullness_.clear();
+    due_ = {};
+  }
 
  private:
   [[nodiscard]] Result<void> show_pools() {

@@ -17,6 +17,8 @@ using std::chrono::nanoseconds;
 
 constexpr nanoseconds kPauseMin = std::chrono::milliseconds{50};
 constexpr nanoseconds kPauseMax = std::chrono::seconds{2};
+/// To connect and to ask for the epoch: what is left of a caller's step may be too short for either, each time.
+constexpr nanoseconds kConnectTime = std::chrono::seconds{1};
 
 /// When a connection is lost it opens another stream, maybe to another member, and each watch goes on after the last
 /// revision that was delivered.
@@ -69,7 +71,7 @@ class StoreWatch final : public Watch {
 
   [[nodiscard]] Result<void> connect(Deadline deadline) {
     pause(deadline);
-    TRY(auto stream, parts_.client.open_watch(deadline));
+    TRY(auto stream, parts_.client.open_watch(Deadline::after(parts_.clock.now(), kConnectTime)));
     for (const auto& [id, watch] : watches_) TRY_VOID(stream->add(watch));
     stream_ = std::move(stream);
     return {};
@@ -95,7 +97,7 @@ class StoreWatch final : public Watch {
           continue;
         }
         // It may lead to an etcd that was restored meanwhile.
-        const auto now = parts_.epoch.look(deadline);
+        const auto now = parts_.epoch.look(Deadline::after(parts_.clock.now(), kConnectTime));
         if (!now) {
           stream_.reset();
           return fail(now.error());

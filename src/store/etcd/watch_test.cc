@@ -127,6 +127,27 @@ TEST_F(EtcdStoreWatchTest, ResumesAfterALostConnectionWithoutGapOrRepetition) {
   EXPECT_GE(relay.accepted(), 4);
 }
 
+TEST_F(EtcdStoreWatchTest, ComesBackAfterAnOutageThoughItsStepsAreShort) {
+  EtcdProcess server;
+  server.start();
+  const auto store = make_etcd_store(client_of(server.url()), clock_, random_);
+  ASSERT_TRUE(write(*store, 1));
+  const auto watch = store->watch({{key()}, {}}, *store->position(in(10s)), in(10s)).value();
+  const auto step = [&] { return watch->next(in(300ms)); };
+  ASSERT_TRUE(step());
+  server.stop();
+  for (const Deadline outage = in(3s); !outage.passed(clock_.now());) ASSERT_TRUE(step());
+  server.start();
+  ASSERT_TRUE(write(*store, 2));
+  std::size_t seen = 0;
+  for (const Deadline limit = in(20s); seen == 0 && !limit.passed(clock_.now());) {
+    const auto changes = step();
+    ASSERT_TRUE(changes) << changes.error().message;
+    seen += changes->size();
+  }
+  EXPECT_EQ(seen, 1U);
+}
+
 TEST_F(EtcdStoreWatchTest, ChangesThatWereCompactedAreTooOld) {
   constexpr const char* kEtcdctl = "/usr/bin/etcdctl";
   if (::access(kEtcdctl, X_OK) != 0) GTEST_SKIP() << "no " << kEtcdctl << ": install etcd-client";

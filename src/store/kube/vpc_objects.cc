@@ -146,8 +146,8 @@ Result<void> annotate_pod(Api& api, const std::string& name_space, const std::st
   request.body = wire::kube::encode_pod_address_patch(uid, address);
   const Answer answer = api.call(request, deadline);
   if (answer.outcome == Outcome::done) return {};
-  // A UID does not change: the server refuses the patch of another pod as invalid.
-  if (answer.http_status == kHttpUnprocessable) {
+  // A UID does not change: the server refuses the patch of another pod as invalid, and names the member.
+  if (answer.http_status == kHttpUnprocessable && answer.status.message.find("metadata.uid") != std::string::npos) {
     return fail(ErrorCode::conflict,
                 fmt::format("pod {}/{}: it is another one by now", net::echo(name_space), net::echo(pod)));
   }
