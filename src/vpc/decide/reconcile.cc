@@ -174,7 +174,9 @@ class Pass {
       why += (why.empty() ? "" : "; ") + std::move(detail);
     };
     if (look_.cloud) {
-      weigh(WarmDoubt::not_in_cloud, true, is_missing(record.address), kNotInCloud);
+      // A list that lacks more than half says nothing of what it leaves out: an address stays as it was.
+      const bool is_missing = this->is_missing(record.address);
+      weigh(WarmDoubt::not_in_cloud, is_missing || listed_.contains(record.address), is_missing, kNotInCloud);
     } else {
       // The interface of now is known, and what it has is not: what was another's may be another node's.
       const bool is_of_other_card = look_.card && record.mac != *look_.card;
@@ -335,7 +337,9 @@ class Pass {
   }
 
   void stray(const Given& given, const WarmAddress* lent, What what, const LivePod* user) {
-    if (!is_due(given.address, what)) return;
+    // A pod that got its address while no agent was there is known from the first look on.
+    const bool is_known_at_once = look_.is_first && user != nullptr && intents_.empty();
+    if (!is_due(given.address, what) && !is_known_at_once) return;
     std::string why = user != nullptr
                           ? fmt::format("pod {} has it, and there is no record", text_of(*user))
                           : std::string("the cloud has it on this node's interface, and there is no record");

@@ -258,6 +258,9 @@ pass 60
 then 7 free, 8 free, 9 held a
 denied 8
 pass 60
+then 7 free, 8 free ?cloud, 9 held a
+denied
+pass 60
 then 7 free, 8 free ?cloud, 9 held a)"},
                                          Told{"AHeldAddressIsNeverTakenFromItsPod", R"(
 stock 7=a 8 9
@@ -426,6 +429,22 @@ TEST(WarmMovesOf, TheFirstLooksListCountsHoweverMuchItLacks) {
   EXPECT_TRUE(reconcile(look, stock.all(), {}, memory, {}, stock.clock.now()).moves.empty());
   look.is_first = true;
   EXPECT_EQ(reconcile(look, stock.all(), {}, memory, {}, stock.clock.now()).moves.size(), 2U);
+}
+
+/// Its plugin asked the cloud by itself while no agent was there.
+TEST(WarmMovesOf, WhatALivingPodHasIsItsFromTheFirstLookOn) {
+  TestStock stock;
+  Look look;
+  look.begun = stock.clock.now();
+  look.cloud = {given("10.9.0.2", true), given("10.9.0.3", true)};
+  look.pods = std::vector{LivePod{{"web", "shop", "uid"}, {address_of("10.9.0.2")}}};
+  const auto moves = [&] { return reconcile(look, {}, {}, {}, {}, stock.clock.now()).moves; };
+  EXPECT_TRUE(moves().empty()) << "a later look may show a pod that has just ended";
+  look.is_first = true;
+  ASSERT_EQ(moves().size(), 1U);
+  EXPECT_EQ(moves().front().address, address_of("10.9.0.2"));
+  EXPECT_EQ(moves().front().after->state, WarmState::held);
+  EXPECT_EQ(moves().front().after->pod.name, "web");
 }
 
 /// What the look speaks of is the address: that its holder let go of it between the look and the commit is no news.

@@ -17,6 +17,8 @@ using namespace std::chrono_literals;
 using core::WarmState;
 namespace warm = core::warm;
 
+constexpr std::int64_t kForEver = std::int64_t{1} << 60;  ///< calls that an agent lives for
+
 /// For people: records of what the cloud has elsewhere.
 std::string told(const StockView& view, const std::set<net::Address>& in_cloud) {
   std::string text;
@@ -45,8 +47,8 @@ void live(std::uint64_t seed) {
     nodes.back()->pods.all.push_back({{"daemon", "kube-system", "uid-d"}, {}, false, false});
     nodes.back()->random = SeededRandom(seed * 3 + static_cast<std::uint64_t>(i));
   }
-  const auto begin = [&](Node& node) {
-    node.begin(below(3) == 0 ? static_cast<std::int64_t>(below(30)) : std::int64_t{1} << 60);
+  const auto begin = [&](Node& node, std::int64_t calls) {
+    node.begin(calls);
     for (auto& other : nodes) {
       other->peers.keepers.clear();
       for (std::size_t i = 0; i < nodes.size(); ++i) {
@@ -55,7 +57,10 @@ void live(std::uint64_t seed) {
       }
     }
   };
-  for (auto& node : nodes) begin(*node);
+  const auto begin_mortal = [&](Node& node) {
+    begin(node, below(3) == 0 ? static_cast<std::int64_t>(below(30)) : kForEver);
+  };
+  for (auto& node : nodes) begin_mortal(*node);
   std::map<std::string, std::pair<std::size_t, net::Address>> holders;
   std::map<net::Address, std::chrono::nanoseconds> rests_until;
   std::set<net::Address> stolen;
@@ -72,7 +77,7 @@ void live(std::uint64_t seed) {
     cloud.catch_up();
     node.look_before_serving();
     if (!node.life->is_over) return;
-    node.begin();
+    begin(node, kForEver);
     node.look_before_serving();
   };
   // What containers an older copy of a node's records does not tell the truth about.
@@ -209,7 +214,7 @@ void live(std::uint64_t seed) {
           for (auto& other : nodes) other->peers.said["node-" + std::to_string(i + 1)] = nodes[i]->counts().free;
         }
         static_cast<void>(node.keeper->step());
-        if (node.life->is_over) begin(node);
+        if (node.life->is_over) begin_mortal(node);
         break;
       case 6:
         cloud.catch_up();  // no cloud is later than the doubt
@@ -223,13 +228,13 @@ void live(std::uint64_t seed) {
           for (const auto& [who, what] : holders) {
             if (what.first == which) unrecorded.insert(who);
           }
-          begin(node);
+          begin_mortal(node);
         } else if (copies.contains(which) && below(8) == 0) {
           // Somebody puts an older copy back; the agent begins on it.
           node.keeper.reset();
           node.put_back(copies[which]);
           distrust(which);
-          begin(node);
+          begin_mortal(node);
           look(node);
         } else if (copies.contains(which) && below(8) == 0) {
           // The same under the agent that runs: nothing is given before it has looked.
@@ -249,7 +254,7 @@ void live(std::uint64_t seed) {
             break;
           }
         } else {
-          begin(node);
+          begin_mortal(node);
         }
     }
     if (::testing::Test::HasFatalFailure()) return;
@@ -260,7 +265,7 @@ void live(std::uint64_t seed) {
   clock.jump_wall(30min * (static_cast<std::int64_t>(below(5)) - 2));  // and nothing waits until it has caught up
   for (int round = 0; round < 40; ++round) {
     for (auto& node : nodes) {
-      if (round == 0) node->begin();
+      if (round == 0) begin(*node, kForEver);
       node->keeper->set_waiting(0);
       static_cast<void>(node->keeper->step());
     }
