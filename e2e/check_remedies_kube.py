@@ -102,73 +102,43 @@ class Rig:
 
 # ---------------------------------------------------------------- ranges of nodes
 
-def two_objects_say_it(rig):
-    living = rig.begin() | {"twin-a": "10.244.1.0/24"}
-    rig.cluster.node("twin-a", "10.244.1.0/24")
-    rig.cluster.node("twin-b", "10.244.1.128/25")
-    remedy = rig.remedy("node_range_twice", "drain one of the two nodes", "delete its object", "kubelet makes the object anew")
-    with rig.controller():
-        rig.made_anew("twin-b")
-        rig.follow(remedy)
-        wait_for(lambda: rig.said("twin-b"), "twin-b gets another", 20)
-        rig.mended("node_range_twice", living, "two objects say it")
+# Finding, nodes with the ranges that their objects say, ranges that are recorded besides, where pods live, words of the remedy, the drained
+# node whose object is deleted, as its kubelet makes it anew, and who says a range then.
+RANGES = (
+    ("node_range_twice", {"twin-a": "10.244.1.0/24", "twin-b": "10.244.1.128/25"}, {}, {"twin-a": "10.244.1.0/24"},
+     ("drain one of the two nodes", "delete its object", "kubelet makes the object anew"), "twin-b", ("twin-b",)),
+    # What y has a record of, x says.
+    *(("node_range_twice", {"y": None, "x": "10.244.2.0/24"}, {"y": "10.244.2.0/24"}, {has_pods: "10.244.2.0/24"},
+       ('find out whose pods live in it; if not those of node "y"', 'drain node "x"', "delete its object"), drained, ("x", "y"))
+      for has_pods, drained in (("x", None), ("y", "x"))),
+    ("node_range_too_wide", {"wide": "10.244.0.0/20"}, {}, {}, ("drain the node and delete the object", "the controller gives it a range"), "wide", ("wide",)),
+    *(("node_range_differs", {"d": "10.244.4.0/24"}, {"d": "10.244.3.0/24"}, living,
+       ("if its pods live in what the object says", "else delete its object once it is drained"), drained, ("d",))
+      for living, drained in (({"d": "10.244.4.0/24"}, None), ({}, "d"))),
+    ("node_range_unreadable", {"odd": "ten"}, {}, {}, ("drain the node and delete its object", "its kubelet makes it anew"), "odd", ("odd",)),
+)
 
 
-def object_and_record(rig, has_pods):
-    """What y has a record of, x says; `has_pods` has pods there."""
-    living = rig.begin() | {has_pods: "10.244.2.0/24"}
-    rig.cluster.node("y")
-    rig.cli("node", "range", "assign", "y", "--cidr", "10.244.2.0/24")
-    rig.cluster.node("x", "10.244.2.0/24")
-    remedy = rig.remedy("node_range_twice", 'find out whose pods live in it; if not those of node "y"', 'drain node "x"', "delete its object")
+def ranges_of_nodes(rig, kind, nodes, recorded, pods, words, drained, say_one):
+    living = rig.begin() | pods
+    for name, said in nodes.items():
+        if said == "ten":  # no API server admits it: it was written past it
+            rig.kube.put_raw(f"minions/{name}", json.dumps({
+                "kind": "Node", "apiVersion": "v1", "spec": {"podCIDR": said, "podCIDRs": [said]},
+                "metadata": {"name": name, "uid": "575d6752-ce47-11e8-8a72-9cb6d089a923", "creationTimestamp": "2026-11-01T00:00:00Z"}}).encode())
+            wait_for(lambda: rig.found(kind), "the API shows it", 20)
+            continue
+        rig.cluster.node(name, said)
+        if name in recorded:
+            rig.cli("node", "range", "assign", name, "--cidr", recorded[name])
+    remedy = rig.remedy(kind, *words)
     with rig.controller():
-        if has_pods == "x":
+        if drained:
+            rig.made_anew(drained)
+        if not (recorded and drained):  # whose remedy is for the other case
             rig.follow(remedy)
-            wait_for(lambda: rig.said("y"), "y gets another", 20)
-        else:
-            rig.made_anew("x")
-            wait_for(lambda: rig.said("x") and rig.said("y"), "both have one", 20)
-        rig.mended("node_range_twice", living, f"pods on {has_pods}")
-
-
-def too_wide(rig):
-    living = rig.begin()
-    rig.cluster.node("wide", "10.244.0.0/20")
-    rig.remedy("node_range_too_wide", "drain the node and delete the object", "the controller gives it a range")
-    with rig.controller():
-        rig.made_anew("wide")
-        wait_for(lambda: rig.said("wide"), "it gets one", 20)
-        rig.mended("node_range_too_wide", living, "too wide")
-
-
-def object_differs(rig, pods_live_in):
-    living = rig.begin()
-    rig.cluster.node("d", "10.244.4.0/24")
-    rig.cli("node", "range", "assign", "d", "--cidr", "10.244.3.0/24")
-    remedy = rig.remedy("node_range_differs", "if its pods live in what the object says", "else delete its object once it is drained")
-    with rig.controller():
-        if pods_live_in == "object":
-            living["d"] = "10.244.4.0/24"
-            rig.follow(remedy)
-            wait_for(lambda: rig.ranges().get("10.244.4.0/24") == "d", "it is taken down", 20)
-        else:
-            rig.made_anew("d")
-            wait_for(lambda: rig.said("d"), "it is said", 20)
-        rig.mended("node_range_differs", living, f"pods in what the {pods_live_in} says")
-
-
-def unreadable(rig):
-    """No API server admits it: it was written past it."""
-    living = rig.begin()
-    rig.kube.put_raw("minions/odd", json.dumps({
-        "kind": "Node", "apiVersion": "v1", "spec": {"podCIDR": "ten", "podCIDRs": ["ten"]},
-        "metadata": {"name": "odd", "uid": "575d6752-ce47-11e8-8a72-9cb6d089a923", "creationTimestamp": "2026-11-01T00:00:00Z"}}).encode())
-    wait_for(lambda: rig.found("node_range_unreadable"), "the API shows it", 20)
-    rig.remedy("node_range_unreadable", "drain the node and delete its object", "its kubelet makes it anew")
-    with rig.controller():
-        rig.made_anew("odd")
-        wait_for(lambda: rig.said("odd"), "it gets one", 20)
-        rig.mended("node_range_unreadable", living, "unreadable")
+        wait_for(lambda: all(rig.said(name) for name in say_one), f"{say_one} have ranges", 20)
+        rig.mended(kind, living, f"{kind} of {list(nodes)}, pods in {pods}")
 
 
 # ---------------------------------------------------------------- pods and their addresses
@@ -357,13 +327,8 @@ def another_nodes_range(rig, pods):
 def play(world, kube):
     rig = Rig(world, kube)
     rig.cli("node", "range", "config", "--cluster-cidr", "10.244.0.0/21")
-    two_objects_say_it(rig)
-    for node in ("x", "y"):
-        object_and_record(rig, node)
-    too_wide(rig)
-    for place in ("object", "record"):
-        object_differs(rig, place)
-    unreadable(rig)
+    for row in RANGES:
+        ranges_of_nodes(rig, *row)
     pods = Pods(rig)
     not_held(rig, pods)
     not_moved(rig, pods)

@@ -1,7 +1,7 @@
 """A pool whose places are 99 % blocks of other nodes, with half of the pool reserved: a new node's ADD finds the one place that
 is free and not reserved, in few requests. When that one is taken too, a block that is empty goes over to it.
 
-usage: crowded_pool.py BIN_DIR sqlite|etcd, kube_cases.py BIN_DIR VERSION crowded_pool
+usage: crowded_pool.py BIN_DIR, kube_cases.py BIN_DIR VERSION crowded_pool
 """
 
 import ipaddress
@@ -64,12 +64,8 @@ def play(world, kube):
 
 def test():
     with World("crowded-pool", sys.argv[1]) as world:
-        if sys.argv[2] == "sqlite":
-            store = world.store()
-            crowd(world, "sqlite", store, store, lambda call: call() or {})
-        else:
-            etcd = Etcd(world)
-            crowd(world, "etcd", etcd.store, etcd.store, etcd.requests_of)
+        etcd = Etcd(world)
+        crowd(world, "etcd", etcd.store, etcd.store, etcd.requests_of)
 
 
 if __name__ == "__main__":

@@ -1,10 +1,9 @@
-"""An etcd that wants certificates; and least privilege on one with authentication: the roles of docs/runbooks/etcd-roles.md, each
+"""Least privilege on an etcd with authentication: the roles of docs/runbooks/etcd-roles.md, each
 program with its own, and a password, a certificate and an authority that change under running programs.
 
 usage: etcd_roles.py BIN_DIR
 """
 
-import json
 import os
 import pathlib
 import re
@@ -15,7 +14,7 @@ import time
 from agent_etcd import NodeWithAgent
 from etcd import Node
 from etcd_lib import Authority, Etcd
-from lib import World, call_ipam, expect, expect_equal, main, require_programs, run, say, start_agent, wait_for, wait_for_agents_memory
+from lib import World, expect, expect_equal, main, require_programs, run, say, start_agent, wait_for, wait_for_agents_memory
 
 RUNBOOK = pathlib.Path(__file__).resolve().parent.parent / "docs" / "runbooks" / "etcd-roles.md"
 OK = 0
@@ -23,14 +22,13 @@ USERS = ("node", "controller", "operator", "viewer")
 
 
 class SecretEtcd(Etcd):
-    """A member with a certificate, for users with passwords; or with `client` one that wants a certificate."""
+    """A member with a certificate, for users with passwords."""
 
     scheme = "https"
 
-    def __init__(self, world, ca, server, client=None):
-        self.ctl_flags = ("--cacert", ca, *(("--cert", client[0], "--key", client[1]) if client else ()))
-        super().__init__(world, "--cert-file", server[0], "--key-file", server[1],
-                         *(("--client-cert-auth", "--trusted-ca-file", ca) if client else ()))
+    def __init__(self, world, ca, server):
+        self.ctl_flags = ("--cacert", ca)
+        super().__init__(world, "--cert-file", server[0], "--key-file", server[1])
 
     def as_user(self, user, *arguments, check=True):
         return self.ctl("--command-timeout", "30s", "--user", f"{user}:secret-{user}", *arguments, check=check)
@@ -63,30 +61,6 @@ class Agent:
         self.socket = world.directory / "oak.sock"
         self.process = start_agent(world, store, "oak", self.socket)
         wait_for_agents_memory(world, self.socket)
-
-
-def certificates(world, authority, server):
-    """From the URL and from the environment; what a refusal is called. What else is refused: tls_test.cc."""
-    ca, client = authority.certificate, authority.sign("client", "DNS:client")
-    etcd = SecretEtcd(world, ca, server, client)
-    good = f"{etcd.store}?ca={ca}&cert={client[0]}&key={client[1]}"
-    world.croft(good, "pool", "create", "a", "--cidr", "10.77.0.0/24", "--block-size", "28")
-    kept = call_ipam(world, "ADD", "kept", good)
-    expect_equal(kept[0], 0, f"ADD: {kept}")
-    names = {"ETCD_CA_CERT_FILE": str(ca), "ETCD_CERT_FILE": str(client[0]), "ETCD_KEY_FILE": str(client[1])}
-    expect_equal(call_ipam(world, "ADD", "kept", etcd.store, env=names), kept, "asked again, with files from the environment")
-    rows = run(world.bin / "croft", "--store", etcd.store, "-o", "json", "pool", "list", env={**os.environ, **names})
-    expect_equal([row["name"] for row in json.loads(rows.stdout)], ["a"], "pools, with files from the environment")
-    for store, wanted, part in ((f"{etcd.store}?ca={ca}", 11, "bad certificate"), (good + "&name=other.example", 11, "mismatch"),
-                                (f"{etcd.store}?ca={ca}&cert={client[0]}", 7, "a certificate and its key, or neither"),
-                                (etcd.store, 7, "ETCD_CA_CERT_FILE"), (good.replace("https:", "http:"), 11, f"127.0.0.1:{etcd.port}")):
-        for command in ("ADD", "DEL"):
-            code, answer = call_ipam(world, command, "kept", store, env={"CROFT_TOMBSTONES": "none"})
-            expect_equal((code, answer["code"]), (1, wanted), f"{command} with {store}: {answer}")
-            expect(part in str(answer), f"{command} with {store}: {part!r} is not in {answer}")
-    expect_equal([row["containerId"] for row in world.held(good).values()], ["kept"], "no refusal has changed anything")
-    etcd.kill()
-    say("certificates on both sides; refusals name what is wrong")
 
 
 def roles(world, etcd, url):
@@ -205,7 +179,6 @@ def test():
         ca = world.directory / "ca.pem"
         ca.write_text(authority.certificate.read_text())
         server = authority.sign("server", "IP:127.0.0.1")
-        certificates(world, authority, server)
         etcd = SecretEtcd(world, ca, server)
         make_roles(world, etcd, ca)
 

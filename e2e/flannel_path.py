@@ -2,7 +2,7 @@
 """The way of a pod on a flannel node, with Croft in place of host-local: subnet.env as flanneld writes it, the delegate
 configuration as flannel's CNI plugin makes it of that, Debian's `bridge`, and Croft's `host-local`.
 
-For IPv4 (the form of today and that of old releases) and dual stack, whose subnet.env `croft node range` writes: addresses, files, pings
+For IPv4 and dual stack, whose subnet.env `croft node range` writes: addresses, files, pings
 between pods and to the gateway, DEL by the binary that added and by the other one. The real flannel plugin is e2e_one_node_flannel's,
 on a cluster whose nodes have Croft's ranges.
 
@@ -10,13 +10,12 @@ usage: flannel_path.py BIN_DIR
 """
 
 import ipaddress
-import json
 import stat
 import sys
 
 sys.dont_write_bytecode = True
 from cni_bridge_ptp import ping_everybody
-from lib import PLUGINS, Plugin, World, expect, expect_equal, main, require_network_namespaces, require_programs, run, say
+from lib import PLUGINS, Plugin, World, expect_equal, main, require_network_namespaces, require_programs, run, say
 
 SUBNET_ENV = {
     "4": {"FLANNEL_NETWORK": "10.244.0.0/16", "FLANNEL_SUBNET": "10.244.0.1/24", "FLANNEL_MTU": "1450",
@@ -25,14 +24,6 @@ SUBNET_ENV = {
            "FLANNEL_IPV6_NETWORK": "fd00:244::/48", "FLANNEL_IPV6_SUBNET": "fd00:244::1/64", "FLANNEL_MTU": "1450",
            "FLANNEL_IPMASQ": "true"},
 }
-# What kube-flannel's 10-flannel.conflist gives the plugin.
-NETCONF = {"cniVersion": "0.3.1", "name": "cbr0", "type": "flannel",
-           "delegate": {"hairpinMode": True, "isDefaultGateway": True}}
-# Byte for byte: docs/notes/node-ranges.md#delegate.
-GOLDEN_DELEGATE = (
-    '{"cniVersion":"0.3.1","hairpinMode":true,"ipMasq":false,"ipam":{"ranges":[[{"subnet":"10.244.0.0/24"}]],'
-    '"routes":[{"dst":"10.244.0.0/16"}],"type":"host-local"},"isDefaultGateway":true,"isGateway":true,"mtu":1450,'
-    '"name":"cbr0","type":"bridge"}')
 GATEWAYS = {"4": ["10.244.0.1"], "46": ["10.244.0.1", "fd00:244::1"]}
 FIRST = {"4": ["10.244.0.2/24"], "46": ["10.244.0.2/24", "fd00:244::2/64"]}
 
@@ -64,39 +55,13 @@ def network_of(address):
     return str(ipaddress.ip_interface(address).network)
 
 
-def delegate_configuration(netconf, env, form="ranges"):
-    """What flannel's CNI plugin hands to the plugin it delegates to. `form` "subnet": as its old releases did, which
-    knew IPv4 only."""
-    delegate = dict(netconf.get("delegate", {}))
-    expect("name" not in delegate and "ipam" not in delegate, "'delegate' must have neither 'name' nor 'ipam'")
-    if "runtimeConfig" in netconf:
-        delegate["runtimeConfig"] = netconf["runtimeConfig"]
-    delegate["name"] = netconf["name"]
-    delegate.setdefault("type", "bridge")
-    delegate.setdefault("ipMasq", env["FLANNEL_IPMASQ"] != "true")
-    delegate.setdefault("mtu", int(env["FLANNEL_MTU"]))
-    if delegate["type"] == "bridge":
-        delegate.setdefault("isGateway", True)
-    if netconf.get("cniVersion"):
-        delegate["cniVersion"] = netconf["cniVersion"]
-    ipam = dict(netconf.get("ipam", {}))
-    ipam.setdefault("type", "host-local")
-    subnets = [network_of(env[key]) for key in ("FLANNEL_SUBNET", "FLANNEL_IPV6_SUBNET") if key in env]
-    if form == "ranges":
-        ipam["ranges"] = [[{"subnet": subnet}] for subnet in subnets]
-    else:
-        ipam["subnet"] = subnets[0]
-    networks = []
-    for key in ("FLANNEL_NETWORK", "FLANNEL_IPV6_NETWORK"):
-        networks += [network for network in env.get(key, "").split(",") if network and network not in networks]
-    ipam["routes"] = ipam.get("routes", []) + [{"dst": network_of(network)} for network in networks]
-    delegate["ipam"] = ipam
-    return delegate
-
-
-def printed(configuration):
-    """Go's json.Marshal of a map."""
-    return json.dumps(configuration, sort_keys=True, separators=(",", ":"))
+def delegate_configuration(env, data):
+    """What flannel's CNI plugin makes of kube-flannel's configuration and subnet.env (docs/notes/node-ranges.md#delegate)."""
+    of = lambda what: [network_of(env[key]) for key in (f"FLANNEL_{what}", f"FLANNEL_IPV6_{what}") if key in env]
+    return {"cniVersion": "0.3.1", "name": "cbr0", "type": "bridge", "hairpinMode": True, "isDefaultGateway": True, "isGateway": True,
+            "ipMasq": env["FLANNEL_IPMASQ"] != "true", "mtu": int(env["FLANNEL_MTU"]),
+            "ipam": {"type": "host-local", "dataDir": str(data), "ranges": [[{"subnet": subnet}] for subnet in of("SUBNET")],
+                     "routes": [{"dst": network} for network in of("NETWORK")]}}
 
 
 class Installation:
@@ -150,10 +115,10 @@ def ping_gateways(pods, node):
             expect_equal(pod.netns.neighbour(gateway), bridge_mac, f"MAC that answered for the gateway {gateway}")
 
 
-def flannel_node(world, croft, debian, families, form):
+def flannel_node(world, croft, debian, families):
     """One node's life, all of it with a fresh node, dataDir and bridge."""
-    say(f"{'IPv4' if families == '4' else 'dual stack'}, the configuration's form `{form}`")
-    label = families + form[0]
+    say("IPv4" if families == "4" else "dual stack")
+    label = families
     node = world.netns("node" + label)
     env_path = world.directory / f"flannel-{label}" / "subnet.env"
     if families == "46":
@@ -161,7 +126,7 @@ def flannel_node(world, croft, debian, families, form):
     else:
         write_subnet_env(env_path, SUBNET_ENV[families])
     data = world.directory / f"networks-{label}"
-    config = delegate_configuration({**NETCONF, "ipam": {"dataDir": str(data)}}, read_subnet_env(env_path), form)
+    config = delegate_configuration(read_subnet_env(env_path), data)
     folder = data / "cbr0"
     sets = len(FIRST[families])
     ours, theirs = Plugin(croft, "bridge", node), Plugin(debian, "bridge", node)
@@ -206,19 +171,13 @@ def flannel_node(world, croft, debian, families, form):
 def test():
     if len(sys.argv) != 2:
         sys.exit(__doc__)
-    expect_equal(printed(delegate_configuration(NETCONF, SUBNET_ENV["4"])), GOLDEN_DELEGATE, "delegate configuration")
-    expect_equal(printed(delegate_configuration(NETCONF, SUBNET_ENV["4"], "subnet")["ipam"]),
-                 '{"routes":[{"dst":"10.244.0.0/16"}],"subnet":"10.244.0.0/24","type":"host-local"}', "old form")
-    expect_equal(printed(delegate_configuration(NETCONF, SUBNET_ENV["46"])["ipam"]),
-                 '{"ranges":[[{"subnet":"10.244.0.0/24"}],[{"subnet":"fd00:244::/64"}]],'
-                 '"routes":[{"dst":"10.244.0.0/16"},{"dst":"fd00:244::/48"}],"type":"host-local"}', "dual stack")
     require_programs("ip", "nsenter", "ping", "bridge", "host-local")
     require_network_namespaces()
     with World("flannel", sys.argv[1]) as world:
         croft = Installation(world, "croft", {"host-local": world.bin / "host-local"})
         debian = Installation(world, "debian", {"host-local": PLUGINS / "host-local"})
-        for families, form in (("4", "ranges"), ("4", "subnet"), ("46", "ranges")):
-            flannel_node(world, croft, debian, families, form)
+        for families in SUBNET_ENV:
+            flannel_node(world, croft, debian, families)
 
 
 if __name__ == "__main__":

@@ -18,16 +18,6 @@ NETWORK = "mynet"
 HINTS = ".croft"  # Croft's index lies there, beside the networks; it is only a hint
 
 
-def go_json(value):
-    """The text Go's encoder gives for `value` with an indentation of four."""
-    text = json.dumps(value, indent=4, ensure_ascii=False)
-    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
-
-
-def error_text(code, msg, details=None):
-    return go_json({"code": code, "msg": msg, **({"details": details} if details else {})})
-
-
 def holder(container, ifname="eth0"):
     """The content of a reservation."""
     return f"{container}\r\n{ifname}"

@@ -1,5 +1,5 @@
-"""The first pools of a cluster on a real kube-apiserver: as kubeadm has them, made once however many nodes ask at once,
-refused where they overlap a range of Services or a node's address.
+"""The first pools of a cluster on a real kube-apiserver: as kubeadm has them, made once however many nodes ask at once. What is refused:
+default_pools_test.cc and kube_rights.py.
 
 usage: kube_cases.py BIN_DIR VERSION kube_default_pools
 """
@@ -12,7 +12,6 @@ from kube_store import write_kubeconfig
 from lib import expect, expect_equal, run, say, wait_for
 
 AT_ONCE = 40
-HAS_SERVICE_CIDRS = ("1.33", "1.34", "1.35", "1.36")
 KUBEADM = "/api/v1/namespaces/kube-system/configmaps"
 
 
@@ -41,41 +40,6 @@ class Rig:
     def pools(self):
         listed = run(self.world.bin / "croft", "--store", self.store, "pool", "list", "-o", "json")
         return sorted((pool["name"], pool["cidr"], pool["blockSize"]) for pool in json.loads(listed.stdout))
-
-
-def services(rig):
-    """No pool over a range of Services. An API without ServiceCIDRs tells no range: what Services have counts."""
-    whose = 'ServiceCIDR "kubernetes" (10.96.0.0/24)' if rig.kube.version in HAS_SERVICE_CIDRS else 'address 10.96.0.1 of Service "default/kubernetes"'
-    wait_for(lambda: rig.kube.call("GET", "/api/v1/namespaces/default/services")["items"], "the API server has made its Service", 60)
-    said = rig.defaults("--ipv4-cidr", "10.96.0.0/16", code=1)
-    expect(f"10.96.0.0/16 of pool default-ipv4-ippool overlaps {whose}" in said, said)
-    done = run(rig.world.bin / "croft", "--store", rig.store, "pool", "create", "over", "--cidr", "10.96.0.0/20", check=False)
-    expect(done.returncode == 1 and "over" in done.stderr and whose in done.stderr, f"{done}")
-    say(f"refused: {done.stderr.strip()}")
-
-
-def refusals(rig):
-    """Each with both names; nothing is made."""
-    services(rig)
-    rig.kube.make_node("oak")
-    node = rig.kube.call("GET", "/api/v1/nodes/oak")
-    node["status"]["addresses"] = [{"type": "InternalIP", "address": "10.64.3.4"}]
-    rig.kube.call("PUT", "/api/v1/nodes/oak/status", node)
-    said = rig.defaults("--ipv4-cidr", "10.64.0.0/16", code=1)
-    expect("overlaps address 10.64.3.4 of node oak" in said, said)
-    for cidr, what in (("127.0.0.0/8", "loopback"), ("224.0.0.0/4", "multicast"), ("0.0.0.0/8", "unspecified")):
-        said = rig.defaults(CALICO_IPV4POOL_CIDR=cidr, code=2)
-        expect(f"{cidr} of pool default-ipv4-ippool overlaps the {what}" in said, said)
-    expect_equal(rig.pools(), [], "what was refused")
-    say(f"refused: {said.strip()}")
-
-    for flags, variables, part in (
-            (["--ipv4-cidr", "fd00::/48"], {}, "--ipv4-cidr"), (["--ipv4-cidr", "10.1.0.1/16"], {}, "--ipv4-cidr"),
-            ([], {"CALICO_IPV4POOL_CIDR": "ten"}, "CALICO_IPV4POOL_CIDR"),
-            ([], {"CALICO_IPV4POOL_CIDR": "10.1.0.0/16", "CALICO_IPV4POOL_BLOCK_SIZE": "x"}, "CALICO_IPV4POOL_BLOCK_SIZE"),
-            ([], {"CALICO_IPV4POOL_CIDR": "10.1.0.0/16", "NO_DEFAULT_POOLS": "True"}, "NO_DEFAULT_POOLS")):
-        done = run(*rig.command(*flags), check=False, env={**os.environ, **variables})
-        expect(done.returncode != 0 and part in done.stderr, f"{flags} {variables}: {done.returncode} {done.stderr}")
 
 
 def as_kubeadm_has_them(rig):
@@ -148,7 +112,6 @@ def being_deleted(rig):
 
 def play(world, kube):
     rig = Rig(world, kube)
-    refusals(rig)
     as_kubeadm_has_them(rig)
     of_many_one_makes_them(rig)
     being_deleted(rig)

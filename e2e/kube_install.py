@@ -16,7 +16,7 @@ import time
 from etcd import Node
 from kube_agent import start_agent
 from kube_apiserver_lib import KubeApiserver
-from kube_store import calico_definitions, install_definitions, is_served, make_accounts, newer_group, write_kubeconfig
+from kube_store import calico_definitions, install_definitions, make_accounts, write_kubeconfig
 from lib import PLUGINS, World, expect, expect_equal, main, own_environment, say, wait_for
 
 
@@ -208,38 +208,6 @@ def troubles(world, kube):
     done(host.install(), "once all is well")
 
 
-def one_register(world, kube, operator):
-    """Calico's newer group is named in the installation's URL: the agent, and the plugin alone, work on that register and no other."""
-    crds = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
-    older = [item["metadata"]["name"] for item in kube.call("GET", crds)["items"] if item["spec"]["group"] == "crd.projectcalico.org"]
-    for name in newer_group(kube, older):
-        wait_for(lambda name=name: is_served(kube, name), f"{name} is served", 30)
-    v3 = "?group=projectcalico.org/v3"
-    # The same addresses in both.
-    world.croft(operator + v3, "pool", "create", "a", "--cidr", "10.79.0.0/24", "--block-size", "28")
-    host = Host(world, kube, "group")
-    store = f"kube:{world.directory}/kubeconfig-croft-node{v3}"
-    done(host.install(store=store), "with the group")
-    expect_equal(host.ipam()["store"], f"kube:{host.kubeconfig}{v3}", "what the plugin asks")
-    agent, socket_path = start_agent(world, store, "--plugin-store", host.ipam()["store"], "--plugin-kubeconfig", str(host.kubeconfig),
-                                     "--api-server", kube.url)
-    node, given = host.node(), []
-    node.env = {"CROFT_AGENT": str(socket_path)}
-    given += node.add("agent-1") + node.add("agent-2")
-    expect("via=agent" in (world.directory / "ipam.log").read_text().splitlines()[-1], "the agent was asked")
-    agent.terminate()
-    expect_equal(agent.wait(20), 0, "the agent ends")
-    given += node.add("alone-1") + node.add("alone-2")
-    expect("via=store" in (world.directory / "ipam.log").read_text().splitlines()[-1], "the plugin was alone")
-    expect_equal(len(set(given)), 4, f"addresses of four containers: {given}")
-    expect_equal((len(world.held(operator + v3)), len(world.held(operator + "?group=crd.projectcalico.org/v1"))), (4, 0), "held in v3 and v1")
-    done(host.install(store=store), "again, now that both groups have a register")
-    for container in ("agent-1", "agent-2", "alone-1", "alone-2"):
-        node.delete(container)
-    expect_equal(world.held(operator + v3), {}, "all is given back")
-    say(f"the agent and the plugin alone gave {', '.join(given)}")
-
-
 def test():
     calico_definitions()
     with World("kube-install", sys.argv[1]) as world, KubeApiserver(world, sys.argv[2], arguments=["--bind-address", "0.0.0.0"]) as kube:
@@ -256,7 +224,6 @@ def test():
         keeps_and_takes_back(world, kube, host)
         troubles(world, kube)
         expect_equal(world.held(operator), {}, "all is given back")
-        one_register(world, kube, operator)
 
 
 if __name__ == "__main__":

@@ -51,40 +51,23 @@ def has_range(kube, node):
     return any(item["spec"]["node"] == node for item in kube.call("GET", f"{OWN}/croftnoderanges")["items"])
 
 
-def holder(kube):
-    return kube.call("GET", LEASE)["spec"].get("holderIdentity", "")
-
-
 def told_to_end(world, kube, store):
     """The leader gives the Lease back, and the other one finds that with its next try."""
     first = Controller(world, store, "first", LONG)
     wait_for(first.leads, "the first leads")
     lease = kube.call("GET", LEASE)["spec"]
-    expect(re.fullmatch(r"[a-z0-9.-]+_[0-9a-f]{32}", lease["holderIdentity"]), str(lease))
-    expect_equal((lease["leaseDurationSeconds"], lease["leaseTransitions"]), (15, 0), "the Lease")
     second = Controller(world, store, "second", LONG, with_metrics=True)
     waits = f"{lease['holderIdentity']} leads by the Lease croft-system/croftd-controller; this controller waits"
     wait_for(lambda: waits in second.log(), "the second says who leads")
-    kube.make_node("n1")
-    wait_for(lambda: has_range(kube, "n1"), "n1 has a range")
-    wait_for(lambda: first.gave() == ["n1"], "the first gave it")
-    expect_equal(second.gave(), [], "what the second gave")
     expect_equal(scrape(second.metrics)[STATUS], 0, "the metric of the second")
     begin = datetime.datetime.now(datetime.timezone.utc)
     first.end()
-    wait_for(lambda: LEADS in second.log(), "the second leads", 10)
-    given_back = (first.said_at("the Lease is given back") - begin).total_seconds()
-    took = (second.said_at(LEADS) - begin).total_seconds()
-    say(f"after a SIGTERM: the Lease is given back after {given_back:.3f} s, another leads after {took:.3f} s")
-    expect(given_back < 1, "the Lease was kept too long")
-    expect(took < 4.4 + 1.5, "as if nobody had given it back")
-    expect_equal(kube.call("GET", LEASE)["spec"]["leaseTransitions"], 1, "transitions")
-    expect_equal(scrape(second.metrics)[STATUS], 1, "the metric of the second")
-    kube.make_node("n2")
-    wait_for(lambda: second.gave() == ["n2"], "the second works")
+    wait_for(second.leads, "the second leads", 10)
+    took = [(who.said_at(text) - begin).total_seconds() for who, text in ((first, "the Lease is given back"), (second, LEADS))]
+    say(f"after a SIGTERM: the Lease is given back after {took[0]:.3f} s, another leads after {took[1]:.3f} s")
+    expect(took[0] < 1 and took[1] < 4.4 + 1.5, "as if nobody had given it back")
     second.end()
-    expect_equal(holder(kube), "", "who holds it at the end")
-    expect("the Lease is given back" in second.log(), second.log())
+    expect_equal(kube.call("GET", LEASE)["spec"].get("holderIdentity", ""), "", "who holds it at the end")
 
 
 def killed_and_stopped(world, kube, store):

@@ -170,6 +170,9 @@ def looks_with_its_role(world, kube, before):
     looker.may("list", "ipamblocks", "crd.projectcalico.org")
     of_services = OF_SERVICES[:1] if kube.version == "1.32" else OF_SERVICES
     looks(world, looker.store, COMMANDS + WITH_NODES + of_services)
+    if kube.version == "1.32":  # whose Service addresses no API shows
+        told = croft(world, looker.store, "service", "audit")
+        expect(told.returncode == 1 and "--etcd-servers" in told.stderr and "no IPAddress" in told.stderr, f"{told}")
     expect(NOT_READ not in dry_run(world, looker.store), "the dry run may read all")
     say("look.yaml is enough for every reading command, and nothing is missing")
 

@@ -1,11 +1,9 @@
 """Ranges of nodes on a real kube-apiserver: spec.podCIDRs as Kubernetes' own controller gives them, both families; what is
-there already, what a controller that was killed left, and another program that gives ranges too. What nodes say that cannot be taken
-down, or says another too, is check_remedies_kube.py's.
+there already, and what a controller that was killed left. Another program that gives ranges too: node_cidrs_test.cc; what nodes say
+that cannot be taken down, or says another too: check_remedies_kube.py.
 
 usage: kube_cases.py BIN_DIR VERSION kube_node_ranges
 """
-
-import time
 
 import kube_collect
 from kube_store import write_kubeconfig
@@ -77,18 +75,3 @@ def play(world, kube):
     wait_for(lambda: said(kube, waiting[0]), "who waited has one", 30)
     expect_equal(said(kube, waiting[0])[0], "10.244.1.0/24", "that of the node that went")
     second.end()
-
-    # Another program gives a range to a node that waits for one.
-    third = Controller(world, store, "third")
-    kube.make_node("tenth")
-    wait_for(lambda: third.log().count("CIDRNotAvailable") > 1, "the tenth waits", 20)
-    kube._send("PATCH", "/api/v1/nodes/tenth?fieldManager=kube-controller-manager",
-               b'{"spec":{"podCIDR":"10.244.99.0/24","podCIDRs":["10.244.99.0/24"]}}',
-               media="application/strategic-merge-patch+json")
-    wait_for(lambda: "by another program" in third.log(), "it notices the other", 20)
-    expect("kube-controller-manager" in third.log() and "--allocate-node-cidrs=false" in third.log(), third.log())
-    kube.call("DELETE", "/api/v1/nodes/n0")
-    kube.make_node("eleventh")
-    time.sleep(3)
-    expect_equal(said(kube, "eleventh"), None, "nothing is given beside another")
-    third.end()

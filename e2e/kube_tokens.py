@@ -73,7 +73,14 @@ def made_anew(rig, kube):
 
     def serves(container, via):
         return rig.call("ADD", container)[0] == 0 and f"via={via} " in (world.directory / "ipam.log").read_text().splitlines()[-1] + " "
+
+    def is_left_alone():
+        seen = own.read_text()
+        time.sleep(2)
+        return own.read_text() == seen
     wait_for(lambda: serves("installed", "agent"), "the agent serves", 60)
+    # On a busy machine its first look at the kubeconfig comes late.
+    wait_for(is_left_alone, "the agent has written its kubeconfig, or leaves it", 30)
     before = own.read_text()
     for name in ("croft-node", "croft-plugin"):
         kube.call("DELETE", f"{ACCOUNTS}/{name}")

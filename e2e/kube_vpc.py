@@ -5,34 +5,29 @@ usage: kube_vpc.py BIN_DIR VERSION
 The CustomResourceDefinitions are taken and serve what the agents write, and keep members that they do not know; every
 object of the manifest is taken; its account may do what an agent does and no more; a pod's addresses are written for the
 pod of that UID only. The agent runs with the manifest's own arguments, as its account, on a simulated cloud: its probes
-answer, and the cluster is told of its stock. In a network namespace where somebody else has its first addresses it tells
-the node so by an Event; and a pod that gets none, why. A pod of a StatefulSet keeps its address over nodes.
+answer, and the cluster is told of its stock, of an address that is somebody else's, and of a pod that gets none. A pod of a
+StatefulSet keeps its address over nodes.
 """
 
-import concurrent.futures
 import json
-import ctypes
-import os
 import pathlib
 import re
-import socket
-import subprocess
 import sys
-import threading
 import time
-import urllib.error
 import urllib.request
 
 from etcd_lib import free_ports
-from kube_apiserver_lib import KubeApiserver, Refused
+from kube_apiserver_lib import KubeApiserver, Refused, program
 from kube_store import write_kubeconfig
-from lib import Failure, World, main, own_environment, require_programs, run, wait_for
-from vpc_lib import Certificates
+from lib import Failure, World, expect, expect_equal, main, run, wait_for
+from living_lib import enter_own_namespace
+from vpc_lib import SUBNET, Agent, Certificates, Cloud, Process, add_request, refusal
 
 DEPLOY = pathlib.Path(__file__).resolve().parent.parent / "deploy" / "kubernetes"
 GROUP = "/apis/vpc.uk8s.ucloud.cn/v1beta1"
 STOCKS = f"{GROUP}/namespaces/kube-system/ipamds"
 CLAIMS = f"{GROUP}/namespaces/default/vpcipclaims"
+PODS = "/api/v1/namespaces/default/pods"
 RBAC = "/apis/rbac.authorization.k8s.io/v1"
 WHERE = {"CustomResourceDefinition": "/apis/apiextensions.k8s.io/v1/customresourcedefinitions",
          "ServiceAccount": "/api/v1/namespaces/kube-system/serviceaccounts",
@@ -47,20 +42,24 @@ RIGHTS = [("", "nodes", "", ("get", "list"), ("update", "patch", "delete")),
           ("vpc.uk8s.ucloud.cn", "vpcipclaims", "default", ("get", "list", "watch", "create", "update"), ("delete",)),
           ("", "events", "default", ("create",), ("get", "list", "delete")),
           ("", "secrets", "kube-system", (), ("get", "list"))]
-
-
-def check(is_so, what):
-    if not is_so:
-        raise Failure(what)
+KEEPS = {"network.beta.kubernetes.io/ucloud-statefulset-static-ip": "true"}
 
 
 def refused(code, call, *arguments):
     try:
         call(*arguments)
     except Refused as why:
-        check(why.code == code, f"{arguments}: {why}")
+        expect_equal(why.code, code, f"{arguments}: {why}")
         return why
     raise Failure(f"{arguments}: taken")
+
+
+def if_there(call, *arguments):
+    try:
+        return call(*arguments)
+    except Refused as why:
+        expect_equal(why.code, 404, f"{arguments}: {why}")
+        return None
 
 
 def put_manifest(kube, name):
@@ -71,22 +70,14 @@ def put_manifest(kube, name):
             kube._send("POST", WHERE[kind[1]] + "?fieldValidation=Strict", document.encode(), media="application/yaml")
 
 
-def check_kinds(kube):
+def has_its_kinds(kube):
     put_manifest(kube, "crds-vpc.yaml")
     stock = {"apiVersion": "vpc.uk8s.ucloud.cn/v1beta1", "kind": "Ipamd",
              "metadata": {"name": "node-a", "namespace": "kube-system"},
              "spec": {"node": "node-a", "addr": "10.0.0.2:7312", "subnet": "subnet-1", "later": {"x": [1]}},
              "status": {"current": 4, "high": 50, "low": 3, "status": "normal"}, "more": 7}
-
-    def made():
-        try:
-            return kube.call("POST", STOCKS, stock)
-        except Refused as why:
-            check(why.code == 404, str(why))
-            return None
-    got = wait_for(made, "the new kind is served", 60)
-    for member in ("spec", "status", "more"):
-        check(got[member] == stock[member], f"{member}: {got}")
+    got = wait_for(lambda: if_there(kube.call, "POST", STOCKS, stock), "the new kind is served", 60)
+    expect_equal([got[member] for member in ("spec", "status", "more")], [stock[member] for member in ("spec", "status", "more")], "what is kept")
     old = got["metadata"]["resourceVersion"]
     got["status"]["current"] = 5
     kube.call("PUT", f"{STOCKS}/node-a", got)
@@ -98,68 +89,55 @@ def check_kinds(kube):
              "spec": {"ip": "10.0.0.9", "mask": "255.255.0.0", "gateway": "10.0.0.1", "subnetId": "s", "vpcId": "v"},
              "status": {"attached": True, "lastDetachtime": "", "releaseTime": "Never", "sandboxId": "x", "mac": "y",
                         "zone": "z"}}
-
-    def claimed():
-        try:
-            return kube.call("POST", CLAIMS, claim)
-        except Refused as why:
-            check(why.code == 404, str(why))
-            return None
-    got = wait_for(claimed, "the kind of claims is served", 60)
-    check(got["metadata"]["finalizers"] == ["cni-vpc-ipamd"], f"{got}")
+    wait_for(lambda: if_there(kube.call, "POST", CLAIMS, claim), "the kind of claims is served", 60)
     kube.call("DELETE", f"{CLAIMS}/web-0")
     got = kube.call("GET", f"{CLAIMS}/web-0")
-    check("deletionTimestamp" in got["metadata"], "an attached claim is held by its finalizer")
+    expect("deletionTimestamp" in got["metadata"], "an attached claim is held by its finalizer")
     got["metadata"]["finalizers"] = []
     kube.call("PUT", f"{CLAIMS}/web-0", got)
     refused(404, kube.call, "GET", f"{CLAIMS}/web-0")
 
 
-def check_manifest(kube):
+def is_taken(kube):
     put_manifest(kube, "cni-vpc-ipamd.yml")
-    made = kube.call("GET", WHERE["DaemonSet"] + "/cni-vpc-ipamd")
-    template = made["spec"]["template"]
-    check(template["metadata"]["labels"] == {"app": "cni-vpc-ipamd"}, f"{template}")
-    check(template["spec"]["hostNetwork"] and template["spec"]["priorityClassName"] == "system-node-critical", "")
-    user = "system:serviceaccount:kube-system:cni-vpc-ipamd"
+    template = kube.call("GET", WHERE["DaemonSet"] + "/cni-vpc-ipamd")["spec"]["template"]
+    expect_equal(template["metadata"]["labels"], {"app": "cni-vpc-ipamd"}, "labels")
+    expect(template["spec"]["hostNetwork"] and template["spec"]["priorityClassName"] == "system-node-critical", f"{template}")
     for group, resource, namespace, allowed, forbidden in RIGHTS:
         for verb in allowed + forbidden:
             answer = kube.call("POST", "/apis/authorization.k8s.io/v1/subjectaccessreviews", {
                 "apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview",
-                "spec": {"user": user, "groups": ["system:serviceaccounts", "system:authenticated"],
-                         "resourceAttributes": {"group": group, "resource": resource, "namespace": namespace,
-                                                "verb": verb}}})
-            check(answer["status"]["allowed"] == (verb in allowed), f"{verb} {resource} in {namespace!r}: {answer}")
+                "spec": {"user": "system:serviceaccount:kube-system:cni-vpc-ipamd", "groups": ["system:serviceaccounts", "system:authenticated"],
+                         "resourceAttributes": {"group": group, "resource": resource, "namespace": namespace, "verb": verb}}})
+            expect_equal(answer["status"]["allowed"], verb in allowed, f"{verb} {resource} in {namespace!r}")
 
 
 def expanded(text, variables):
     """As kubelet replaces $(NAME)."""
     for name, value in variables.items():
         text = text.replace(f"$({name})", value)
-    check("$(" not in text, f"a variable that the manifest does not set: {text}")
+    expect("$(" not in text, f"a variable that the manifest does not set: {text}")
     return text
 
 
-def answer(port, path):
+def answers(port, path):
     try:
         with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=5) as got:
-            return got.status
-    except urllib.error.HTTPError as error:
-        return error.code
+            return got.status == 200
     except OSError:
-        return None
+        return False
 
 
-def check_agent(world, kube):
+def runs_by_its_manifest(world, kube):
     """With the container's arguments: what names a place of the node is put into the test's directory, and no more."""
-    container = kube.call("GET", WHERE["DaemonSet"] + "/cni-vpc-ipamd")["spec"]["template"]["spec"]["containers"][0]
-    set_variables = {one["name"] for one in container["env"]}
-    check(set_variables == {"KUBE_NODE_NAME", "POD_IP"}, f"{set_variables}")
+    spec = kube.call("GET", WHERE["DaemonSet"] + "/cni-vpc-ipamd")["spec"]["template"]["spec"]
+    container = spec["containers"][0]
+    expect_equal({one["name"] for one in container["env"]}, {"KUBE_NODE_NAME", "POD_IP"}, "variables")
     mounted = [one["mountPath"] for one in container["volumeMounts"]]
     folder = world.directory / "node"
     for path in ("var/log/ucloud", "run"):
         (folder / path).mkdir(parents=True)
-    kube.call("POST", "/api/v1/nodes", {"metadata": {"name": "node-v"}})
+    kube.make_node("node-v")
     Certificates(world, folder / "etc/cni-vpc-ipamd/tls", ("node-v",))
     listen, metrics = free_ports(2)
     arguments = []
@@ -168,309 +146,156 @@ def check_agent(world, kube):
         if flag == "--metrics":
             for probe in ("readinessProbe", "livenessProbe"):
                 asked = container[probe]["httpGet"]
-                check(f"{asked['host']}:{asked['port']}" == value, f"{probe}: {asked}, and the agent listens on {value}")
+                expect_equal(f"{asked['host']}:{asked['port']}", value, f"{probe}, and where the agent listens")
             value = f"127.0.0.1:{metrics}"
         elif flag == "--listen":
             value = value.replace(":7312", f":{listen}")
         elif flag == "--kubernetes":
-            check(value == "kube:", value)
-            value = f"kube:{write_account(world, kube)}"
+            expect_equal(value, "kube:", flag)
+            value = write_account(world, kube)
         elif "/" in value:
             path = value[value.index("/"):]
-            check(any(path.startswith(mount) for mount in mounted), f"{one}: nothing is mounted there")
+            expect(any(path.startswith(mount) for mount in mounted), f"{one}: nothing is mounted there")
             value = value.replace(path, f"{folder}{path}")
         arguments.append(f"{flag}={value}")
-    (folder / "sim.json").write_text(json.dumps({
-        "region": "r", "zone": "r-01", "project": "p", "vpc": "uvnet-1", "publicKey": "public", "privateKey": "private",
-        "flowMaxMs": 0, "subnets": [{"id": "subnet-1", "range": "10.9.0.0/24", "gateway": "10.9.0.1"}],
-        "nodes": [{"name": "node-v", "mac": "52:54:00:00:00:0a", "subnet": "subnet-1"}]}))
-    sim = subprocess.Popen([world.bin / "croft-vpc-sim", "--config", folder / "sim.json"], stdout=subprocess.PIPE, text=True)
-    world.stack.callback(lambda: (sim.kill(), sim.wait()))
-    cloud = "http://" + sim.stdout.readline().split()[-1]
+    cloud = Cloud(world, "manifest", ("node-v",))
     socket = folder / "run/cni-vpc-ipamd.sock"
-    log = open(folder / "agent.log", "w+")  # pylint: disable=consider-using-with
-    agent = subprocess.Popen(
-        [world.bin / "croftd", *container["command"][1:], *arguments, f"--socket={socket}", f"--api={cloud}",
-         f"--metadata={cloud}/node-v", "--no-probe"],
-        env={**own_environment(world.directory), "KUBE_NODE_NAME": "node-v"}, stdout=log, stderr=log)
-    world.stack.callback(lambda: (agent.kill(), agent.wait(), log.close()))
+    agent = Process(world, "by-manifest", [world.bin / "croftd", *container["command"][1:], *arguments, f"--socket={socket}", f"--api={cloud.url}",
+                                           f"--metadata={cloud.url}/node-v", "--no-probe"], {"KUBE_NODE_NAME": "node-v"})
 
     def told():
-        check(agent.poll() is None, f"the agent has ended: {(folder / 'agent.log').read_text()}")
-        try:
-            return kube.call("GET", f"{STOCKS}/node-v")
-        except Refused as why:
-            check(why.code == 404, str(why))
-            return None
-    wait_for(lambda: told() and told()["status"]["current"] >= 3, "the cluster is told of a stock", 60)
-    got = kube.call("GET", f"{STOCKS}/node-v")
-    check(got["spec"] == {"node": "node-v", "addr": f"127.0.0.1:{listen}", "subnet": "subnet-1"}, f"{got}")
-    check((got["status"]["low"], got["status"]["high"]) == (3, 50), f"{got}")
+        expect(agent.child.poll() is None, f"the agent has ended: {agent.tail()}")
+        return if_there(kube.call, "GET", f"{STOCKS}/node-v")
+    wait_for(lambda: (told() or {}).get("status", {}).get("current", 0) >= 3, "the cluster is told of a stock", 60)
+    got = told()
+    expect_equal(got["spec"], {"node": "node-v", "addr": f"127.0.0.1:{listen}", "subnet": SUBNET}, "what it says of itself")
+    expect_equal((got["status"]["low"], got["status"]["high"]), (3, 50), "marks")
     for probe in ("readinessProbe", "livenessProbe"):
-        wait_for(lambda path=container[probe]["httpGet"]["path"]: answer(metrics, path) == 200, probe, 30)
-    check((folder / "var/log/ucloud/cni-vpc-ipamd.log").stat().st_size > 0, "the log file")
-    check((folder / "var/lib/croft/vpc.db").exists(), "the store")
-    agent.terminate()
-    check(agent.wait(timeout=container_grace(kube)) == 0, f"{(folder / 'agent.log').read_text()}")
-    check(not os.path.exists(socket), "the socket goes with the agent")
+        wait_for(lambda path=container[probe]["httpGet"]["path"]: answers(metrics, path), probe, 30)
+    expect((folder / "var/log/ucloud/cni-vpc-ipamd.log").stat().st_size > 0 and (folder / "var/lib/croft/vpc.db").exists(), "log file and store")
+    expect_equal((agent.terminate(spec["terminationGracePeriodSeconds"]), socket.exists()), (0, False), f"its end: {agent.tail()}")
 
 
-def carry(source, sink):
-    """Bytes, until one of them ends."""
-    try:
-        while data := source.recv(65536):
-            sink.sendall(data)
-    except OSError:
-        pass
-    for one in (source, sink):
-        try:
-            one.shutdown(socket.SHUT_RDWR)
-        except OSError:
-            pass
+def events_of(kube, kind, reason):
+    return [one for one in kube.call("GET", "/api/v1/namespaces/default/events")["items"]
+            if one["involvedObject"]["kind"] == kind and one["reason"] == reason]
 
 
-def open_inside(world, namespace, port):
-    """Who asks 127.0.0.1:port inside the namespace is served by 127.0.0.1:port of outside."""
-    made = []
-
-    def listen():  # a namespace is a thread's; a socket stays in the one it was made in
-        with open(namespace.path, "rb") as inside:
-            if ctypes.CDLL(None, use_errno=True).setns(inside.fileno(), 0x40000000) == 0:
-                made.append(socket.create_server(("127.0.0.1", port)))
-    thread = threading.Thread(target=listen)
-    thread.start()
-    thread.join()
-    check(made, f"no listener in {namespace.name}")
-    listener = made[0]
-
-    def serve():
-        while True:
-            try:
-                asking, _ = listener.accept()
-            except OSError:
-                return
-            answering = socket.create_connection(("127.0.0.1", port))
-            for pair in ((asking, answering), (answering, asking)):
-                threading.Thread(target=carry, args=pair, daemon=True).start()
-    threading.Thread(target=serve, daemon=True).start()
-    world.stack.callback(lambda: (listener.shutdown(socket.SHUT_RDWR), listener.close()))
-
-
-def events_of(kube, namespace, kind):
-    found = kube.call("GET", f"/api/v1/namespaces/{namespace}/events")["items"]
-    return [one for one in found if one["involvedObject"]["kind"] == kind]
+def tells_of_troubles(world, kube, account):
+    """Somebody on the wire has the address that the cloud gives first; and a pod for which there is none."""
+    cloud, other = Cloud(world, "troubles", ("node-c",)), world.nameless_netns()
+    conflict = f"{cloud.prefix}.2"
+    run("ip", "link", "add", "eth0", "address", cloud.nodes["node-c"], "type", "veth", "peer", "name", "eth0", "netns", other.path)
+    run("ip", "link", "set", "eth0", "up")
+    other.run("ip", "link", "set", "eth0", "up")
+    other.run("ip", "address", "add", f"{conflict}/24", "dev", "eth0")
+    kube.make_node("node-c")
+    agent = Agent(cloud, "node-c", low=1, high=1, flags=[f"--kubernetes={account}", "--interface=eth0", "--probe-unit-milliseconds=50"])
+    without_probe = agent.command()
+    agent.command = lambda: [word for word in without_probe if word != "--no-probe"]
+    agent.start()
+    told, = wait_for(lambda: events_of(kube, "Node", "AddressConflict"), "an Event of the conflict", 60)
+    expect_equal((told["involvedObject"]["name"], told["type"], told["source"]), ("node-c", "Warning", {"component": "cni-vpc-ipamd", "host": "node-c"}), f"{told}")
+    expect(told["message"].startswith(f"{conflict} is given to no pod: {other.mac()} answers for it on the wire"), f"{told}")
+    agent.wait_for_free(1)
+    cloud.do("exhaust", subnet=SUBNET)
+    agent.add("has-one")
+    uid = make_pod(kube, "crowd")
+    _, why = refusal(agent.call, "AddPodNetwork", add_request("crowded", "crowd", uid, old=True), timeout=30)
+    told = wait_for(lambda: events_of(kube, "Pod", "FailedAddressAssignment"), f"an Event of the refusal: {why}", 30)[0]
+    expect_equal((told["involvedObject"]["uid"], told["type"]), (uid, "Warning"), f"{told}")
+    agent.stop()
 
 
-def check_conflict(world, kube, beside):
-    """Somebody on the wire has the addresses that the cloud gives first. What check_refusal() looks at goes on beside the rest."""
-    if os.geteuid() != 0:
-        print("  SKIPPED: Events of a conflict: needs root for network namespaces")
-        return None
-    folder = world.directory / "conflict"
-    folder.mkdir()
-    node, other = world.netns("kv-node"), world.nameless_netns()
-    node.run("ip", "link", "add", "eth0", "address", "52:54:00:00:00:0b", "type", "veth", "peer", "name", "eth0", "netns",
-             other.path)
-    for one in (node, other):
-        one.run("ip", "link", "set", "eth0", "up")
-    for last in range(2, 8):
-        other.run("ip", "address", "add", f"10.8.0.{last}/24", "dev", "eth0")
-    mac = other.mac()
-    # Thirteen addresses, of which the other has six.
-    (folder / "sim.json").write_text(json.dumps({
-        "region": "r", "zone": "r-01", "project": "p", "vpc": "uvnet-1", "publicKey": "public", "privateKey": "private",
-        "flowMaxMs": 0, "subnets": [{"id": "subnet-1", "range": "10.8.0.0/28", "gateway": "10.8.0.1"}],
-        "nodes": [{"name": "node-c", "mac": "52:54:00:00:00:0b", "subnet": "subnet-1"}]}))
-    port, = free_ports(1)
-    sim = subprocess.Popen([world.bin / "croft-vpc-sim", "--config", folder / "sim.json", "--listen", f"127.0.0.1:{port}"],
-                           stdout=subprocess.PIPE, text=True)
-    world.stack.callback(lambda: (sim.kill(), sim.wait()))
-    sim.stdout.readline()
-    for inside in (port, kube.port):
-        open_inside(world, node, inside)
-    kube.call("POST", "/api/v1/nodes", {"metadata": {"name": "node-c"}})
-    (folder / "account").mkdir()
-    log = open(folder / "agent.log", "w+")  # pylint: disable=consider-using-with
-    agent = subprocess.Popen(
-        ["nsenter", f"--net={node.path}", world.bin / "croftd", "vpc-agent", "--node=node-c", f"--store=sqlite:{folder}/vpc.db",
-         f"--socket={folder}/agent.sock", f"--kubernetes=kube:{write_account(world, kube)}", f"--api=http://127.0.0.1:{port}",
-         f"--metadata=http://127.0.0.1:{port}/node-c", "--interface=eth0", "--probe-unit-milliseconds=50", "--log-directory=none"],
-        env=own_environment(world.directory), stdout=log, stderr=log)
-    world.stack.callback(lambda: (agent.kill(), agent.wait(), log.close()))
-
-    def told():
-        check(agent.poll() is None, f"the agent has ended: {(folder / 'agent.log').read_text()}")
-        return [one for one in events_of(kube, "default", "Node") if one["reason"] == "AddressConflict"]
-    one = wait_for(told, "an Event of the conflict", 60)[0]
-    check(one["involvedObject"]["name"] == "node-c" and one["type"] == "Warning", f"{one}")
-    check(re.match(rf"10\.8\.0\.[2-7] is given to no pod: {mac} answers for it on the wire", one["message"]), f"{one}")
-    check(one["source"] == {"component": "cni-vpc-ipamd", "host": "node-c"}, f"{one}")
-
-    def crowds():
-        """The pod that is refused, and why: it waits for a minute."""
-        for number in range(20):
-            pod = kube.call("POST", "/api/v1/namespaces/default/pods", {
-                "metadata": {"name": f"crowd-{number}"},
-                "spec": {"automountServiceAccountToken": False, "containers": [{"name": "a", "image": "a"}]}})
-            config = json.dumps({"cniVersion": "1.0.0", "name": "vpc", "type": "croft-vpc", "ipam": {
-                "type": "croft-vpc", "agent": f"{folder}/agent.sock", "store": f"sqlite:{folder}/vpc.db"}})
-            done = subprocess.run(
-                ["nsenter", f"--net={node.path}", world.bin / "croft-vpc"], input=config, capture_output=True, text=True, timeout=120, check=False,
-                env={**own_environment(world.directory), "CNI_COMMAND": "ADD", "CNI_CONTAINERID": f"c-{number}",
-                     "CNI_NETNS": "/run/netns/none", "CNI_IFNAME": "eth0", "CNI_PATH": str(world.bin),
-                     "CNI_ARGS": f"K8S_POD_NAME=crowd-{number};K8S_POD_NAMESPACE=default;K8S_POD_UID={pod['metadata']['uid']}"})
-            if done.returncode != 0:
-                return pod, json.loads(done.stdout)["msg"]
-        return None
-    return beside.submit(crowds)
+def make_pod(kube, name, **annotations):
+    return kube.make(PODS, "Pod", name, annotations, spec={"automountServiceAccountToken": False, "containers": [{"name": "a", "image": "a"}]})["metadata"]["uid"]
 
 
-def check_refusal(kube, crowd):
-    """With the good ones gone the next pod is told why it waits in vain."""
-    refusal = crowd.result()
-    check(refusal, "an exhausted subnet refuses somebody")
-    pod, why = refusal
-    refused_pod = wait_for(lambda: [one for one in events_of(kube, "default", "Pod")
-                                    if one["involvedObject"]["uid"] == pod["metadata"]["uid"]], "an Event of the refusal", 30)[0]
-    check(refused_pod["reason"] == "FailedAddressAssignment" and refused_pod["type"] == "Warning", f"{refused_pod}: {why}")
-
-
-def check_fixed(world, kube):
+def keeps_fixed_addresses(world, kube, account):
     """A pod of a StatefulSet that keeps its address: two nodes, as the agent's own account."""
-    folder = world.directory / "fixed"
-    folder.mkdir()
-    macs = {"node-f": "52:54:00:00:00:0f", "node-g": "52:54:00:00:00:10"}
-    (folder / "sim.json").write_text(json.dumps({
-        "region": "r", "zone": "r-01", "project": "p", "vpc": "uvnet-1", "publicKey": "public", "privateKey": "private",
-        "flowMaxMs": 0, "subnets": [{"id": "subnet-1", "range": "10.7.0.0/24", "gateway": "10.7.0.1"}],
-        "nodes": [{"name": name, "mac": mac, "subnet": "subnet-1"} for name, mac in macs.items()]}))
-    sim = subprocess.Popen([world.bin / "croft-vpc-sim", "--config", folder / "sim.json"], stdout=subprocess.PIPE, text=True)
-    world.stack.callback(lambda: (sim.kill(), sim.wait()))
-    cloud = "http://" + sim.stdout.readline().split()[-1]
-    account = write_account(world, kube)
-    certificates = Certificates(world, "fixed-certificates", tuple(macs))
-    for node, port in zip(macs, free_ports(len(macs))):
-        kube.call("POST", "/api/v1/nodes", {"metadata": {"name": node}})
-        log = open(folder / f"{node}.log", "w+")  # pylint: disable=consider-using-with
-        agent = subprocess.Popen(
-            [world.bin / "croftd", "vpc-agent", f"--node={node}", f"--store=sqlite:{folder}/{node}.db", f"--socket={folder}/{node}.sock",
-             f"--kubernetes=kube:{account}", f"--api={cloud}", f"--metadata={cloud}/{node}", "--no-probe", "--log-directory=none",
-             f"--listen=127.0.0.1:{port}", "--reconcile-seconds=1", *certificates.flags(node)],
-            env=own_environment(world.directory), stdout=log, stderr=log)
-        world.stack.callback(lambda agent=agent, log=log: (agent.kill(), agent.wait(), log.close()))
-        wait_for(lambda node=node: "ready" in (folder / f"{node}.log").read_text(), f"the agent of {node}", 60)
+    cloud = Cloud(world, "fixed", ("node-f", "node-g"))
+    certificates = Certificates(world, "fixed-certificates", tuple(cloud.nodes))
+    nodes = {}
+    for name in cloud.nodes:
+        kube.make_node(name)
+        agent = nodes[name] = Agent(cloud, name, flags=[f"--kubernetes={account}", "--reconcile-seconds=1", *certificates.flags(name)])
+        agent.flags.append(f"--listen=127.0.0.1:{agent.port}")
+        agent.start()
+        wait_for(lambda: "ready" in agent.process.tail(), f"the agent of {name}", 60)
+    words = lambda pod, uid: f"K8S_POD_NAME={pod};K8S_POD_NAMESPACE=default;K8S_POD_UID={uid}"
+    add = lambda node, container, pod, uid: nodes[node].plugin_add(container, words(pod, uid))
+    delete = lambda node, container, pod, uid: nodes[node].plugin_delete(container, words(pod, uid))
 
-    def make(name, **annotations):
-        return kube.call("POST", "/api/v1/namespaces/default/pods", {
-            "metadata": {"name": name, "annotations": annotations},
-            "spec": {"automountServiceAccountToken": False, "containers": [{"name": "a", "image": "a"}]}})["metadata"]["uid"]
-
-    def cni(node, command, container, pod, uid, fine=True):
-        config = json.dumps({"cniVersion": "1.0.0", "name": "vpc", "type": "croft-vpc", "ipam": {
-            "type": "croft-vpc", "agent": f"{folder}/{node}.sock", "store": f"sqlite:{folder}/{node}.db"}})
-        done = subprocess.run(
-            [world.bin / "croft-vpc"], input=config, capture_output=True, text=True, timeout=120, check=False,
-            env={**own_environment(world.directory), "CNI_COMMAND": command, "CNI_CONTAINERID": container, "CNI_NETNS": "/run/netns/none",
-                 "CNI_IFNAME": "eth0", "CNI_PATH": str(world.bin),
-                 "CNI_ARGS": f"K8S_POD_NAME={pod};K8S_POD_NAMESPACE=default;K8S_POD_UID={uid}"})
-        if not fine:
-            check(done.returncode != 0, f"{command} {pod} on {node}: {done.stdout}")
-            return json.loads(done.stdout)["msg"] + json.loads(done.stdout).get("details", "")
-        check(done.returncode == 0, f"{command} {pod} on {node}: {done.stdout} {(folder / f'{node}.log').read_text()}")
-        return json.loads(done.stdout)["ips"][0]["address"].split("/")[0] if command == "ADD" else None
+    def fails(node, container, pod, uid, *said):
+        code, answer = nodes[node].plugin("ADD", container, words(pod, uid))
+        why = answer["msg"] + answer.get("details", "")
+        expect(code != 0 and all(word in why for word in said), f"ADD of {pod} on {node}: {why}")
 
     def owner_of(address):
-        with urllib.request.urlopen(f"{cloud}/sim/truth", timeout=10) as answer:
-            return {one["ip"]: one["node"] for one in json.load(answer)["addresses"]}.get(address)
-    keeps = {"network.beta.kubernetes.io/ucloud-statefulset-static-ip": "true"}
-    uid = make("db-0", **keeps)
-    address = cni("node-f", "ADD", "c1", "db-0", uid)
+        return next((node for node, held in cloud.held().items() if address in held), None)
+    uid = make_pod(kube, "db-0", **KEEPS)
+    address = add("node-f", "c1", "db-0", uid)
     claim = kube.call("GET", f"{CLAIMS}/db-0")
-    check((claim["spec"]["ip"], claim["status"]["attached"], claim["status"]["sandboxId"]) == (address, True, "c1"), f"{claim}")
-    check(claim["metadata"]["labels"] == {"attached": "true", "owner-statefulset": "db"}, f"{claim}")
-    kube.call("DELETE", "/api/v1/namespaces/default/pods/db-0?gracePeriodSeconds=0")
-    old, uid = uid, make("db-0", **keeps)
-    why = cni("node-g", "ADD", "c2", "db-0", uid, fine=False)
-    check(address in why and "node-f" in why and "held by default/db-0, container c1" in why, why)
-    check(owner_of(address) == "node-f", f"{owner_of(address)}")
-    cni("node-f", "DEL", "c1", "db-0", old)
-    check(cni("node-g", "ADD", "c2", "db-0", uid) == address, "on another node it has it again")
-    check(owner_of(address) == "node-g", f"the cloud delivers it there: {owner_of(address)}")
-    check(kube.call("GET", f"{CLAIMS}/db-0")["status"]["mac"].lower() == macs["node-g"], "and the claim says so")
+    expect_equal((claim["spec"]["ip"], claim["status"]["attached"], claim["status"]["sandboxId"]), (address, True, "c1"), f"{claim}")
+    expect_equal(claim["metadata"]["labels"], {"attached": "true", "owner-statefulset": "db"}, f"{claim}")
+    kube.call("DELETE", f"{PODS}/db-0?gracePeriodSeconds=0")
+    old, uid = uid, make_pod(kube, "db-0", **KEEPS)
+    fails("node-g", "c2", "db-0", uid, address, "node-f", "held by default/db-0, container c1")
+    expect_equal(owner_of(address), "node-f", "whose it is")
+    delete("node-f", "c1", "db-0", old)
+    expect_equal(add("node-g", "c2", "db-0", uid), address, "on another node it has it again")
+    expect_equal((owner_of(address), kube.call("GET", f"{CLAIMS}/db-0")["status"]["mac"].lower()), ("node-g", cloud.nodes["node-g"]),
+                 "the cloud delivers it there, and the claim says so")
     # A late ADD of the pod that is gone, and claims that are wrong.
-    why = cni("node-f", "ADD", "late", "db-0", old, fine=False)
-    check("another one by now" in why and uid in why, why)
-    lives = cni("node-f", "ADD", "c4", "plain", make("plain"))
-    for name, what, said in (("db-1", lives, "held by default/plain"), ("db-2", address, "held by default/db-0")):
-        other = "node-f" if what == address else "node-g"
-        kube.call("POST", CLAIMS, {"apiVersion": "vpc.uk8s.ucloud.cn/v1beta1", "kind": "VpcIpClaim", "metadata": {"name": name},
-                                   "spec": {"ip": what}})
+    fails("node-f", "late", "db-0", old, "another one by now", uid)
+    lives = add("node-f", "c4", "plain", make_pod(kube, "plain"))
+    for name, what, node, said in (("db-1", lives, "node-g", "held by default/plain"), ("db-2", address, "node-f", "held by default/db-0")):
+        kube.make(CLAIMS, "VpcIpClaim", name, spec={"ip": what})
         before = owner_of(what)
-        why = cni(other, "ADD", name, name, make(name, **keeps), fine=False)
-        check(what in why and said in why and before in why, why)
-        check(owner_of(what) == before, f"{what} went to {owner_of(what)}")
-    uid = make("job-1")
-    other = cni("node-g", "ADD", "c3", "job-1", uid)
-    check(other != address, f"{other}")
+        fails(node, name, name, make_pod(kube, name, **KEEPS), what, said, before)
+        expect_equal(owner_of(what), before, f"whose {what} is")
+    expect(add("node-g", "c3", "job-1", make_pod(kube, "job-1")) != address, "who keeps none gets another")
     refused(404, kube.call, "GET", f"{CLAIMS}/job-1")
     # A claim that is deleted goes when no pod lives with its address any more, and not before.
     kube.call("DELETE", f"{CLAIMS}/db-0")
     time.sleep(3)  # three looks
-    check("deletionTimestamp" in kube.call("GET", f"{CLAIMS}/db-0")["metadata"], "its pod lives")
-    kube.call("DELETE", "/api/v1/namespaces/default/pods/db-0?gracePeriodSeconds=0")
-    cni("node-g", "DEL", "c2", "db-0", "")
-
-    def is_gone():
-        try:
-            return kube.call("GET", f"{CLAIMS}/db-0") is None
-        except Refused as why:
-            return why.code == 404
-    wait_for(is_gone, "the claim goes", 30)
-
-
-def container_grace(kube):
-    return kube.call("GET", WHERE["DaemonSet"] + "/cni-vpc-ipamd")["spec"]["template"]["spec"]["terminationGracePeriodSeconds"]
+    expect("deletionTimestamp" in kube.call("GET", f"{CLAIMS}/db-0")["metadata"], "its pod lives")
+    kube.call("DELETE", f"{PODS}/db-0?gracePeriodSeconds=0")
+    delete("node-g", "c2", "db-0", "")
+    wait_for(lambda: if_there(kube.call, "GET", f"{CLAIMS}/db-0") is None, "the claim goes", 30)
 
 
 def write_account(world, kube):
     """The agent's own account, as the manifest made it."""
-    path = write_kubeconfig(world, kube)
-    config = json.loads(path.read_text())
-    config["users"][0]["user"]["token"] = kube.token_of("cni-vpc-ipamd", "kube-system")
-    path.write_text(json.dumps(config))
-    return path
+    return f"kube:{write_kubeconfig(world, kube, 'cni-vpc-ipamd', 'kube-system')}"
 
 
-def check_annotation(kube):
+def annotates(kube):
     kube.call("POST", "/api/v1/namespaces/default/serviceaccounts", {"metadata": {"name": "default"}})
-    pod = kube.call("POST", "/api/v1/namespaces/default/pods", {
-        "metadata": {"name": "web-0", "annotations": {"kept": "yes"}},
-        "spec": {"automountServiceAccountToken": False, "containers": [{"name": "a", "image": "a"}]}})
+    own = make_pod(kube, "web-0", kept="yes")
 
     def patch(uid):
         body = {"metadata": {"uid": uid, "annotations": {"cni.projectcalico.org/podIP": "10.0.0.5",
                                                          "cni.projectcalico.org/podIPs": "10.0.0.5/32"}}}
         # As the agent sends it, byte for byte: store_kube_vpc_test.
-        return json.loads(kube._send("PATCH", "/api/v1/namespaces/default/pods/web-0", json.dumps(body).encode(),
-                                     media="application/merge-patch+json"))
-    got = patch(pod["metadata"]["uid"])["metadata"]["annotations"]
-    check(got["cni.projectcalico.org/podIP"] == "10.0.0.5" and got["kept"] == "yes", f"{got}")
+        return json.loads(kube._send("PATCH", f"{PODS}/web-0", json.dumps(body).encode(), media="application/merge-patch+json"))
+    got = patch(own)["metadata"]["annotations"]
+    expect_equal((got["cni.projectcalico.org/podIP"], got["kept"]), ("10.0.0.5", "yes"), f"{got}")
     why = refused(422, patch, "00000000-0000-4000-8000-000000000001")
-    check("metadata.uid" in why.message, f"what annotate_pod() goes by: {why}")
+    expect("metadata.uid" in why.message, f"what annotate_pod() goes by: {why}")
 
 
 def test():
-    require_programs("etcd", "openssl")
-    with World("kube-vpc", sys.argv[1]) as world:
-        with KubeApiserver(world, sys.argv[2]) as kube, concurrent.futures.ThreadPoolExecutor(1) as beside:
-            check_kinds(kube)
-            check_manifest(kube)
-            check_annotation(kube)
-            crowd = check_conflict(world, kube, beside)
-            check_agent(world, kube)
-            check_fixed(world, kube)
-            if crowd:
-                check_refusal(kube, crowd)
+    program(sys.argv[2])
+    enter_own_namespace()
+    with World("kube-vpc", sys.argv[1]) as world, KubeApiserver(world, sys.argv[2]) as kube:
+        has_its_kinds(kube)
+        is_taken(kube)
+        annotates(kube)
+        runs_by_its_manifest(world, kube)
+        account = write_account(world, kube)
+        keeps_fixed_addresses(world, kube, account)
+        tells_of_troubles(world, kube, account)
 
 
 if __name__ == "__main__":

@@ -1,5 +1,5 @@
-"""`croftd controller --metrics-bind-address`: what probes are told, and that the samples of pools are what the command line says of the
-same store. Neither root nor a network but this machine's loopback. Samples of ranges are metrics_test.cc's, the server is server_test.cc's.
+"""`croftd controller --metrics-bind-address`: the samples of pools are what the command line says of the same store. Neither root nor a network but this machine's loopback. Samples of ranges are metrics_test.cc's; the server, and what
+probes are told, server_test.cc's.
 
 usage: metrics.py BIN_DIR
 """
@@ -88,30 +88,6 @@ def probe(address, path):
         return None
 
 
-def health(world):
-    """/healthz and /readyz, as probes of Kubernetes ask: while the store is away the controller lives and is not ready."""
-    say("health")
-    path = world.directory / "health" / "croft.db"
-    store = f"sqlite:{path}"
-    world.croft(store, "pool", "create", "p", "--cidr", "10.99.0.0/24", "--gateway", "none")
-    address = f"127.0.0.1:{free_port()}"
-    with Controller(world, store, address, "--interval", "200ms", "--grace", "1h"):
-        wait_for(lambda: (probe(address, "/readyz") or (0,))[0] == 200, "ready after the first pass")
-        expect_equal(probe(address, "/readyz")[1], "[+]collector ok\nreadyz check passed\n", "what is ready")
-        for alive in ("/healthz", "/livez"):
-            expect_equal(probe(address, alive), (200, "ok\n"), alive)
-        expect_equal(probe(address, "/readyz/more")[0], 404, "another path")
-        hidden = path.with_name("hidden.db")
-        path.rename(hidden)
-        path.mkdir()
-        unready = wait_for(lambda: (probe(address, "/readyz") or (0,))[0] == 503 and probe(address, "/readyz"), "not ready")
-        expect("[-]collector failed: " in unready[1] and unready[1].endswith("readyz check failed\n"), f"{unready}")
-        expect_equal(probe(address, "/healthz")[0], 200, "alive all the same")
-        path.rmdir()
-        hidden.rename(path)
-        wait_for(lambda: (probe(address, "/readyz") or (0,))[0] == 200, "ready again")
-
-
 def of_pool(samples, pool):
     """State to count, of a pool's addresses."""
     return {found[1]: int(value) for name, value in samples.items()
@@ -172,7 +148,7 @@ def pools(world):
 
 def test():
     with World("metrics", sys.argv[1]) as world:
-        for part in (health, pools):
+        for part in (pools,):
             part(world)
 
 

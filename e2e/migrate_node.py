@@ -1,9 +1,8 @@
 #!/usr/bin/env python3
-"""What moves a node: `croft host-local import` and `croft migrate calico`, on real directories and real stores. Each can
-show what it would do, is killed again and again and goes on, and does nothing when called once more; what is damaged, or
-somebody else's, is named and stays.
+"""What moves a node: `croft host-local import` on a real directory and a real store. It shows what it would do, is killed again and
+again and goes on, and does nothing when called once more; what is somebody else's stays. From Calico: migrate_calico.py.
 
-usage: migrate_node.py BIN_DIR [host-local] [bridge] [calico]
+usage: migrate_node.py BIN_DIR [host-local] [bridge]
 """
 
 import json
@@ -13,12 +12,8 @@ import subprocess
 import sys
 
 from etcd import Node
-from etcd_lib import Etcd
 from host_local_lib import contents, holder
 from lib import PLUGINS, Plugin, World, expect, expect_equal, main, own_environment, run, say
-
-REFUSED = 5
-
 
 def killed_and_resumed(world, command, first=0.002, step=0.004, turns=40, look=None):
     """Runs a command, killed later and later until it ends by itself; how often it was killed. `look` is called after each
@@ -154,76 +149,13 @@ def bridge(world):
     expect_equal(held, {"new", "newer"}, "a pod that was moved is deleted under the network's name")
 
 
-CONFLIST = {"name": "k8s-pod-network", "cniVersion": "0.3.1", "plugins": [
-    {"type": "calico", "log_level": "info", "datastore_type": "etcdv3", "nodename": "node-a", "mtu": 1440,
-     "ipam": {"type": "calico-ipam", "assign_ipv4": "true", "ipv4_pools": ["a"]}, "policy": {"type": "k8s"}},
-    {"type": "portmap", "snat": True, "capabilities": {"portMappings": True}}]}
-
-
-def calico(world, etcd):
-    run(world.bin / "croft", "--store", etcd.store, "pool", "create", "a", "--cidr", "10.80.0.0/24", "--cooldown-seconds", "0")
-    Node(world, etcd.store, "node-a").add("before")
-    folder = world.directory / "net.d"
-    folder.mkdir()
-    file, kept = folder / "10-calico.conflist", folder / "10-calico.conflist.before-croft"
-    old = json.dumps({**CONFLIST, "plugins": [{**CONFLIST["plugins"][0], "etcd_endpoints": etcd.url}, CONFLIST["plugins"][1]]}, indent=1)
-    file.write_text(old)
-
-    def command(*more):
-        return [world.bin / "croft", "migrate", "calico", "--conflist", file, "--cni-bin-dir", world.bin, *more]
-
-    def migrate(*more, code=0):
-        done = run(*command(*more), check=False)
-        expect_equal(done.returncode, code, f"migrate calico {more}: {done.stdout}{done.stderr}")
-        return done.stdout + done.stderr
-
-    there = lambda: sorted(path.name for path in folder.iterdir() if not path.name.endswith(".tmp"))
-    text = migrate()
-    expect("1 plugin to croft-ipam" in text and "--apply" in text, text)
-    expect_equal((file.read_text(), there()), (old, [file.name]), "a plan changes nothing")
-    say(text.strip().splitlines()[-2])
-
-    def whole():
-        now = json.loads(file.read_text())
-        expect(file.read_text() == old or now["plugins"][0]["ipam"]["type"] == "croft-ipam", f"half a file: {now}")
-        expect(not kept.exists() or kept.read_text() == old, "what is kept is the old one")
-        if file.read_text() != old:
-            expect(kept.exists(), "the old one is kept")
-
-    kills, code, text = killed_and_resumed(world, command("--apply"), look=whole)
-    expect_equal(code, 0, text)
-    whole()
-    now = json.loads(file.read_text())
-    expect_equal((now["plugins"][0]["ipam"]["type"], now["plugins"][0]["ipam"]["ipv4_pools"], kept.read_text()), ("croft-ipam", ["a"], old),
-                 "switched, and the old one kept")
-    say(f"switched, killed {kills} times")
-    switched = file.read_text()
-    text = migrate("--apply")
-    expect("nothing to switch" in text, text)
-    expect_equal((file.read_text(), there()), (switched, sorted([file.name, kept.name])), "once more: nothing changed")
-    # The plugin works by what was written.
-    node = Node(world, etcd.store, "node-a")
-    node.ipam = {**now["plugins"][0]["ipam"], "nodename": "node-a", "log_file_path": str(world.directory / "ipam.log")}
-    node.add("after")
-    node.delete("after")
-
-    # Calico's installer has written its own again, another one.
-    other = old.replace("1440", "1400")
-    file.write_text(other)
-    text = migrate("--apply", code=REFUSED)
-    expect(str(kept) in text, text)
-    expect_equal((file.read_text(), kept.read_text()), (other, old), "a refusal changes nothing")
-
-
 def test():
     with World("migrate-node", sys.argv[1]) as world:
-        parts = sys.argv[2:] or ["host-local", "bridge", "calico"]
+        parts = sys.argv[2:] or ["host-local", "bridge"]
         if "host-local" in parts:
             host_local(world)
         if "bridge" in parts:
             bridge(world)
-        if "calico" in parts:
-            calico(world, Etcd(world))
 
 
 if __name__ == "__main__":

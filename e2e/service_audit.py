@@ -5,12 +5,11 @@ left for its own repair.
 usage: service_audit.py BIN_DIR VERSION
 """
 
-import base64
 import json
 import sys
 
 import kube_apiserver as field
-from kube_apiserver_lib import JSON, PREFIX, KubeApiserver, Refused
+from kube_apiserver_lib import PREFIX, KubeApiserver, Refused
 from kube_storage import Range, ports_of
 from lib import World, expect, expect_equal, main, run, say, wait_for
 
@@ -57,16 +56,11 @@ class Auditor:
 
 
 def plant(kube, name, take=(), give=()):
-    """Sets and clears bits of a range as it stands in etcd, in the form that it has there."""
+    """Sets and clears bits of a range as it stands in etcd."""
     value = kube.raw("ranges/")[f"ranges/{name}"]
     old = Range.decode(value)
     new = Range.of(old.text, (old.members | set(take)) - set(give))
-    if value.startswith(b"{"):
-        document = json.loads(value)
-        document["data"] = base64.b64encode(new.data).decode()
-        kube.put_raw(f"ranges/{name}", json.dumps(document).encode())
-    else:
-        kube.put_raw(f"ranges/{name}", new.encode())
+    kube.put_raw(f"ranges/{name}", new.encode())
 
 
 def free_of(kube, name, candidates):
@@ -135,21 +129,6 @@ def taken_away(kube, auditor, bitmaps):
     say("what live Services hold is marked again, and the apiserver goes on from there")
 
 
-def in_json(kube, auditor, bitmaps):
-    kube.restart(media=JSON)
-    kube.create_service("later", {"type": "NodePort", "ipFamilyPolicy": "RequireDualStack",
-                                  "ports": [field.port(80)]})
-    kube.create_service("later2", {"type": "NodePort", "ports": [field.port(80)]})
-    for service in kube.services():  # each is written once, so that each is JSON
-        service["metadata"].setdefault("labels", {})["form"] = "json"
-        kube.update_service(service)
-    expect(all(value.startswith(b"{") for value in kube.raw("services/specs/").values()), "Services in JSON")
-    expect(kube.raw("ranges/")["ranges/servicenodeports"].startswith(b"{"), "ranges in JSON")
-    auditor.audit()
-    taken_away(kube, auditor, bitmaps)
-    say("the same in JSON")
-
-
 def objects(kube, auditor):
     """An IPAddress that has gone under a Service."""
     asked, key = kube.get_service("asked"), "ipaddresses/10.96.0.10"
@@ -199,7 +178,6 @@ def test():
             if not bitmaps:
                 objects(kube, auditor)
                 nothing_to_share(world, kube)
-            in_json(kube, auditor, bitmaps)
 
 
 if __name__ == "__main__":

@@ -5,25 +5,27 @@ usage: vpc_agent.py BIN_DIR [CASE ...]
 """
 
 import concurrent.futures
-import contextlib
 import fcntl
 import json
 import os
 import pathlib
 import re
 import signal
+import ssl
 import subprocess
 import sys
 import threading
 import time
 
+from etcd_lib import SLOW_SYNC
 from lib import Failure, World, expect, expect_equal, main, run, say, wait_for
-from vpc_lib import (ALLOCATIONS, SUBNET, Agent, Certificates, Cloud, add_request, at_once, field, fields_of, grpc, make_peers, Process,
+from vpc_lib import (ALLOCATIONS, LOOPBACK, SUBNET, Agent, Certificates, Cloud, add_request, at_once, field, fields_of, grpc, make_peers, Process,
                      network_of, refusal, settled)
 
 BUSY = 4.0  # seconds on top of what a thing takes, for a machine that is busy with other things
 QUICK = ("--doubt-seconds", "2", "--reconcile-seconds", "1", "--grace-seconds", "1", "--young-seconds", "1")
 BURST = 110
+LIST_WAIT_S = 5  # that an agent which has just begun gives the cloud
 ADD_MOST_S = 2.0  # of a plugin whose agent gives no sign of life for 1 s
 COMMITS_MAX = 30  # 6 and fewer is what an idle machine shows
 
@@ -61,29 +63,6 @@ def water_marks(world):
     settled(cloud, [agent])
     expect_equal(len(cloud.held()["node-a"]), 5, "four free and one held")
     expect_equal(agent.records(), {ip: "one"}, "who holds one keeps it")
-
-    # A cloud that answers with a code that is not known: the address may be gone, so nobody gets it; it is asked again.
-    cloud.do("fault", kind="ret_code", action="DeleteSecondaryIp", value=99999, committed="false")
-    agent.restart(low=0, high=3, flags=QUICK)
-    wait_for(lambda: len(cloud.calls("DeleteSecondaryIp")) == 7, "it is asked again")
-    agent.wait_for_free(3)
-    settled(cloud, [agent])
-    expect_equal(len(cloud.held()["node-a"]), 4, "three free and one held")
-
-
-def no_marks(world):
-    cloud = Cloud(world, "no_marks")
-    agent = Agent(cloud, low=0, high=0).start()
-    wait_for(lambda: "interface" in agent.process.tail(), "it has found its interface")
-    time.sleep(1)
-    expect_equal((cloud.calls(*ALLOCATIONS), cloud.given()), ([], []), "nothing is asked for ahead")
-    begin = time.monotonic()
-    ips = [agent.add(f"s{i}") for i in range(3)]
-    expect(time.monotonic() - begin < 3 + BUSY, "pods start all the same")
-    expect_equal((len(set(ips)), len(cloud.given())), (3, 3), "one for each and no more")
-    settled(cloud, [agent])
-    agent.delete("s0")
-    settled(cloud, [agent])
 
 
 def cooldown(world):
@@ -181,122 +160,6 @@ def sockets(world):
     settled(cloud, [agent])
 
 
-def versions(world):
-    """Plugins and peers of an old version, or one that nobody knows."""
-    def speech(newest, oldest, program):
-        return field(110, number_field(1, newest) + number_field(2, oldest) + field(3, program))
-    cloud, (a, b), _ = make_cluster(world, "versions", ("node-a", "node-b"), 28, low=(0, 0))
-    b.start()
-    own = fields_of(b.call("Ping")[110][0])
-    expect_equal((own[1], own.get(2, [0]), own[3][0].split()[0]), ([2], [0], b"croft"), "what an agent says")
-    code, why = refusal(b.call, "Ping", speech(9, 8, "croft 9"))
-    expect_equal(code, grpc.StatusCode.FAILED_PRECONDITION, why)
-    expect("croft 9 speaks version 8 to 9" in why, why)
-    held = network_of(b.call("AddPodNetwork", add_request("old", old=True))[2][0])["ip"]
-    b.restart(flags=[*b.flags, "--oldest-protocol", "1"])
-    for method, request in (("Ping", b""), ("AddPodNetwork", add_request("old-too", old=True))):
-        code, why = refusal(b.call, method, request)
-        expect_equal(code, grpc.StatusCode.FAILED_PRECONDITION, f"{method}: {why}")
-        expect("version skew" in why and "version 0" in why, why)
-    b.delete("old", held)
-
-    # This build's plugin goes on with both, and says why it did not ask one that it does not understand.
-    log = b.directory / "ipam.log"
-
-    def plugin(socket, container):
-        config = {"cniVersion": "1.0.0", "name": "demo", "type": "croft-vpc", "ipam": {
-            "type": "croft-vpc", "agent": str(socket), "store": f"sqlite:{b.store}",
-            "api": cloud.url, "metadata": f"{cloud.url}/node-b", "probe": False}}
-        env = {"CNI_COMMAND": "ADD", "CNI_CONTAINERID": container, "CNI_NETNS": "/run/netns/none", "CNI_IFNAME": "eth0",
-               "CNI_PATH": str(world.bin), "CROFT_LOG_DIRECTORY": str(log.parent)}
-        done = run(world.bin / "croft-vpc", stdin=json.dumps(config), env=env, check=False)
-        expect_equal(done.returncode, 0, f"ADD {container}: {done.stdout} {done.stderr}")
-        return log.read_text().splitlines()[-1]
-    line = plugin(b.socket, "by-agent")
-    expect("via=agent" in line, line)
-    later = b.directory / "later.sock"
-    with later_agent(later, speech(9, 8, "croft 9")):
-        line = plugin(later, "alone")
-    expect("via=cloud" in line and "version skew" in line and "croft 9 speaks version 8 to 9" in line, line)
-
-    # A borrower finds its peer too old; the ADD says so.
-    certificates = Certificates(world, "versions-of-peers", ("node-a", "node-x"))
-    with later_agent(None, b"", certificates.of_server("node-x")) as port:
-        a.flags = [*QUICK, "--oldest-protocol", "1", *certificates.flags("node-a"), "--peer", f"node-x=127.0.0.1:{port}"]
-        cloud.do("exhaust", subnet=SUBNET)
-        a.start()
-        code, why = refusal(a.call, "AddPodNetwork", add_request("wants") + speech(1, 0, "a plugin"), timeout=10)
-    expect("no other node has one to lend; node-x: version skew" in why and "version 0" in why, f"{code} {why}")
-
-
-GROWTH_MAX = 12 << 20  # of the agent; one message of 4 MiB took a hundred and more
-
-
-def floods(world):
-    """What one call may make the agent take: of memory, at most a little, over the socket and from a peer."""
-    cloud = Cloud(world, "floods")
-    agent = Agent(cloud, low=1, high=5)
-    certificates = Certificates(world, "floods-certificates", ("node-a", "node-x"))
-    agent.flags = ["--listen", f"127.0.0.1:{agent.port}", *certificates.flags("node-a")]
-    agent.start()
-    agent.wait_for_free(1)
-    long_ones = {"empty entries": b"\x0a\x00" * (2 << 20), "one long entry": field(1, "1" * (4 << 20)),
-                 "unknown fields": b"\x98\x06\x01" * (1 << 20), "just too long": b"\x0a\x00" * ((32 << 10) + 1)}
-    options = (("grpc.ssl_target_name_override", "node-a"),)
-    with grpc.secure_channel(f"127.0.0.1:{agent.port}", certificates.credentials("node-x"), options) as peer:
-        for who, channel, methods in (("the socket", agent.channel, ("ReleaseIP", "AddPodNetwork", "DelPodNetwork", "Ping")),
-                                      ("a peer", peer, ("BorrowIP", "Ping"))):
-            for method in methods:
-                call = channel.unary_unary(f"/rpc.CNIIpam/{method}")
-                for what, message in long_ones.items():
-                    agent.forget_peak()
-                    before = agent.memory("VmRSS")
-                    code, why = refusal(call, message, timeout=20)
-                    expect(code in (grpc.StatusCode.RESOURCE_EXHAUSTED, grpc.StatusCode.INVALID_ARGUMENT) and "65536" in why,
-                           f"{who}, {method}, {what}: {code} {why}")
-                    grown = agent.memory("VmHWM") - before
-                    expect(grown < GROWTH_MAX, f"{who}, {method}, {what}: it grew by {grown >> 20} MiB")
-            # The longest that are taken, many at once, from several connections.
-            agent.forget_peak()
-            before = agent.memory("VmRSS")
-            call = channel.unary_unary(f"/rpc.CNIIpam/{methods[0]}")
-            calls = [call.future(b"\x0a\x00" * (32 << 10), timeout=20) for _ in range(100)]
-            codes = [future.exception().code() for future in calls]
-            expect(all(code in (grpc.StatusCode.INVALID_ARGUMENT, grpc.StatusCode.RESOURCE_EXHAUSTED) for code in codes),
-                   f"{who}: {set(codes)}")
-            grown = agent.memory("VmHWM") - before
-            say(f"100 messages of 64 KiB at once from {who}: {grown / (1 << 20):.1f} MiB more")
-            expect(grown < 3 * GROWTH_MAX, f"{who}: it grew by {grown >> 20} MiB")
-            # Metadata: counted, and refused.
-            code, why = refusal(channel.unary_unary("/rpc.CNIIpam/Ping"), b"", timeout=20,
-                                metadata=[("x-long", "a" * (12 << 10))])
-            expect(code == grpc.StatusCode.RESOURCE_EXHAUSTED, f"{who}, metadata: {code} {why}")
-    agent.add("afterwards")
-    settled(cloud, [agent])
-
-
-@contextlib.contextmanager
-def later_agent(path, answer, credentials=None):
-    """A server that answers every call with the same bytes: on a socket, or on a port with a certificate."""
-    class Handler(grpc.GenericRpcHandler):
-        def service(self, details):
-            return grpc.unary_unary_rpc_method_handler(lambda request, context: answer)
-    server = grpc.server(concurrent.futures.ThreadPoolExecutor(4), handlers=[Handler()])
-    if credentials:
-        port = server.add_secure_port("127.0.0.1:0", credentials)
-    else:
-        port = server.add_insecure_port(f"unix:{path}")
-    server.start()
-    try:
-        yield port
-    finally:
-        server.stop(0)
-
-
-def number_field(number, value):
-    return bytes([number << 3, value]) if value else b""
-
-
 def board(world):
     """Every figure and label value that the board and the alerts name is one that an agent has, and each alert has its
     place in the runbook."""
@@ -338,7 +201,8 @@ def outage(world):
             expect_equal(len(set(ips)), 10, "addresses are different")
             for name, ip in zip(names, ips):
                 agent.delete(name, ip, timeout=5)
-            expect(time.monotonic() - begin < 1 + BUSY, f"{mode}: pods wait for a cloud that is away")
+            limit = 1 + BUSY + (LIST_WAIT_S if round_ == 2 else 0)
+            expect(time.monotonic() - begin < limit, f"{mode}: pods wait for a cloud that is away")
             if round_ == 1:
                 agent.kill()
                 agent.start()
@@ -430,19 +294,6 @@ def lost_release(world):
 
 # ---------------------------------------------------------------- few addresses, and other nodes'
 
-def throttled(world):
-    cloud = Cloud(world, "throttled")
-    cloud.do("fault", kind="ret_code", action="AllocateBatchSecondaryIp", value=153, committed="false", count=3)
-    agent = Agent(cloud, low=6).start()
-    agent.wait_for_free(6)
-    refused = [call for call in cloud.calls(*ALLOCATIONS) if call["retCode"] == 153]
-    expect_equal((len(refused), len(cloud.calls(*ALLOCATIONS))), (3, 4), "calls until it was let in")
-    span = cloud.calls(*ALLOCATIONS)[-1]["atMs"] - refused[0]["atMs"]
-    expect(span > 1500, f"four calls within {span} ms")
-    expect(agent.figures()["croft_cloud_throttled_total"] >= 3, "counted")
-    settled(cloud, [agent])
-
-
 def make_cluster(world, name, nodes, length, certificates=None, low=(), high=20, flags=QUICK):
     cloud = Cloud(world, name, nodes, length)
     agents = [Agent(cloud, node, low=low[i], high=high, flags=flags) for i, node in enumerate(nodes)]
@@ -454,7 +305,7 @@ def make_cluster(world, name, nodes, length, certificates=None, low=(), high=20,
 def borrowing(world):
     """Three agents and a subnet of 13 that is used up."""
     nodes = ("node-a", "node-b", "node-c")
-    cloud, (a, b, c), certificates = make_cluster(world, "borrowing", nodes, 28, low=(0, 6, 7))
+    cloud, (a, b, c), _ = make_cluster(world, "borrowing", nodes, 28, low=(0, 6, 7))
     b.start()
     c.start()
     b.wait_for_free(6)
@@ -481,35 +332,33 @@ def borrowing(world):
     c.delete("node-c-0", timeout=5)
     settled(cloud, [a, b, c])
 
-    # Over TCP with a certificate of the same CA only, and even then nothing but what peers need.
-    def over_tcp(credentials, method, request=b""):
-        where = f"127.0.0.1:{b.port}"
-        options = (("grpc.ssl_target_name_override", "node-b"), ("grpc.enable_http_proxy", 0))
-        channel = grpc.insecure_channel(where, options[1:]) if credentials is None else \
-            grpc.secure_channel(where, credentials, options)
-        with channel:
-            return channel.unary_unary(f"/rpc.CNIIpam/{method}")(request, timeout=5)
-    other = Certificates(world, "borrowing-other-tls", nodes)
-    over_tcp(certificates.credentials("node-a"), "Ping")
-    borrow = field(1, cloud.nodes["node-a"]) + field(100, "abc")
-    mixed = grpc.ssl_channel_credentials((certificates.directory / "ca.crt").read_bytes(),
-                                         (other.directory / "node-a.key").read_bytes(),
-                                         (other.directory / "node-a.crt").read_bytes())
-    for credentials in (None, certificates.credentials(), mixed):
-        code, why = refusal(over_tcp, credentials, "BorrowIP", borrow)
-        expect(code in (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED), f"no certificate: {code} {why}")
-    for method in ("AddPodNetwork", "DelPodNetwork", "PopPool", "ReleaseIP", "ListPodNetworkRecord"):
-        code, why = refusal(over_tcp, certificates.credentials("node-a"), method)
-        expect_equal(code, grpc.StatusCode.UNIMPLEMENTED, f"{method} over TCP: {why}")
-    # A certificate speaks for its own node, on both sides.
-    code, why = refusal(over_tcp, certificates.credentials("node-c"), "BorrowIP", borrow + field(101, "node-a"))
-    expect(code == grpc.StatusCode.PERMISSION_DENIED and '"node-a"' in why and '"node-c"' in why, f"{code} {why}")
-    wait_for(lambda: "BorrowIP from 127.0.0.1:" in b.process.tail(), "the lender tells it")
+    # A certificate speaks for its own node. What else a peer may not: StockServerTest.ADoorForPeersLendsAndNoMore, ACertificateIsOfItsNode.
     a.flags = [*a.flags[:a.flags.index("--peer")], "--peer", f"node-c=127.0.0.1:{b.port}"]
     a.restart()
     code, why = refusal(a.add, "misled", timeout=4)
     expect("node-c" in why and "ostname mismatch" in why, f"{code} {why}")
     settled(cloud, [a, b, c])
+
+
+def renewed_certificate(world):
+    """The runbook's commands make certificates that agents take, and one that was renewed is used without a restart."""
+    _, (agent, _), certificates = make_cluster(world, "renewed", ("node-a", "node-b"), 28, low=(0, 0))
+    for purpose in ("sslserver", "sslclient"):
+        run("openssl", "verify", "-x509_strict", "-purpose", purpose, "-verify_hostname", "node-a", "-CAfile",
+            certificates.directory / "ca.crt", certificates.directory / "node-a.crt")
+    agent.start()
+
+    def ping():
+        options = (("grpc.ssl_target_name_override", "node-a"), ("grpc.enable_http_proxy", 0))
+        with grpc.secure_channel(f"127.0.0.1:{agent.port}", certificates.credentials("node-b"), options) as channel:
+            channel.unary_unary("/rpc.CNIIpam/Ping")(b"", timeout=5)
+    shown = lambda: ssl.get_server_certificate(("127.0.0.1", agent.port), timeout=5)
+    ping()
+    before = shown()
+    certificates.make("node-a")
+    wait_for(lambda: shown() != before, "the renewed certificate is shown")
+    ping()
+    expect_equal(shown().strip(), (certificates.directory / "node-a.crt").read_text().strip(), "the new one")
 
 
 def last_one(world):
@@ -584,57 +433,6 @@ LOST_ALLOCATIONS = [case_of(lost_allocation, "allocation_lost", "lose"),
 
 # ---------------------------------------------------------------- what others do to the cloud
 
-def deleted_outside(world):
-    cloud = Cloud(world, "deleted_outside")
-    agent = Agent(cloud, low=3, flags=QUICK).start()
-    agent.wait_for_free(3)
-    held = agent.add("x")
-    agent.wait_for_free(3)
-    gone = sorted(agent.free())[0]
-    cloud.do("delete-address", subnet=SUBNET, ip=gone)
-    wait_for(lambda: f"{gone} is given to no pod for now" in agent.process.tail() and len(agent.free()) == 3,
-             "it is noticed, and another one is there, or the same one again", 20)
-    settled(cloud, [agent])
-    expect_equal(agent.records(), {held: "x"}, "who holds one keeps it")
-    # One that is held is told about, and not taken from its pod.
-    cloud.do("delete-address", subnet=SUBNET, ip=held)
-    wait_for(lambda: f"{held} is held by default/pod-x" in agent.process.tail(), "it is told", 20)
-    expect_equal(agent.records(), {held: "x"}, "who holds one keeps it")
-
-
-def database_lost(world):
-    """What a lost database leaves in the cloud is shown to the operator, who gives it back; what is in use is not."""
-    cloud = Cloud(world, "database_lost")
-    agent = Agent(cloud, low=3, high=3, flags=QUICK).start()
-    agent.wait_for_free(3)
-    agent.stop()
-    old = cloud.held()["node-a"]
-    for path in agent.directory.glob("stock.db*"):
-        path.unlink()
-    agent.start()
-    agent.wait_for_free(3)
-    held = agent.add("x")
-    agent.wait_for_free(3)
-    settled(cloud, [agent], unused=old)
-
-    def croft(*words, **more):
-        done = run(world.bin / "croft", "vpc", *words, "--agent", f"node-a=unix:{agent.socket}", check=False, **more)
-        return done.returncode, done.stdout, done.stderr
-    code, out, err = croft("get", "unuse", "-n", "node-a", "-o", "json")
-    expect_equal((code, {row["IP"] for row in json.loads(out)}, err), (0, old, ""), "get unuse")
-    code, out, err = croft("release", "node-a", held, "-y")
-    expect(code == 1 and held in err and "in use" in err, f"one in use: {code} {out} {err}")
-    free = sorted(agent.free())[0]
-    code, out, err = croft("release", "node-a", free, "-y")
-    expect(code == 1, f"one of the stock: {code} {out} {err}")
-    expect_equal(cloud.held()["node-a"], old | agent.free() | {held}, "nothing was released")
-    code, out, err = croft("release", "node-a", "-y")
-    expect_equal((code, err), (0, ""), f"release: {out}")
-    settled(cloud, [agent])
-    expect(not cloud.held()["node-a"] & old, "they are gone")
-    expect_equal(croft("get", "unuse", "-n", "node-a", "-o", "json")[:2], (0, "[]\n"), "none is left")
-
-
 def tokens(world):
     cloud = Cloud(world, "tokens", token_life=4)
     agent = Agent(cloud, low=1, high=50, flags=("--cooldown-seconds", "0")).start()
@@ -662,99 +460,21 @@ def hanging_cloud(world):
     agent.wait_for_free(2)
     cloud.do("outage", mode="hang")
     for what, words in (("push", ("push", "node-a")), ("pop", ("pop", "node-a"))):
-        begin = time.monotonic()
-        # The agent says what its node is called, which is not this machine's host name.
-        done = run(world.bin / "croft", "vpc", *words, "--agent", f"unix:{agent.socket}", check=False)
+        while True:
+            begin = time.monotonic()
+            # The agent says what its node is called, which is not this machine's host name.
+            done = run(world.bin / "croft", "vpc", *words, "--agent", f"unix:{agent.socket}", check=False)
+            if "what the host uses is not known" not in done.stderr:  # as another test is making a namespace
+                break
         expect(done.returncode in (1, 4) and "SecondaryIp" in done.stderr, f"{what}: {done.returncode} {done.stdout} {done.stderr}")
         expect(time.monotonic() - begin < 20, f"{what} took {time.monotonic() - begin:.1f} s")
-    # What an operator looks at then.
-    ip = agent.add("shown")
-    agent.delete("shown")
     show = [world.bin / "croft", "vpc", "show", "--agent", f"unix:{agent.socket}"]
-    shown = json.loads(run(*show, "-o", "json").stdout)
-    stock = {row["state"]: row["count"] for row in shown["stock"]}
-    expect_equal((stock["cooling"], stock["held"]), (1, 0), f"states: {stock}")
-    cooling, = shown["cooling"]
-    expect(cooling["ip"] == ip and 0 < cooling["leftSeconds"] <= 30 and cooling["pod"] == "default/pod-shown", f"{cooling}")
-    calls = {row["action"]: row for row in shown["cloudCalls"]}
-    failed = [row for row in calls.values() if row["failed"]]
-    expect(failed and all(row["lastFailure"] and row["failureSecondsAgo"] < 60 for row in failed), f"{calls}")
-    expect_equal([row["call"] for row in shown["lastCalls"]], ["DEL", "ADD"], "who asked last")
     # As soon as the call that hangs is given up.
     wait_for(lambda: "trouble" in {row["property"] for row in json.loads(run(*show, "-o", "json").stdout)["keeper"]}, "its trouble is told", 60)
-    kept = json.loads(run(*show, "-o", "json").stdout)["cooling"]
-    table, yaml = run(*show).stdout, run(*show, "-o", "yaml").stdout
-    expect(not kept or (ip in table and f'"{ip}"' in yaml), f"the same as a table and as YAML:\n{table}\n{yaml}")
     over_tcp = run(world.bin / "croft", "vpc", "show", "--agent", f"node-a=127.0.0.1:{agent.port}", check=False)
     expect(over_tcp.returncode != 0 and "its own machine" in over_tcp.stderr, over_tcp.stderr)
     cloud.do("outage", mode="off")
     settled(cloud, [agent])
-
-
-def older_copies(world):
-    """An older copy of the store is put back, before the agent begins and under one that runs: what was lent since is
-    another node's, though the copy has it free. Looks for differences come too late here."""
-    slow = ("--doubt-seconds", "2", "--reconcile-seconds", "60", "--grace-seconds", "60")
-    cloud, (a, b), _ = make_cluster(world, "older", ("node-a", "node-b"), 28, low=(3, 0), flags=slow)
-    a.start()
-    a.wait_for_free(3)
-    b.start()
-    a.stop()
-    copy = {path.name: path.read_bytes() for path in a.directory.glob("stock.db*")}
-
-    def put_back():
-        for path in a.directory.glob("stock.db*"):
-            if path.name not in copy:
-                path.unlink()
-        for name, content in copy.items():
-            new = a.directory / f"new-{name}"
-            new.write_bytes(content)
-            new.rename(a.directory / name)
-    a.start()
-    wait_for(lambda: "ready" in a.process.tail(5), "node-a knows its interface", 20)
-    cloud.do("exhaust", subnet=SUBNET)
-    lent = {b.add(name, timeout=30) for name in ("b1", "b2")}
-    expect_equal(cloud.held()["node-b"], lent, "borrowed")
-    a.stop()
-    put_back()
-    a.start()
-    first = a.add("a1", timeout=30)
-    expect(first not in lent, f"{first}, which was lent")
-    a.delete("a1", first)
-    put_back()
-    second = a.add("a2", timeout=30)
-    expect(second not in lent, f"{second}, which was lent")
-    expect("the store's files are others" in a.process.tail(40), a.process.tail(40))
-    refusal(a.call, "AddPodNetwork", add_request("a3"), timeout=20)
-    expect_equal(set(a.records()), {second}, "what pods here hold")
-
-
-def older_copy_in_place(world):
-    """The same, written over the files that the agent has open, all of them, while pods keep coming: nothing but what
-    this process has seen tells of it."""
-    slow = ("--doubt-seconds", "2", "--reconcile-seconds", "60", "--grace-seconds", "60")
-    cloud, (a, b), _ = make_cluster(world, "inplace", ("node-a", "node-b"), 27, low=(8, 0), flags=slow)
-    a.start()
-    a.wait_for_free(8)
-    b.start()
-    a.stop()
-    copy = {path.name: path.read_bytes() for path in a.directory.glob("stock.db*")}
-    a.start()
-    wait_for(lambda: "ready" in a.process.tail(5), "node-a knows its interface", 20)
-    cloud.do("exhaust", subnet=SUBNET)
-    lent = {b.add(name, timeout=30) for name in ("b1", "b2", "b3")}
-    expect_equal(cloud.held()["node-b"], lent, "borrowed")
-    for name in ("a1", "a2"):
-        a.add(name)
-    for name, content in copy.items():
-        with open(a.directory / name, "r+b") as file:
-            file.write(content)
-            file.truncate()
-    # Pods of before have no namespace here: what the cloud has elsewhere is what a look can show.
-    given = [a.add(name, timeout=30) for name in ("a3", "a4", "a5", "a6", "a7")]
-    expect(not lent & set(given), f"{given}, of which {sorted(lent)} were lent")
-    expect_equal(len(set(given)), 5, f"addresses for five pods: {given}")
-    expect("the store's files are others" in a.process.tail(40), a.process.tail(40))
 
 
 def old_clients(world):
@@ -787,22 +507,12 @@ def stopped(world):
     cloud = Cloud(world, "stopped")
     agent = Agent(cloud, low=60, high=110, flags=QUICK).start()
     agent.wait_for_free(60)
-    config = json.dumps({"cniVersion": "1.0.0", "name": "demo", "type": "croft-vpc", "ipam": {
-        "type": "croft-vpc", "agent": str(agent.socket), "store": f"sqlite:{agent.store}", "api": cloud.url,
-        "metadata": f"{cloud.url}/node-a", "probe": False}})
     lock, held, took, given = threading.Lock(), {}, [], []
 
-    def plugin(command, container):
-        env = {"CNI_COMMAND": command, "CNI_CONTAINERID": container, "CNI_NETNS": "/run/netns/none", "CNI_IFNAME": "eth0",
-               "CNI_PATH": str(world.bin), "CROFT_LOG_DIRECTORY": str(agent.directory)}
-        begin = time.monotonic()
-        done = run(world.bin / "croft-vpc", stdin=config, env=env, check=False)
-        expect_equal(done.returncode, 0, f"{command} {container}: {done.stdout} {done.stderr}")
-        return done.stdout, time.monotonic() - begin
-
     def pod(number):
-        out, seconds = plugin("ADD", f"c{number}")
-        address = json.loads(out)["ips"][0]["address"].split("/")[0]
+        begin = time.monotonic()
+        address = agent.plugin_add(f"c{number}")
+        seconds = time.monotonic() - begin
         with lock:
             expect(address not in held, f"{address} was given to c{number}, and {held.get(address)} has it")
             held[address] = f"c{number}"
@@ -811,7 +521,7 @@ def stopped(world):
         if number % 2:
             with lock:
                 del held[address]
-            plugin("DEL", f"c{number}")
+            agent.plugin_delete(f"c{number}")
 
     with concurrent.futures.ThreadPoolExecutor(max_workers=3) as pool:
         pods = [pool.submit(pod, number) for number in range(50)]
@@ -832,13 +542,81 @@ def stopped(world):
         for one in pods:
             one.result()
     expect(alone > 15, f"{alone} pods started while the agent was stopped")
-    expect(max(took) <= ADD_MOST_S + BUSY, f"ADDs took up to {max(took):.2f} s")
+    in_time(took)
     say(f"stopped: {alone} ADDs without the agent, the slowest {max(took):.2f} s")
     wait_for(lambda: agent.records() == held, "the agent knows what the plugins did")
-    plugin("ADD", "last")
-    expect("via=agent" in (agent.directory / "ipam.log").read_text().splitlines()[-1], "it is asked again")
+    agent.plugin_add("last")
+    expect("via=agent" in agent.last_call(), "it is asked again")
     expect("read anew" in agent.process.tail(400), agent.process.tail())
     settled(cloud, [agent])
+
+
+def older_plugin(world):
+    """An older plugin beside this one, on one agent: nothing is given twice, and both are served in time."""
+    cloud = Cloud(world, "olderplugin")
+    agent = Agent(cloud, low=60, high=110, flags=QUICK).start()
+    agent.wait_for_free(60)
+
+    def pod(number):
+        begin = time.monotonic()
+        if number % 2 == 0:
+            return agent.plugin_add(f"c{number}"), time.monotonic() - begin
+        answer = agent.call("AddPodNetwork", add_request(f"c{number}", old=True))
+        return network_of(answer[2][0])["ip"], time.monotonic() - begin
+    with concurrent.futures.ThreadPoolExecutor(max_workers=8) as pool:
+        given, took = zip(*pool.map(pod, range(40)))
+        expect_equal(len(set(given)), 40, "addresses are different")
+        in_time(took)
+        list(pool.map(lambda number: agent.delete(f"c{number}", given[number]), range(40)))
+    settled(cloud, [agent])
+
+
+def in_time(took):
+    """Of ADDs: as a rule, and the slowest on a busy machine."""
+    took = sorted(took)
+    expect(took[len(took) * 3 // 4] <= ADD_MOST_S and took[-1] <= ADD_MOST_S + BUSY, f"ADDs took {took}")
+
+
+def slow_disk(world):
+    """A disk whose syncs take 12 s: the agent is alive for its probe all the time, and goes on with what it was asked."""
+    cloud, delay = Cloud(world, "slowdisk"), world.directory / "slowdisk-seconds"
+    agent = Agent(cloud, low=3, high=9, flags=QUICK)
+    agent.before = (sys.executable, SLOW_SYNC, delay)
+    agent.start()
+    agent.wait_for_free(3)
+    delay.write_text("12")
+    begin, waiting = time.monotonic(), agent.start_add("slow", timeout=60)
+    while not waiting.done():
+        with LOOPBACK.open(f"http://127.0.0.1:{agent.metrics_port}/healthz", timeout=5) as answer:
+            expect_equal(answer.status, 200, "it is alive")
+        time.sleep(0.5)
+    expect(time.monotonic() - begin > 10, "it was slow")
+    ip = network_of(fields_of(waiting.result())[2][0])["ip"]
+    delay.write_text("0")
+    expect_equal((agent.add("slow", timeout=60), agent.process.child.poll()), (ip, None), "the same agent, the same address")
+    settled(cloud, [agent], seconds=60)
+
+
+REBOOTED = ("unshare", "--mount", "--propagation", "private", "sh", "-c", 'mount --bind "$0" /proc/sys/kernel/random/boot_id && exec "$@"')
+
+
+def rebooted(world):
+    """A node that begins anew while the cloud is away, with 110 addresses in stock: pods start, and none of before loses its own."""
+    cloud, boot = Cloud(world, "rebooted"), world.directory / "boot-id"
+    boot.write_text("01234567-89ab-cdef-0011-2233445566ff\n")
+    agent = Agent(cloud, low=BURST, high=BURST + 10).start()
+    agent.wait_for_free(BURST)
+    before = {agent.add(f"before-{i}"): f"before-{i}" for i in range(10)}
+    agent.wait_for_free(BURST)
+    cloud.do("outage", mode="refuse")
+    agent.stop()
+    agent.before = (*REBOOTED, boot)
+    agent.start()
+    after = {agent.add(f"after-{i}", timeout=30): f"after-{i}" for i in range(50)}
+    expect_equal(agent.records(), {**before, **after}, "who has which address")
+    expect_equal(len(before | after), 60, "addresses of all")
+    cloud.do("outage", mode="off")
+    settled(cloud, [agent], seconds=45)
 
 
 def insecure_peers(world):
@@ -870,16 +648,15 @@ def insecure_peers(world):
     settled(cloud, [a, b], unused=None)
 
 
-CASES = [*CRASHES, *LOST_ALLOCATIONS, borrowing, versions, floods, board, outage, cooldown, tokens, water_marks, sockets, last_one, lost_release,
-         lost_nothing_done, throttled, deleted_outside, database_lost, older_copies, older_copy_in_place, old_clients, insecure_peers, hanging_cloud, no_marks]
+# The longest first.
+CASES = [hanging_cloud, stopped, slow_disk, water_marks, outage, *CRASHES, *LOST_ALLOCATIONS, borrowing, tokens, cooldown, burst, board, sockets,
+         last_one, lost_release, lost_nothing_done, old_clients, older_plugin, insecure_peers, rebooted,
+         renewed_certificate]
 
 
 def test():
     wanted = set(sys.argv[2:])
     with World("vpc-agent", sys.argv[1]) as world:
-        for case in (burst, stopped):
-            if not wanted or case.__name__ in wanted:
-                at_once(world, [case], 1)
         at_once(world, [case for case in CASES if not wanted or case.__name__ in wanted], 8)
 
 

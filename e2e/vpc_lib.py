@@ -17,7 +17,7 @@ import urllib.parse
 import urllib.request
 
 from etcd_lib import free_ports
-from lib import Failure, expect, expect_equal, run, say, skip, wait_for
+from lib import Failure, call_environment, expect, expect_equal, run, say, skip, wait_for
 
 os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # what is refused is told by the answer
 try:
@@ -121,22 +121,23 @@ class Process:
 class Cloud:
     """vpc_sim.py. Its API is asked by agents alone; here are its controls."""
 
-    def __init__(self, world, name, nodes=("node-a",), length=24, token_life=3600):
+    def __init__(self, world, name, nodes=("node-a",), length=24, token_life=3600, prefix=None, listen="127.0.0.1", addresses=None):
         self.world, self.name = world, name
         # An agent looks at the addresses of all namespaces of the machine: those of other tests must not be among ours.
-        self.prefix = f"10.{random.randrange(128, 256)}.{random.randrange(256)}"
+        self.prefix = prefix or f"10.{random.randrange(128, 256)}.{random.randrange(256)}"
         subnet = f"{self.prefix}.0/{length}"
         self.nodes = {node: f"52:54:00:00:00:{number + 10:02x}" for number, node in enumerate(nodes)}
         config = {"region": "cn-bj2", "zone": "cn-bj2-04", "project": "org-test", "vpc": "uvnet-1", "publicKey": "pub",
                   "privateKey": "priv", "tokenLifeSeconds": token_life,
                   "subnets": [{"id": SUBNET, "range": subnet, "gateway": f"{self.prefix}.1"}],
-                  "nodes": [{"name": node, "mac": mac, "subnet": SUBNET} for node, mac in self.nodes.items()]}
+                  "nodes": [{"name": node, "mac": mac, "subnet": SUBNET, **({"address": addresses[node]} if addresses else {})}
+                            for node, mac in self.nodes.items()]}
         path = world.directory / f"{name}.json"
         path.write_text(json.dumps(config))
         self.port, = free_ports(1)
-        self.url = f"http://127.0.0.1:{self.port}"
+        self.url = f"http://{listen}:{self.port}"
         self.process = Process(world, f"{name}-cloud", [world.bin / "croft-vpc-sim", "--config", path, "--listen",
-                                                        f"127.0.0.1:{self.port}"])
+                                                        f"{listen}:{self.port}"])
         wait_for(self.is_there, f"the cloud {name} answers")
 
     def is_there(self):
@@ -193,6 +194,7 @@ class Agent:
         self.store = self.directory / "stock.db"
         self.metrics_port, self.port = free_ports(2)
         self.process = self.channel = None
+        self.before = ()  # words before its command
 
     def command(self, low=None, high=None):
         return [self.cloud.world.bin / "cni-vpc-ipamd",
@@ -203,7 +205,7 @@ class Agent:
                 "--metrics", f"127.0.0.1:{self.metrics_port}", *self.flags]
 
     def start(self):
-        self.process = Process(self.cloud.world, self.name, self.command())
+        self.process = Process(self.cloud.world, self.name, [*self.before, *self.command()])
         wait_for(self.answers, f"{self.name} answers")
         return self
 
@@ -260,6 +262,28 @@ class Agent:
         answer = self.call("DelPodNetwork", field(1, field(1, f"pod-{sandbox}") + field(2, "default") + field(4, sandbox) +
                                                   field(6, ip)), timeout)
         expect_equal(answer.get(1, [0]), [0], f"code of DEL {sandbox}")
+
+    def plugin(self, command, container, args=""):
+        """A call of this build's plugin on the node: its exit code and its answer."""
+        config = {"cniVersion": "1.0.0", "name": "demo", "type": "croft-vpc", "ipam": {
+            "type": "croft-vpc", "agent": str(self.socket), "store": f"sqlite:{self.store}", "api": self.cloud.url,
+            "metadata": f"{self.cloud.url}/{self.node}", "probe": False}}
+        world = self.cloud.world
+        done = run(world.bin / "croft-vpc", stdin=json.dumps(config), check=False, timeout=120,
+                   env=call_environment(world, command, container, args, CROFT_LOG_DIRECTORY=str(self.directory)))
+        return done.returncode, json.loads(done.stdout) if done.stdout.strip() else None
+
+    def plugin_add(self, container, args=""):
+        code, answer = self.plugin("ADD", container, args)
+        expect_equal(code, 0, f"ADD {container}: {answer}")
+        return answer["ips"][0]["address"].split("/")[0]
+
+    def plugin_delete(self, container, args=""):
+        expect_equal(self.plugin("DEL", container, args), (0, None), f"DEL {container}")
+
+    def last_call(self):
+        """Of the plugin, by its log."""
+        return (self.directory / "ipam.log").read_text().splitlines()[-1]
 
     def records(self, timeout=20):
         """{address: sandbox} of what pods hold."""
@@ -370,11 +394,6 @@ class Certificates:
     def flags(self, node):
         return ["--tls-ca", self.directory / "ca.crt", "--tls-certificate", self.directory / f"{node}.crt",
                 "--tls-key", self.directory / f"{node}.key"]
-
-    def of_server(self, node):
-        read = lambda name: (self.directory / name).read_bytes()  # noqa: E731
-        return grpc.ssl_server_credentials([(read(f"{node}.key"), read(f"{node}.crt"))], read("ca.crt"),
-                                           require_client_auth=True)
 
     def credentials(self, node=None):
         read = lambda name: (self.directory / name).read_bytes()  # noqa: E731

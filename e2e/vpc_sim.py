@@ -76,8 +76,7 @@ class World:
 
     def __init__(self, config):
         defaults = {"region": "cn-sim1", "zone": "cn-sim1-01", "project": "org-sim", "vpc": "uvnet-sim", "publicKey": "sim-public",
-                    "privateKey": "sim-private", "tokenLifeSeconds": 3600, "callsPerSecond": 0, "latencyMaxMs": 0, "flowMaxMs": 0,
-                    "availableLagMs": 0}
+                    "privateKey": "sim-private", "tokenLifeSeconds": 3600, "latencyMaxMs": 0, "flowMaxMs": 0}
         unknown = set(config) - set(defaults) - {"subnets", "nodes"}
         if unknown:
             raise ValueError(f"{min(unknown)}: there is no such member")
@@ -98,7 +97,7 @@ class World:
         self.buckets = {}  # action: [tokens, at, per second, burst]
         self.exhausted, self.faults, self.fail_items, self.outage = set(), [], 0, "off"
         self.latency, self.flow = (0, self.config["latencyMaxMs"]), (0, self.config["flowMaxMs"])
-        self.free_history = {}  # subnet: [(at, free)]
+        self.list_lag = 0  # ms
         self.events, self.calls, self.folded = collections.deque(), collections.deque(maxlen=EVENTS_MAX), {}
 
     def may_have(self, subnet, address):
@@ -133,10 +132,6 @@ class World:
         self.events.append((now, what, place, before and before[0], mac))
         if len(self.events) > EVENTS_MAX:
             self.fold(self.folded, self.events.popleft())
-        history = self.free_history.setdefault(place[0], [])
-        history.append((now, self.free_count(self.subnets[place[0]])))
-        while len(history) > 2 and history[1][0] + self.config["availableLagMs"] <= now:
-            history.pop(0)
 
     @staticmethod
     def fold(into, event):
@@ -207,7 +202,7 @@ class World:
         if parameters.get("Zone", "") not in ("", self.config["zone"]):
             raise Refused(ZONE_NOT_ALLOWED, "Zone")
         now = milliseconds()
-        bucket = self.buckets.setdefault(action, [20, now, self.config["callsPerSecond"], 20])
+        bucket = self.buckets.setdefault(action, [20, now, 0, 20])
         if bucket[2] <= 0:
             return
         bucket[0] = min(bucket[3], bucket[0] + bucket[2] * (now - bucket[1]) / 1000)
@@ -290,22 +285,23 @@ class World:
         subnet, mac, ip = (parameters.get(name, "") for name in ("SubnetId", "Mac", "Ip"))
         if (mac and not mac_of(mac)) or (ip and not address_of(ip)) or subnet not in self.subnets:
             raise Refused(BAD_PARAMETER, "SubnetId, Mac or Ip")
-        return {"DataSet": [self.ip_info(place, holding[0]) for place, holding in sorted(self.held.items())
-                            if place[0] == subnet and (not mac or holding[0] == mac_of(mac)) and
+        held = {place: holding[0] for place, holding in self.held.items()}
+        if self.list_lag and not ip:
+            held, until = dict(self.folded), milliseconds() - self.list_lag
+            for event in self.events:
+                if event[0] <= until:
+                    self.fold(held, event)
+        return {"DataSet": [self.ip_info(place, holder) for place, holder in sorted(held.items())
+                            if place[0] == subnet and (not mac or holder == mac_of(mac)) and
                             (not ip or place[1] == address_of(ip))]}
 
     def do_DescribeSubnet(self, parameters):
         subnet = self.subnets.get(parameters.get("SubnetId"))
         if subnet is None:
             return {"TotalCount": 0, "DataSet": []}
-        available, lag = self.free_count(subnet), self.config["availableLagMs"]
-        history = self.free_history.get(subnet.id)
-        if lag > 0 and subnet.id not in self.exhausted and history:
-            old = [count for at, count in history if at + lag <= milliseconds()]
-            available = old[-1] if old else history[0][1]
         return {"TotalCount": 1, "DataSet": [{
             "SubnetId": subnet.id, "Subnet": str(subnet.range[0]), "Netmask": str(subnet.range.prefixlen),
-            "Gateway": str(subnet.gateway), "AvailableIPs": available, "VPCId": self.config["vpc"], "Zone": self.config["zone"]}]}
+            "Gateway": str(subnet.gateway), "AvailableIPs": self.free_count(subnet), "VPCId": self.config["vpc"], "Zone": self.config["zone"]}]}
 
     def do_DescribeUHostInstance(self, parameters):
         hosts = [{"UHostId": node.instance, "IPSet": [{"Default": "true", "Mac": node.mac.upper(), "SubnetId": node.subnet,
@@ -386,8 +382,8 @@ class World:
             return self.check()
         if what in ("latency", "flow"):
             setattr(self, what, (number("min_ms", 0), number("max_ms", number("min_ms", 0))))
-        elif what == "available-lag":
-            self.config["availableLagMs"] = number("ms", 0)
+        elif what == "list-lag":
+            self.list_lag = number("ms", 0)
         elif what == "rate":
             burst = max(number("burst", 1), 1)
             if not form.get("action"):

@@ -1,5 +1,5 @@
 """Pods come and go through three agents of one subnet, while agents are killed, the cloud goes away, is slow, refuses, has
-no addresses left, and forgets to answer.
+no addresses left, forgets to answer, and has lists that are up to two minutes old.
 
 At each ADD's answer: no other pod has the address, and it has rested. While it runs: what a pod has is its node's in the
 cloud, and no two agents list an address. At the end: the cloud has what the agents have records of, and an operator can
@@ -119,7 +119,7 @@ class Storm:
         while not self.is_over():
             time.sleep(self.random.random() * 0.6)
             what = self.random.choice(("kill", "kill", "kill two", "outage", "lose", "lose", "lose", "throttle", "slow",
-                                       "exhaust", "delete"))
+                                       "exhaust", "delete", "lag"))
             self.counts[what] = self.counts.get(what, 0) + 1
             if what.startswith("kill"):
                 chosen = self.random.sample(self.agents, 2 if what == "kill two" else 1)
@@ -144,6 +144,8 @@ class Storm:
                 self.cloud.do("exhaust", subnet=SUBNET)
                 time.sleep(self.random.random() * 2)
                 self.cloud.do("exhaust", subnet=SUBNET, on="false")
+            elif what == "lag":
+                self.cloud.do("list-lag", ms=self.random.choice((0, 1000, 10_000, 120_000)))
             elif what == "delete":
                 # Somebody presses a button: one that waits in a stock goes.
                 agent = self.random.choice(self.agents)
@@ -187,6 +189,7 @@ class Storm:
         threads[0].join()  # agents and cloud are there again
         self.cloud.do("heal")
         self.cloud.do("latency", min_ms=0, max_ms=0)
+        self.cloud.do("list-lag", ms=0)
         for thread in threads + churners:
             thread.join()
         ledger = self.ledger
