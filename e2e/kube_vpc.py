@@ -277,7 +277,7 @@ def annotates(kube):
     def patch(uid):
         body = {"metadata": {"uid": uid, "annotations": {"cni.projectcalico.org/podIP": "10.0.0.5",
                                                          "cni.projectcalico.org/podIPs": "10.0.0.5/32"}}}
-        # As the agent sends it, byte for byte: store_kube_vpc_test.
+        # As the agent sends it, byte for byte: store_kube_format_test.
         return json.loads(kube._send("PATCH", f"{PODS}/web-0", json.dumps(body).encode(), media="application/merge-patch+json"))
     got = patch(own)["metadata"]["annotations"]
     expect_equal((got["cni.projectcalico.org/podIP"], got["kept"]), ("10.0.0.5", "yes"), f"{got}")

@@ -15,7 +15,6 @@
 #include <string_view>
 
 #include "base/assert.h"
-#include "calico/beside.h"
 #include "calico/etcd.h"
 #include "calico/resources.h"
 

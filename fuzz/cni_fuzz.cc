@@ -21,8 +21,8 @@
 #include "base/text/go_text.h"
 #include "cni/door/skeleton.h"
 #include "cni/error_table.h"
-#include "cni/format/args.h"
 #include "cni/format/config.h"
+#include "cni/format/environment.h"
 #include "register/affinity.h"
 
 namespace {

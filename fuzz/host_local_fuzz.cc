@@ -18,7 +18,7 @@
 
 #include "base/assert.h"
 #include "cni/format/network.h"
-#include "cni/format/resolv_conf.h"
+#include "cni/format/result.h"
 #include "hostlocal/decide/assign.h"
 #include "hostlocal/format/config.h"
 #include "hostlocal/format/files.h"

@@ -149,13 +149,10 @@ class Switch {
  private:
   void write_ipam(JsonRef ipam, const std::string& store, const std::string& node) {
     out.begin_object();
-    out.key("type");
-    out.text("croft-ipam");
-    out.key("store");
-    out.text(store);
+    out.text("type", "croft-ipam");
+    out.text("store", store);
     if (!node.empty()) {
-      out.key("nodename");
-      out.text(node);
+      out.text("nodename", node);
     }
     for (auto child = ipam.first_child(); child; child = child->next_sibling()) {
       if (is_named(*child, "type") || is_named(*child, "store") || (is_named(*child, "nodename") && !node.empty())) {
@@ -165,8 +162,7 @@ class Switch {
         result.dropped.emplace_back(child->key());
         continue;
       }
-      out.key(child->key());
-      copy_json(out, *child);
+      copy_json(out, child->key(), *child);
     }
     out.end_object();
   }
@@ -182,13 +178,11 @@ class Switch {
   for (const char* name : {"name", "cniVersion"}) {
     const auto of_list = member(root, name);
     if (!of_list) continue;
-    out.key(name);
-    copy_json(out, *of_list);
+    copy_json(out, name, *of_list);
   }
   for (auto child = plugin.first_child(); child; child = child->next_sibling()) {
     if (is_named(*child, "name") || same_member_name(child->key(), "cniVersion")) continue;
-    out.key(child->key());
-    copy_json(out, *child);
+    copy_json(out, child->key(), *child);
   }
   out.end_object();
   return std::move(out).take();

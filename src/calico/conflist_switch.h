@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "base/result.h"
-#include "calico/datastore.h"
+#include "calico/netconf.h"
 #include "cni/format/network.h"
 
 // A node's network configuration, as Calico's installer writes it, made one for croft-ipam (docs/runbooks/migrate.md).

@@ -10,7 +10,7 @@
 #include "base/json/writer.h"
 #include "base/net/echo.h"
 #include "base/net/lenient.h"
-#include "calico/etcd.h"
+#include "calico/json.h"
 #include "register/format/records.h"
 
 namespace croft::wire::calico {
@@ -209,15 +209,6 @@ Texts texts_in(JsonRef metadata, std::string_view name) {
   return texts;
 }
 
-void write_texts_of(JsonWriter& out, const Texts& texts) {
-  out.begin_object();
-  for (const auto& [name, value] : texts) {
-    out.key(name);
-    out.text(value);
-  }
-  out.end_object();
-}
-
 /// The rest of the object besides its record, as one JSON object; empty when it is what a new one would have.
 std::string kept_of(Kind kind, ApiGroup group, JsonRef object, JsonRef metadata, std::string_view own_prefix) {
   Texts labels = texts_in(metadata, "labels");
@@ -231,28 +222,22 @@ std::string kept_of(Kind kind, ApiGroup group, JsonRef object, JsonRef metadata,
       group == ApiGroup::crd_v1 ? Texts{{std::string(kMetadataAnnotation), std::string(kPlainMetadata)}} : Texts{};
   bool is_plain = labels.empty() && annotations == plain;
   out.begin_object();
-  out.key("labels");
-  write_texts_of(out, labels);
-  out.key("annotations");
-  write_texts_of(out, annotations);
-  out.key("metadata");
-  out.begin_object();
+  write_texts(out, "labels", labels);
+  write_texts(out, "annotations", annotations);
+  out.begin_object("metadata");
   for (auto member = metadata.first_child(); member; member = member->next_sibling()) {
     if (is_the_servers(member->key()) || member->key() == "labels" || member->key() == "annotations") continue;
-    out.key(member->key());
-    copy_json(out, *member);
+    copy_json(out, member->key(), *member);
     is_plain = false;
   }
   out.end_object();
-  out.key("members");
-  out.begin_object();
+  out.begin_object("members");
   for (auto member = object.first_child(); member; member = member->next_sibling()) {
     const std::string_view name = member->key();
     // A resource's further members are kept by its own reader.
     const bool is_frame = name == "apiVersion" || name == "kind" || name == "metadata" || name == "spec";
     if (is_frame || is_resource(kind)) continue;
-    out.key(name);
-    copy_json(out, *member);
+    copy_json(out, name, *member);
     is_plain = false;
   }
   out.end_object();
@@ -274,29 +259,21 @@ Texts all_labels(JsonRef metadata, const Texts& annotations, std::string_view ow
 }
 
 void write_resource(JsonWriter& out, Kind kind, JsonRef object, JsonRef metadata, std::string_view own_prefix) {
-  out.key("kind");
-  out.text(row_of(kind)->kind_v3);
-  out.key("apiVersion");
-  out.text("projectcalico.org/v3");
-  out.key("metadata");
-  out.begin_object();
+  out.text("kind", row_of(kind)->kind_v3);
+  out.text("apiVersion", "projectcalico.org/v3");
+  out.begin_object("metadata");
   for (const char* name : {"name", "uid", "creationTimestamp", "deletionTimestamp"}) {
     const auto member = member_of(metadata, name);
     if (!member) continue;
-    out.key(name);
-    copy_json(out, *member);
+    copy_json(out, name, *member);
   }
   const Texts labels = all_labels(metadata, texts_in(metadata, "annotations"), own_prefix);
-  if (!labels.empty()) {
-    out.key("labels");
-    write_texts_of(out, labels);
-  }
+  write_texts_if_set(out, "labels", labels);
   out.end_object();
   for (auto member = object.first_child(); member; member = member->next_sibling()) {
     const std::string_view name = member->key();
     if (name == "apiVersion" || name == "kind" || name == "metadata") continue;
-    out.key(name);
-    copy_json(out, *member);
+    copy_json(out, name, *member);
   }
 }
 
@@ -317,13 +294,11 @@ void write_spec(JsonWriter& out, const core::Key& key, ApiGroup group, JsonRef b
     // Absent and empty are two things to Go; the schemas know no null.
     if (member->is_null()) {
       if (name == "attributes" || name == "unallocated" || name == "allocations") {
-        out.key(name);
-        out.begin_array();
+        out.begin_array(name);
         out.end_array();
       }
       if (name == "block") {
-        out.key(name);
-        out.begin_object();
+        out.begin_object(name);
         out.end_object();
       }
       continue;
@@ -337,28 +312,21 @@ void write_spec(JsonWriter& out, const core::Key& key, ApiGroup group, JsonRef b
   }
   const auto flag = [&](std::string_view name, bool is_there) {
     if (is_there) return;
-    out.key(name);
-    out.boolean(false);
+    out.boolean(name, false);
   };
   if (kind == Kind::block && group == ApiGroup::crd_v1) flag("strictAffinity", has_strict);
   if (kind == Kind::ipam_config) {
     flag("strictAffinity", has_strict);
     flag("autoAllocateBlocks", has_auto);
   }
-  if (kind == Kind::handle) {
-    out.key("handleID");
-    out.text(key.name);
-  }
+  if (kind == Kind::handle) out.text("handleID", key.name);
   if (kind == Kind::affinity) {
     const auto parsed = key_of(key);
     CROFT_ASSERT(parsed.has_value());
     const auto& affinity = std::get<AffinityKey>(*parsed);
-    out.key("cidr");
-    out.text(affinity.cidr.to_string());
-    out.key("node");
-    out.text(affinity.owner.name);
-    out.key("type");
-    out.text(affinity.owner.type == core::AffinityOwner::Type::host ? "host" : "virtual");
+    out.text("cidr", affinity.cidr.to_string());
+    out.text("node", affinity.owner.name);
+    out.text("type", affinity.owner.type == core::AffinityOwner::Type::host ? "host" : "virtual");
   }
   out.end_object();
 }
@@ -376,24 +344,16 @@ void write_metadata(JsonWriter& out, const CrdFrame& frame, const std::optional<
   out.begin_object();
   const auto text = [&](std::string_view name, const std::string& value) {
     if (value.empty()) return;
-    out.key(name);
-    out.text(value);
+    out.text(name, value);
   };
   text("name", frame.name);
   text("uid", frame.uid);
   text("resourceVersion", frame.resource_version);
-  if (!labels.empty()) {
-    out.key("labels");
-    write_texts_of(out, labels);
-  }
-  if (!annotations.empty()) {
-    out.key("annotations");
-    write_texts_of(out, annotations);
-  }
+  write_texts_if_set(out, "labels", labels);
+  write_texts_if_set(out, "annotations", annotations);
   if (const auto more = kept ? member_of(*kept, "metadata") : std::nullopt) {
     for (auto member = more->first_child(); member; member = member->next_sibling()) {
-      out.key(member->key());
-      copy_json(out, *member);
+      copy_json(out, member->key(), *member);
     }
   }
   out.end_object();
@@ -479,18 +439,11 @@ Result<FromCrd> from_crd(Kind kind, ApiGroup group, JsonRef object, std::string_
       for (const Renamed& renamed : renamed_of(kind)) {
         if (name == renamed.spec) name = renamed.etcd;
       }
-      out.key(name);
-      copy_json(out, *member);
+      copy_json(out, name, *member);
     }
-    if (kind == Kind::affinity) {
-      out.key("deleted");
-      out.boolean(read.is_deleted);
-    }
+    if (kind == Kind::affinity) out.boolean("deleted", read.is_deleted);
   }
-  if (!kept.empty()) {
-    out.key(kKept);
-    out.raw(kept);
-  }
+  if (!kept.empty()) out.raw(kKept, kept);
   out.end_object();
   read.bytes = std::move(out).take();
   return read;
@@ -504,26 +457,22 @@ std::string to_crd(const core::Key& key, std::string_view bytes, const CrdFrame&
   const auto kept = member_of(root, kKept);
   JsonWriter out(JsonWriter::Layout::compact, bytes.size() + 1024);
   out.begin_object();
-  out.key("apiVersion");
-  out.text(fmt::format("{}/{}", kind.group, kind.version));
-  out.key("kind");
-  out.text(kind.kind);
+  out.text("apiVersion", fmt::format("{}/{}", kind.group, kind.version));
+  out.text("kind", kind.kind);
   out.key("metadata");
   write_metadata(out, frame, kept);
   if (is_resource(key.kind)) {
     for (auto member = root.first_child(); member; member = member->next_sibling()) {
       const std::string_view name = member->key();
       if (name == "apiVersion" || name == "kind" || name == "metadata" || name == kKept) continue;
-      out.key(name);
-      copy_json(out, *member);
+      copy_json(out, name, *member);
     }
   } else {
     out.key("spec");
     write_spec(out, key, frame.group, root);
     if (const auto members = kept ? member_of(*kept, "members") : std::nullopt) {
       for (auto member = members->first_child(); member; member = member->next_sibling()) {
-        out.key(member->key());
-        copy_json(out, *member);
+        copy_json(out, member->key(), *member);
       }
     }
   }

@@ -6,7 +6,7 @@
 
 #include "base/json/writer.h"
 #include "base/manual_clock.h"
-#include "calico/records.h"
+#include "calico/resources.h"
 
 namespace croft::wire::calico {
 namespace {

@@ -68,19 +68,19 @@ void write_time(JsonWriter& out, WallTime time) {
   out.text(rfc3339_rounded_up(std::chrono::floor<std::chrono::seconds>(time)));
 }
 
-void write_texts(JsonWriter& out, const std::map<std::string, std::string>& texts) {
-  out.begin_object();
-  for (const auto& [name, value] : texts) {
-    out.key(name);
-    out.text(value);
-  }
+void write_texts(JsonWriter& out, std::string_view name, const std::map<std::string, std::string>& texts) {
+  out.begin_object(name);
+  for (const auto& [key, value] : texts) out.text(key, value);
   out.end_object();
+}
+
+void write_texts_if_set(JsonWriter& out, std::string_view name, const std::map<std::string, std::string>& texts) {
+  if (!texts.empty()) write_texts(out, name, texts);
 }
 
 void write_rest(JsonWriter& out, const RawMembers& members) {
   for (const RawMember& member : members) {
-    out.key(member.name);
-    out.raw(member.json);
+    out.raw(member.name, member.json);
   }
 }
 

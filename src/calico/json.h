@@ -1,4 +1,5 @@
 #pragma once
+
 // The common part of the readers and writers of Calico's records: objects whose unknown members survive, and errors
 // that name the key. Private to calico.
 
@@ -19,6 +20,7 @@
 #include "base/net/echo.h"
 #include "base/result.h"
 #include "calico/etcd.h"
+#include "calico/resources.h"
 #include "register/block.h"
 #include "register/format/records.h"
 
@@ -84,7 +86,9 @@ template <class T>
 
 /// Cut to the second.
 void write_time(JsonWriter& out, WallTime time);
-void write_texts(JsonWriter& out, const std::map<std::string, std::string>& texts);
+void write_texts(JsonWriter& out, std::string_view name, const std::map<std::string, std::string>& texts);
+/// Left out when there are none.
+void write_texts_if_set(JsonWriter& out, std::string_view name, const std::map<std::string, std::string>& texts);
 void write_rest(JsonWriter& out, const RawMembers& members);
 
 inline constexpr std::size_t kBlockSizeMax = core::kBlockSizeMax;
@@ -110,5 +114,36 @@ struct BlockDraft {
 /// takes a seventh to a tenth of the general way's time (g++ -O2 on a busy machine, best of 60: 0.8 for 5.7 ms).
 /// `calico_bench` measures both.
 [[nodiscard]] std::optional<BlockDraft> scan_block(std::string_view bytes);
+
+// ---------------------------------------------------------------- kind, version and metadata of v3 resources
+
+/// A resource while it is read: the parts that every one has.
+struct Frame {
+  std::string_view kind;  ///< what it must be
+  std::string name;       ///< of the key
+  bool has_name = false;  ///< the metadata name it so
+  bool terminating = false;
+  Metadata metadata;
+};
+
+[[nodiscard]] MaybeFault read_kind(const JsonAt& at, Frame& frame);
+[[nodiscard]] MaybeFault read_api_version(const JsonAt& at);
+[[nodiscard]] MaybeFault read_metadata(const JsonAt& at, Frame& frame);
+
+/// Opens the resource: everything before its spec.
+void begin_resource(JsonWriter& out, std::string_view kind, const std::string& name, const Metadata& metadata,
+                    const std::map<std::string, std::string>& labels);
+
+/// The members behind the spec of a resource.
+inline constexpr std::string_view kBehindSpec[] = {"status"};
+
+/// Writes those of `members` with these names, in this order.
+void write_some(JsonWriter& out, const RawMembers& members, std::span<const std::string_view> names);
+/// Writes those of `members` without these names, as found.
+void write_others(JsonWriter& out, const RawMembers& members, std::span<const std::string_view> names);
+
+/// A text that is left out when it is empty.
+void write_text_if_set(JsonWriter& out, std::string_view name, std::string_view value);
+void write_if_set(JsonWriter& out, std::string_view name, bool value);
 
 }  // namespace croft::wire::calico

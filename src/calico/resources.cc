@@ -8,7 +8,7 @@
 
 #include "base/net/lenient.h"
 #include "base/text/go_text.h"
-#include "calico/metadata.h"
+#include "calico/json.h"
 
 namespace croft::wire::calico {
 
@@ -76,24 +76,17 @@ MaybeFault read_metadata(const JsonAt& at, Frame& frame) {
 void begin_resource(JsonWriter& out, std::string_view kind, const std::string& name, const Metadata& metadata,
                     const std::map<std::string, std::string>& labels) {
   out.begin_object();
-  out.key("kind");
-  out.text(kind);
-  out.key("apiVersion");
-  out.text(kApiVersion);
-  out.key("metadata");
-  out.begin_object();
-  out.key("name");
-  out.text(name);
+  out.text("kind", kind);
+  out.text("apiVersion", kApiVersion);
+  out.begin_object("metadata");
+  out.text("name", name);
   write_some(out, metadata.rest, kBehindName);
   write_text_if_set(out, "uid", metadata.uid);
   write_some(out, metadata.rest, kBehindUid);
   out.key("creationTimestamp");
   metadata.created ? write_time(out, *metadata.created) : out.null();
   write_some(out, metadata.rest, kBehindCreation);
-  if (!labels.empty()) {
-    out.key("labels");
-    write_texts(out, labels);
-  }
+  write_texts_if_set(out, "labels", labels);
   write_some(out, metadata.rest, kBehindLabels);
   write_others(out, metadata.rest, kPassedOn);
   out.end_object();
@@ -103,8 +96,7 @@ void write_some(JsonWriter& out, const RawMembers& members, std::span<const std:
   for (const std::string_view name : names) {
     for (const RawMember& member : members) {
       if (member.name != name) continue;
-      out.key(member.name);
-      out.raw(member.json);
+      out.raw(member.name, member.json);
     }
   }
 }
@@ -112,21 +104,18 @@ void write_some(JsonWriter& out, const RawMembers& members, std::span<const std:
 void write_others(JsonWriter& out, const RawMembers& members, std::span<const std::string_view> names) {
   for (const RawMember& member : members) {
     if (std::ranges::find(names, member.name) != names.end()) continue;
-    out.key(member.name);
-    out.raw(member.json);
+    out.raw(member.name, member.json);
   }
 }
 
 void write_text_if_set(JsonWriter& out, std::string_view name, std::string_view value) {
   if (value.empty()) return;
-  out.key(name);
-  out.text(value);
+  out.text(name, value);
 }
 
 void write_if_set(JsonWriter& out, std::string_view name, bool value) {
   if (!value) return;
-  out.key(name);
-  out.boolean(value);
+  out.boolean(name, value);
 }
 
 namespace {
@@ -351,8 +340,7 @@ constexpr JsonMember<ReservationDraft> kReservationMembers[] = {
 
 void write_uses(JsonWriter& out, const PoolRecord& record) {
   if (record.pool.allowed_uses.empty() && record.rest.other_uses.empty()) return;
-  out.key("allowedUses");
-  out.begin_array();
+  out.begin_array("allowedUses");
   for (const PoolUse use : record.pool.allowed_uses) out.text(name_in(kUses, use));
   for (const std::string& use : record.rest.other_uses) out.text(use);
   out.end_array();
@@ -361,25 +349,19 @@ void write_uses(JsonWriter& out, const PoolRecord& record) {
 void write_pool_spec(JsonWriter& out, const PoolRecord& record) {
   const Pool& pool = record.pool;
   out.begin_object();
-  out.key("cidr");
-  out.text(record.rest.cidr_as_found.empty() ? pool.cidr.to_string() : record.rest.cidr_as_found);
-  out.key("vxlanMode");
-  out.text(name_in(kEncapsulations, pool.vxlan_mode));
-  out.key("ipipMode");
-  out.text(name_in(kEncapsulations, pool.ipip_mode));
+  out.text("cidr", record.rest.cidr_as_found.empty() ? pool.cidr.to_string() : record.rest.cidr_as_found);
+  out.text("vxlanMode", name_in(kEncapsulations, pool.vxlan_mode));
+  out.text("ipipMode", name_in(kEncapsulations, pool.ipip_mode));
   write_if_set(out, "natOutgoing", pool.nat_outgoing);
   write_if_set(out, "disabled", pool.disabled);
   write_if_set(out, "disableBGPExport", pool.disable_bgp_export);
-  out.key("blockSize");
-  out.integer(record.rest.block_size_too_large.value_or(pool.block_length));
-  out.key("nodeSelector");
-  out.text(pool.node_selector.empty() ? "all()" : pool.node_selector);
+  out.integer("blockSize", record.rest.block_size_too_large.value_or(pool.block_length));
+  out.text("nodeSelector", pool.node_selector.empty() ? "all()" : pool.node_selector);
   write_text_if_set(out, "namespaceSelector", pool.namespace_selector);
   write_some(out, record.rest.spec, kOldPoolMembers);
   write_uses(out, record);
   if (pool.assignment_mode != AssignmentMode::automatic || !record.rest.assignment_mode_absent) {
-    out.key("assignmentMode");
-    out.text(name_in(kAssignmentModes, pool.assignment_mode));
+    out.text("assignmentMode", name_in(kAssignmentModes, pool.assignment_mode));
   }
   write_others(out, record.rest.spec, kOldPoolMembers);
   out.end_object();
@@ -477,11 +459,9 @@ std::string encode(const PoolRecord& record) {
 std::string encode(const ReservationRecord& record) {
   JsonWriter out(JsonWriter::Layout::compact);
   begin_resource(out, "IPReservation", record.reservation.name, record.metadata, record.metadata.labels);
-  out.key("spec");
-  out.begin_object();
+  out.begin_object("spec");
   if (const auto entries = entries_of(record); !entries.empty()) {
-    out.key("reservedCIDRs");
-    out.begin_array();
+    out.begin_array("reservedCIDRs");
     for (const std::string& entry : entries) out.text(entry);
     out.end_array();
   }

@@ -11,6 +11,7 @@
 #include "calico/etcd.h"
 #include "register/node.h"
 #include "register/pool.h"
+#include "register/records.h"
 
 // Calico's v3 resources in etcd (docs/formats/calico.md): pools, reservations and nodes, under the keys of ResourceKey.
 // A new one is written byte for byte as Calico's library does; one that was read keeps everything that is not known
@@ -109,5 +110,24 @@ struct NodeRecord {
 /// Entries whose prefix is still reserved, and those that are none, stay as they were found; new ones follow.
 [[nodiscard]] std::string encode(const ReservationRecord& record);
 [[nodiscard]] std::string encode(const NodeRecord& record);
+
+// Calico's records in etcd as core values: what core has no place for travels in core::ForeignRest.
+
+/// The birth of a new resource (pool, reservation, node).
+struct Birth {
+  std::string uid;
+  WallTime at{};
+};
+
+/// Reads the bytes under a key that key_of() has. Cooling that is recorded beside a block, and what is beside a pool,
+/// are not known here. Errors as above.
+[[nodiscard]] Result<core::Value> decode_value(const core::Key& key, std::string_view bytes);
+
+/// The bytes to write. A value that was read here keeps what is not known; of one that was not, `birth` is used.
+/// Addresses of a block that cool in Croft's way must have been taken out (core::without_cooling).
+[[nodiscard]] std::string encode_value(const core::Value& value, const Birth& birth);
+
+/// The UID in the bytes of a resource; nothing when there is none.
+[[nodiscard]] std::optional<std::string> uid_in(const core::Key& key, std::string_view bytes);
 
 }  // namespace croft::wire::calico

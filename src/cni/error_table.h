@@ -1,7 +1,7 @@
 #pragma once
 
 #include "base/error.h"
-#include "cni/format/error.h"
+#include "cni/format/environment.h"
 
 namespace croft::edge {
 

@@ -11,7 +11,7 @@
 
 #include "register/affinity.h"
 #include "sim/server.h"
-#include "store/cached/shared_keys.h"
+#include "store/cached/cached_store.h"
 #include "store/forwarding_store.h"
 
 namespace croft::sim {

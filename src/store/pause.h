@@ -3,10 +3,12 @@
 #include <chrono>
 #include <cstdint>
 #include <optional>
+#include <string>
 
 #include "base/clock.h"
 #include "base/result.h"
 #include "register/pause.h"
+#include "register/records.h"
 
 namespace croft::store {
 
@@ -43,5 +45,32 @@ class Pausable {
 
 /// The answer of a commit to a paused store: unavailable, saying what goes on and what to do.
 [[nodiscard]] Error paused(const core::Pause& pause);
+
+/// A store that cannot keep every record that others can: one whose records are objects with names of its own rules.
+/// A backend of Store that is one says so by dynamic_cast; one that is none takes every key.
+class Naming {
+ public:
+  virtual ~Naming() = default;
+
+  /// Where a record of this key would lie. Two keys with one place cannot both be there. Errors: invalid_argument,
+  /// saying why there is no place for it; those of every call of a Store.
+  [[nodiscard]] virtual Result<std::string> place_of(const core::Key& key, Deadline deadline) = 0;
+};
+
+/// A store whose register has one record of itself, kept apart from the others: its epoch, and whose it is. A restore
+/// ends with another epoch, so that nothing remembered from before it is committed. A backend that is one says so by
+/// dynamic_cast; decorators are none.
+class HasEpoch {
+ public:
+  virtual ~HasEpoch() = default;
+
+  /// Begins another epoch, of the cluster that the store is in now and of no Kubernetes cluster yet. All memory of the
+  /// register is void with it. Errors: those of a commit.
+  [[nodiscard]] virtual Result<void> begin_epoch(Deadline deadline) = 0;
+
+  /// Makes the register that of a Kubernetes cluster, named by the UID of its namespace kube-system, unless it is one's
+  /// already. Error also: refused_by_configuration, naming both, when it is another's.
+  [[nodiscard]] virtual Result<void> belong_to(const std::string& kube_system, Deadline deadline) = 0;
+};
 
 }  // namespace croft::store

@@ -21,7 +21,6 @@
 #include "os/random.h"
 #include "store/cached/cached_store.h"
 #include "store/kube/fake_api_fixture.h"
-#include "store/kube/format/fake_digest_fixture.h"
 #include "store/kube/kube_store.h"
 
 namespace croft::app {

@@ -14,7 +14,7 @@
 #include "install/door/node_files.h"
 #include "install/format/record.h"
 #include "os/files.h"
-#include "store/kube/account.h"
+#include "store/kube/object_list.h"
 
 namespace croft::app {
 namespace {

@@ -11,7 +11,7 @@
 #include "base/clock.h"
 #include "cli/stores/kube_url.h"
 #include "store/kube/api.h"
-#include "store/kube/format/token.h"
+#include "store/kube/format/kubeconfig.h"
 
 namespace CLI {  // NOLINT(readability-identifier-naming): the library's
 class App;

@@ -31,6 +31,14 @@ class JsonWriter {
   void unsigned_integer(std::uint64_t value);
   void boolean(bool value);
   void null();
+  // A key and its value.
+  void begin_object(std::string_view name) { key(name), begin_object(); }
+  void begin_array(std::string_view name) { key(name), begin_array(); }
+  void text(std::string_view name, std::string_view value) { key(name), text(value); }
+  void integer(std::string_view name, std::int64_t value) { key(name), integer(value); }
+  void unsigned_integer(std::string_view name, std::uint64_t value) { key(name), unsigned_integer(value); }
+  void boolean(std::string_view name, bool value) { key(name), boolean(value); }
+  void raw(std::string_view name, std::string_view json) { key(name), raw(json); }
   /// JSON that is written already, in one line: a value of somebody else's that is passed on.
   void raw(std::string_view json);
 
@@ -55,5 +63,9 @@ class JsonWriter {
 
 /// Writes a value that was read; goes as deep as it is.
 void copy_json(JsonWriter& out, JsonRef value);
+inline void copy_json(JsonWriter& out, std::string_view name, JsonRef value) {
+  out.key(name);
+  copy_json(out, value);
+}
 
 }  // namespace croft::wire

@@ -27,7 +27,6 @@
 #include "os/files.h"
 #include "os/process.h"
 #include "store/copy/store_copy.h"
-#include "store/epoch.h"
 #include "store/pause.h"
 #include "store/sqlite/backup.h"
 #include "store/sqlite/sqlite_store.h"

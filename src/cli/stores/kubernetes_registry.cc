@@ -1,5 +1,5 @@
 #include "cli/stores/open_store.h"
-#include "store/etcd/registry.h"
+#include "store/etcd/etcd_store.h"
 
 namespace croft::app {
 

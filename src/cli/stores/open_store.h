@@ -9,10 +9,10 @@
 #include "base/result.h"
 #include "cli/stores/etcd_url.h"
 #include "ipam/door/croft_ipam.h"
-#include "store/etcd/registry.h"
+#include "store/etcd/etcd_store.h"
+#include "store/forwarding_store.h"
 #include "store/kube/api.h"
 #include "store/kube/form.h"
-#include "store/look_only.h"
 #include "store/store.h"
 
 namespace croft::app {

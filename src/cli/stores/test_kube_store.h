@@ -8,11 +8,10 @@
 
 #include "base/manual_clock.h"
 #include "store/forwarding_store.h"
-#include "store/kube/calico_cluster.h"
 #include "store/kube/fake_api_fixture.h"
 #include "store/kube/form.h"
-#include "store/kube/format/fake_digest_fixture.h"
 #include "store/kube/kube_store.h"
+#include "store/kube/objects.h"
 #include "store/memory/memory_store.h"
 
 namespace croft::app {

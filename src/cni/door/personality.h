@@ -15,7 +15,7 @@
 #include "cni/decision_log.h"
 #include "cni/door/call_so_far.h"
 #include "cni/door/skeleton.h"
-#include "cni/format/error.h"
+#include "cni/format/environment.h"
 #include "cni/format/result.h"
 
 // The common part of the plugin's personalities: how a call is decoded, how it ends in the log and before the runtime,

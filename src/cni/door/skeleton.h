@@ -9,10 +9,8 @@
 
 #include "base/result.h"
 #include "cni/format/environment.h"
-#include "cni/format/error.h"
 #include "cni/format/network.h"
 #include "cni/format/result.h"
-#include "cni/format/version.h"
 
 // The dispatcher of a CNI plugin: from environment and standard input to one call of a handler and one JSON document.
 // It follows the reference's order of checks (docs/notes/cni.md#error-order), because the order decides which error

@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <set>
@@ -12,6 +13,9 @@
 #include <thread>
 #include <vector>
 
+#include <gtest/gtest.h>
+
+#include "cni/door/call_so_far.h"
 #include "ipam/use/test_world.h"
 #include "os/clock.h"
 #include "os/file_lock.h"
@@ -364,6 +368,29 @@ TEST(TombstonesOf, WhatTheRuntimeIsToldToTryAgain) {
   EXPECT_EQ(can, (std::set<ErrorCode>{ErrorCode::conflict, ErrorCode::unknown_outcome, ErrorCode::unavailable,
                                       ErrorCode::too_old, ErrorCode::deadline_exceeded, ErrorCode::storage_full,
                                       ErrorCode::read_only, ErrorCode::permission_denied}));
+}
+
+}  // namespace
+
+namespace {
+
+using namespace std::chrono_literals;
+
+TEST(CallSoFar, IsTheSameInTheOtherFile) {
+  for (const char* said : {"", "no sign of life for 1 s: \"etcd\" 1 2 3"}) {
+    CallSoFar call;
+    call.began.since_boot = 123456789ns;
+    call.began.wall = WallTime(1795000000123456789ns);
+    call.agent_said = said;
+    EXPECT_EQ(parse_call_so_far(encode_call_so_far(call)), call);
+  }
+}
+
+TEST(CallSoFar, OtherTextIsNone) {
+  for (const char* text : {"", " ", "2", "2 1", "2 1 2", "2 a 2 x", "2 1 b x", "2 99999999999999999999 2 x", "1 1 2 x",
+                           "3 1 2 x", "0 1 2 x"}) {
+    EXPECT_EQ(parse_call_so_far(text), std::nullopt) << text;
+  }
 }
 
 }  // namespace

@@ -1,26 +1,28 @@
 #pragma once
 
+// The network configuration of the personality `croft-ipam`. docs/formats/cni.md has the table of members.
+
 #include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <variant>
 #include <vector>
 
+#include "base/json/decode.h"
 #include "base/json/document.h"
 #include "base/net/address.h"
 #include "base/net/address_with_length.h"
+#include "base/net/family.h"
 #include "base/net/per_family.h"
 #include "base/net/prefix.h"
 #include "cni/format/environment.h"
-#include "cni/format/error.h"
 #include "cni/format/network.h"
 #include "cni/format/result.h"
 #include "register/owner.h"
 #include "register/pod_wishes.h"
 #include "register/pool.h"
-
-// The network configuration of the personality `croft-ipam`. docs/formats/cni.md has the table of members.
 
 namespace croft::wire::cni {
 
@@ -105,5 +107,61 @@ struct ConfigNeeds {
 /// - code 7 for a value that is not allowed;
 /// - code 4 for CNI_ARGS, with the texts of docs/notes/cni.md#cni-args.
 Checked<NetworkConfig> decode_network_config(const Network& network, const std::string& args, const ConfigNeeds& needs);
+
+// ---------------------------------------------------------------- parts, for the decoders of all personalities
+
+/// Reads the lists of attachments that still exist, under both names, from the top level of a configuration.
+[[nodiscard]] MaybeFault read_valid_attachments(const JsonAt& root, ValidAttachments& out);
+
+/// Reads the addresses of `prevResult` from the top level of a configuration.
+[[nodiscard]] MaybeFault read_previous_addresses(const JsonAt& root, std::vector<net::AddressWithLength>& out);
+
+/// Takes a string of at most `bytes_max` bytes without control characters; null leaves `out`.
+[[nodiscard]] MaybeFault read_plain_text(const JsonAt& at, std::size_t bytes_max, std::string& out);
+
+/// Takes the name of a node, or an empty text; null leaves `out`.
+[[nodiscard]] MaybeFault read_nodename(const JsonAt& at, std::string& out);
+
+/// Takes a boolean, or a string: "true" and "false" are Calico's form, where anything but the opposite of `fallback`
+/// means `fallback`. Null leaves `out`.
+[[nodiscard]] MaybeFault read_switch(const JsonAt& at, bool fallback, bool& out);
+
+/// Takes an IP address as runtimes write one they ask for: with or without a prefix length, IPv4-mapped ones unmapped.
+[[nodiscard]] MaybeFault read_requested_address(const JsonAt& at, net::Address& out);
+
+/// Takes a route for ADD's result: `dst`, `gw`, `mtu`, `priority`, and nothing else.
+[[nodiscard]] MaybeFault read_route(const JsonAt& at, Route& out);
+
+/// Takes the absolute path of a socket, no longer than the kernel takes, or "none"; null leaves `out`.
+[[nodiscard]] MaybeFault read_agent(const JsonAt& at, std::string& out);
+
+/// The fault as a runtime gets it: code 999 for a JSON type that does not fit, 7 for a value that is not allowed.
+[[nodiscard]] Error config_error_of(const JsonFault& fault);
+
+/// Takes what CNI_ARGS says about the pod. Error: code 4, naming the key.
+[[nodiscard]] std::optional<Error> take_pod(const Args& args, core::PodIdentity& pod);
+
+/// Reads pools of which each passes core::make_pool and no two share a name or an address.
+[[nodiscard]] MaybeFault read_pool_specs(const JsonAt& at, std::size_t count_max, std::vector<core::PoolSpec>& out);
+
+/// Reads names and CIDRs; a text with a slash is a CIDR (host bits are dropped, as Calico does) and must be of
+/// `family`.
+[[nodiscard]] MaybeFault read_asked_pools(const JsonAt& at, net::Family family, std::size_t count_max,
+                                          std::vector<core::AskedPool>& out);
+
+inline constexpr std::string_view kPodAnnotationsCapability = "io.kubernetes.cri.pod-annotations";
+
+using core::PodWishes;
+
+// The wishes in a pod's annotations, as containerd 2 hands them over: `runtimeConfig` with the capability
+// `io.kubernetes.cri.pod-annotations`, which the configuration has to declare; and as the Kubernetes API has them.
+
+/// Reads the annotations of one pod, an object of texts. `ipam.croft.dev/ipv4pools`, `ipv6pools`, `ipAddrs` and
+/// `ipFamilies`, or `cni.projectcalico.org/` and these, hold JSON lists: of names or CIDRs of pools, of addresses, of
+/// `IPv4` and `IPv6`. Others are passed over. `cni.projectcalico.org/ipAddrsNoIpam` is refused: it means to do without
+/// what is called here.
+[[nodiscard]] MaybeFault read_pod_annotations(const JsonAt& at, PodWishes& out);
+/// The same of a namespace, which asks for no addresses of its own.
+[[nodiscard]] MaybeFault read_namespace_annotations(const JsonAt& at, PodWishes& out);
 
 }  // namespace croft::wire::cni

@@ -2,9 +2,14 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
+#include <string_view>
+#include <utility>
 
 #include <fmt/format.h>
 
+#include "base/json/writer.h"
+#include "base/net/address_with_length.h"
 #include "base/net/echo.h"
 #include "base/text/go_text.h"
 #include "register/names.h"
@@ -144,6 +149,200 @@ std::optional<Error> check_recordable_interface(const std::string& interface_nam
   if (is_plain_text(interface_name)) return {};
   return Error{Code::invalid_environment, "CNI_IFNAME is not UTF-8 text without control characters",
                net::echo(interface_name)};
+}
+
+namespace {
+
+std::string cut(std::string_view text) {
+  if (text.size() <= kErrorTextBytesMax) return std::string(text);
+  return std::string(text.substr(0, kErrorTextBytesMax)) + "...";
+}
+
+}  // namespace
+
+std::string print_error(const Error& error) {
+  JsonWriter out;
+  out.begin_object();
+  out.integer("code", static_cast<std::int64_t>(error.code));
+  out.text("msg", cut(error.msg));
+  if (!error.details.empty()) out.text("details", cut(error.details));
+  out.end_object();
+  return std::move(out).take();
+}
+
+namespace {
+
+/// Go's strconv.Atoi: decimal digits with an optional sign, 64 bits.
+[[nodiscard]] Result<std::int64_t> part(std::string_view name, std::string_view text) {
+  const auto failed = [&](std::string_view why) {
+    return fail(ErrorCode::invalid_argument,
+                fmt::format("failed to convert {} version part {}: strconv.Atoi: parsing {}: {}", name, go_quote(text),
+                            go_quote(text), why));
+  };
+  std::string_view digits = text;
+  if (digits.starts_with('+')) digits.remove_prefix(1);
+  if (digits.size() < text.size() && digits.starts_with('-')) return failed("invalid syntax");
+  std::int64_t value = 0;
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
+  const bool all_read = end == digits.data() + digits.size();
+  if (error == std::errc::result_out_of_range && all_read) return failed("value out of range");
+  if (error != std::errc{} || !all_read) return failed("invalid syntax");
+  return value;
+}
+
+}  // namespace
+
+Result<VersionNumber> parse_version(std::string_view text) {
+  VersionNumber number;
+  if (text.empty()) text = kDefaultVersion;
+  std::array<std::string_view, 3> parts;
+  std::size_t count = 0;
+  for (std::string_view rest = text;;) {
+    if (count == parts.size()) {
+      return fail(ErrorCode::invalid_argument, fmt::format("invalid version {}: too many parts", go_quote(text)));
+    }
+    const auto dot = rest.find('.');
+    parts[count++] = rest.substr(0, dot);
+    if (dot == rest.npos) break;
+    rest.remove_prefix(dot + 1);
+  }
+  TRY(number.major, part("major", parts[0]));
+  if (count > 1) {
+    TRY(number.minor, part("minor", parts[1]));
+  }
+  if (count > 2) {
+    TRY(number.micro, part("micro", parts[2]));
+  }
+  return number;
+}
+
+std::string incompatible_details(std::string_view config, std::span<const std::string_view> supported) {
+  std::string list;
+  for (const std::string_view version : supported) {
+    if (!list.empty()) list += ' ';
+    list += go_quote(version);
+  }
+  return fmt::format("config is {}, plugin supports [{}]", go_quote(config), list);
+}
+
+std::string print_versions(std::span<const std::string_view> supported) {
+  JsonWriter out(JsonWriter::Layout::compact);
+  out.begin_object();
+  out.text("cniVersion", kNewestVersion);
+  out.begin_array("supportedVersions");
+  for (const std::string_view version : supported) out.text(version);
+  out.end_array();
+  out.end_object();
+  return std::move(out).take() + "\n";
+}
+
+namespace {
+
+struct Pair {
+  std::string_view text, key, value;
+};
+
+croft::Error bad_value(const Pair& pair, std::string_view why) {
+  return invalid_argument(fmt::format("ARGS: error parsing value of pair {}: {}", go_quote(pair.text), why));
+}
+
+[[nodiscard]] Result<Pair> split(std::string_view text) {
+  const auto equals = text.find('=');
+  if (equals == text.npos || text.find('=', equals + 1) != text.npos) {
+    return fail(invalid_argument("ARGS: invalid pair " + go_quote(text)));
+  }
+  return Pair{text, text.substr(0, equals), text.substr(equals + 1)};
+}
+
+std::string ascii_lower(std::string_view text) {
+  std::string lower(text);
+  std::transform(lower.begin(), lower.end(), lower.begin(),
+                 [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; });
+  return lower;
+}
+
+[[nodiscard]] Result<void> take_ignore_unknown(const Pair& pair, Args& out) {
+  const std::string lower = ascii_lower(pair.value);
+  if (lower != "1" && lower != "true" && lower != "0" && lower != "false") {
+    return fail(bad_value(pair, "boolean unmarshal error: invalid input " + lower));
+  }
+  out.ignore_unknown = lower == "1" || lower == "true";
+  return {};
+}
+
+std::string_view without_blanks(std::string_view text) {
+  constexpr std::string_view kBlanks = " \t";
+  const auto first = text.find_first_not_of(kBlanks);
+  return first == text.npos ? std::string_view() : text.substr(first, text.find_last_not_of(kBlanks) - first + 1);
+}
+
+[[nodiscard]] Result<void> take_ips(const Pair& pair, Args& out) {
+  if (pair.value.empty()) return {};  // unset, as in the reference
+  const bool is_list = pair.value.find(',') != pair.value.npos;
+  std::vector<net::Address> addresses;
+  for (std::string_view rest = pair.value;;) {
+    const auto comma = rest.find(',');
+    const std::string_view item = rest.substr(0, comma);
+    const auto address = parse_requested_address(is_list ? without_blanks(item) : item);
+    if (!address) return fail(bad_value(pair, fmt::format("invalid IP address {}", item)));
+    addresses.push_back(*address);
+    if (comma == rest.npos) break;
+    rest.remove_prefix(comma + 1);
+  }
+  out.ips = std::move(addresses);
+  return {};
+}
+
+/// False when the key is not known.
+[[nodiscard]] Result<bool> take(const Pair& pair, std::span<const std::string_view> known_keys, Args& out) {
+  if (pair.key == "IgnoreUnknown") {
+    TRY_VOID(take_ignore_unknown(pair, out));
+    return true;
+  }
+  // A field of the reference's own struct that its reader stumbles over.
+  if (pair.key == "CommonArgs") {
+    return fail(
+        invalid_argument("ARGS: cannot unmarshal into field 'CommonArgs' - type '*types.CommonArgs' does not implement "
+                         "encoding.TextUnmarshaler"));
+  }
+  if (std::find(known_keys.begin(), known_keys.end(), pair.key) == known_keys.end()) return false;
+  if (pair.key == "IP") {
+    TRY_VOID(take_ips(pair, out));
+  } else {
+    out.texts.insert_or_assign(std::string(pair.key), std::string(pair.value));
+  }
+  return true;
+}
+
+}  // namespace
+
+Result<Args> parse_args(std::string_view text, std::span<const std::string_view> known_keys) {
+  if (text.size() > kArgsBytesMax) {
+    return fail(
+        invalid_argument(fmt::format("ARGS: {} bytes are too many, at most {} are read", text.size(), kArgsBytesMax)));
+  }
+  Args args;
+  std::string unknown;
+  for (std::string_view rest = text; !text.empty();) {
+    const auto semicolon = rest.find(';');
+    TRY(const Pair pair, split(rest.substr(0, semicolon)));
+    TRY(const bool known, take(pair, known_keys, args));
+    if (!known) unknown += (unknown.empty() ? "" : " ") + go_quote(pair.text);
+    if (semicolon == rest.npos) break;
+    rest.remove_prefix(semicolon + 1);
+  }
+  if (!unknown.empty() && !args.ignore_unknown) return fail(invalid_argument("ARGS: unknown args [" + unknown + "]"));
+  return args;
+}
+
+std::optional<net::Address> parse_requested_address(std::string_view text) {
+  if (text.find('/') == text.npos) {
+    const auto address = net::parse_address(text);
+    return address ? std::optional(address->unmapped()) : std::nullopt;
+  }
+  const auto with_length = net::AddressWithLength::parse(text);
+  if (!with_length) return {};
+  return with_length->address.unmapped();
 }
 
 }  // namespace croft::wire::cni

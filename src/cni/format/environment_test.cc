@@ -2,9 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "cni/format/args.h"
 #include "cni/format/network.h"
-#include "cni/format/version.h"
 
 namespace croft::wire::cni {
 namespace {

@@ -5,7 +5,6 @@
 
 #include "base/json/decode.h"
 #include "cni/format/environment.h"
-#include "cni/format/version.h"
 
 namespace croft::wire::cni {
 namespace {

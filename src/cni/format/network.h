@@ -4,7 +4,7 @@
 #include <string_view>
 
 #include "base/json/document.h"
-#include "cni/format/error.h"
+#include "cni/format/environment.h"
 
 // The two members of a network configuration that every personality has, read the way the dispatcher does
 // (docs/notes/cni.md#error-order).

@@ -1,5 +1,6 @@
 #include "cni/format/network_list.h"
 
+#include <algorithm>
 #include <utility>
 
 #include <fmt/format.h>
@@ -17,26 +18,19 @@ namespace {
 /// API.
 constexpr std::string_view kPodAnnotations = "io.kubernetes.cri.pod-annotations";
 
-void member(JsonWriter& out, std::string_view name, std::string_view value) {
-  out.key(name);
-  out.text(value);
-}
-
 void write_names(JsonWriter& out, std::string_view name, const std::vector<std::string>& names) {
   if (names.empty()) return;
-  out.key(name);
-  out.begin_array();
+  out.begin_array(name);
   for (const std::string& one : names) out.text(one);
   out.end_array();
 }
 
 /// The plugin ptp makes the routes that it is told, and no default route of its own.
 void write_default_routes(JsonWriter& out, const NetworkList& list) {
-  out.key("routes");
-  out.begin_array();
+  out.begin_array("routes");
   const auto route = [&out](std::string_view destination) {
     out.begin_object();
-    member(out, "dst", destination);
+    out.text("dst", destination);
     out.end_object();
   };
   if (list.assign_v4) route("0.0.0.0/0");
@@ -45,14 +39,13 @@ void write_default_routes(JsonWriter& out, const NetworkList& list) {
 }
 
 void write_ipam(JsonWriter& out, const NetworkList& list) {
-  out.key("ipam");
-  out.begin_object();
-  member(out, "type", ipam_name_of(list.main));
-  member(out, "store", list.store);
-  member(out, "nodename", list.node);
+  out.begin_object("ipam");
+  out.text("type", ipam_name_of(list.main));
+  out.text("store", list.store);
+  out.text("nodename", list.node);
   // As Calico's plugin takes them: texts.
-  member(out, "assign_ipv4", list.assign_v4 ? "true" : "false");
-  member(out, "assign_ipv6", list.assign_v6 ? "true" : "false");
+  out.text("assign_ipv4", list.assign_v4 ? "true" : "false");
+  out.text("assign_ipv6", list.assign_v6 ? "true" : "false");
   write_names(out, "ipv4_pools", list.pools_v4);
   write_names(out, "ipv6_pools", list.pools_v6);
   if (list.main == MainPlugin::ptp) write_default_routes(out, list);
@@ -60,62 +53,50 @@ void write_ipam(JsonWriter& out, const NetworkList& list) {
 }
 
 void write_capability(JsonWriter& out, std::string_view name) {
-  out.key("capabilities");
-  out.begin_object();
-  out.key(name);
-  out.boolean(true);
+  out.begin_object("capabilities");
+  out.boolean(name, true);
   out.end_object();
 }
 
 void write_mtu(JsonWriter& out, const NetworkList& list) {
   if (list.mtu <= 0) return;
-  out.key("mtu");
-  out.integer(list.mtu);
+  out.integer("mtu", list.mtu);
 }
 
 void write_own_main(JsonWriter& out, const NetworkList& list) {
-  member(out, "type", list.main == MainPlugin::ptp ? "ptp" : "bridge");
+  out.text("type", list.main == MainPlugin::ptp ? "ptp" : "bridge");
   write_mtu(out, list);
-  out.key("ipMasq");
-  out.boolean(list.masquerades);
+  out.boolean("ipMasq", list.masquerades);
   if (list.main == MainPlugin::bridge) {
-    member(out, "bridge", "cni0");
-    out.key("isGateway");
-    out.boolean(true);
-    out.key("isDefaultGateway");
-    out.boolean(true);
-    out.key("hairpinMode");
-    out.boolean(true);
+    out.text("bridge", "cni0");
+    out.boolean("isGateway", true);
+    out.boolean("isDefaultGateway", true);
+    out.boolean("hairpinMode", true);
   }
   write_ipam(out, list);
   write_capability(out, kPodAnnotations);
 }
 
 void write_calico(JsonWriter& out, const NetworkList& list) {
-  member(out, "type", "calico");
-  member(out, "datastore_type", "kubernetes");
-  member(out, "nodename", list.node);
+  out.text("type", "calico");
+  out.text("datastore_type", "kubernetes");
+  out.text("nodename", list.node);
   write_mtu(out, list);
   write_ipam(out, list);
-  out.key("policy");
-  out.begin_object();
-  member(out, "type", "k8s");
+  out.begin_object("policy");
+  out.text("type", "k8s");
   out.end_object();
-  out.key("kubernetes");
-  out.begin_object();
-  member(out, "kubeconfig", list.calico_kubeconfig);
+  out.begin_object("kubernetes");
+  out.text("kubeconfig", list.calico_kubeconfig);
   out.end_object();
   write_capability(out, kPodAnnotations);
 }
 
 void write_flannel(JsonWriter& out) {
-  member(out, "type", "flannel");
-  out.key("delegate");
-  out.begin_object();
-  out.key("hairpinMode");
-  out.boolean(true);
-  out.key("isDefaultGateway");
-  out.boolean(true);
+  out.text("type", "flannel");
+  out.begin_object("delegate");
+  out.boolean("hairpinMode", true);
+  out.boolean("isDefaultGateway", true);
   out.end_object();
 }
 
@@ -145,13 +126,11 @@ std::string encode_network_list(const NetworkList& list) {
   JsonWriter out;
   out.begin_object();
   // As kube-flannel's own configuration has it: releases of its plugin up to 0.9.1 speak nothing newer than 0.4.0.
-  member(out, "cniVersion", list.main == MainPlugin::flannel ? "0.3.1" : "1.0.0");
-  member(out, "name", list.name);
+  out.text("cniVersion", list.main == MainPlugin::flannel ? "0.3.1" : "1.0.0");
+  out.text("name", list.name);
   // Else libcni adds what is in the folder of this name: of a network, say, whose place this takes.
-  out.key("loadOnlyInlinedPlugins");
-  out.boolean(true);
-  out.key("plugins");
-  out.begin_array();
+  out.boolean("loadOnlyInlinedPlugins", true);
+  out.begin_array("plugins");
   out.begin_object();
   switch (list.main) {
     case MainPlugin::ptp:
@@ -167,9 +146,8 @@ std::string encode_network_list(const NetworkList& list) {
   }
   out.end_object();
   out.begin_object();
-  member(out, "type", "portmap");
-  out.key("snat");
-  out.boolean(true);
+  out.text("type", "portmap");
+  out.boolean("snat", true);
   write_capability(out, "portMappings");
   out.end_object();
   out.end_array();
@@ -221,15 +199,13 @@ Result<Network> network_as_called(const NetworkList& list) {
   out.begin_object();
   for (auto part = whole->root().first_child(); part; part = part->next_sibling()) {
     if (part->key() != "plugins") {
-      out.key(part->key());
-      copy_json(out, *part);
+      copy_json(out, part->key(), *part);
       continue;
     }
     const auto first = part->first_child();
     CROFT_ASSERT(first.has_value());
     for (auto member = first->first_child(); member; member = member->next_sibling()) {
-      out.key(member->key());
-      copy_json(out, *member);
+      copy_json(out, member->key(), *member);
     }
   }
   out.end_object();
@@ -238,6 +214,61 @@ Result<Network> network_as_called(const NetworkList& list) {
   auto network = read_network(*std::move(config));
   if (!network) return refusal(network.error());
   return *std::move(network);
+}
+
+namespace {
+
+[[nodiscard]] std::string_view trimmed(std::string_view text) {
+  const auto is_blank = [](char c) { return c == ' ' || c == '\t' || c == '\r'; };
+  while (!text.empty() && is_blank(text.front())) text.remove_prefix(1);
+  while (!text.empty() && is_blank(text.back())) text.remove_suffix(1);
+  return text;
+}
+
+/// `[plugins."io.containerd.grpc.v1.cri".cni]`, in whichever version's words.
+[[nodiscard]] bool is_table_of_cni(std::string_view line) {
+  line = line.substr(0, line.find(']'));
+  const auto dot = line.rfind('.');
+  const auto name = dot == line.npos ? std::string_view() : trimmed(line.substr(dot + 1));
+  return (name == "cni" || name == "\"cni\"" || name == "'cni'") && line.find("cri") < dot;
+}
+
+/// The strings of a line, up to a comment; whether a list goes on behind it.
+[[nodiscard]] bool take_strings(std::string_view line, std::vector<std::string>& out) {
+  bool goes_on = line.starts_with('[');
+  for (std::size_t at = 0; at < line.size() && line[at] != '#'; ++at) {
+    if (line[at] == ']') goes_on = false;
+    if (line[at] != '"' && line[at] != '\'') continue;
+    const auto end = line.find(line[at], at + 1);
+    if (end == line.npos) return false;
+    const auto text = line.substr(at + 1, end - at - 1);
+    if (text.starts_with('/') && text.find('\\') == text.npos) out.emplace_back(text);
+    at = end;
+  }
+  return goes_on;
+}
+
+}  // namespace
+
+std::vector<std::string> plugin_directories_of_containerd(std::string_view toml) {
+  std::vector<std::string> found;
+  bool is_cni = false, is_in_list = false;
+  while (!toml.empty()) {
+    const auto end = std::min(toml.find('\n'), toml.size());
+    const std::string_view line = trimmed(toml.substr(0, end));
+    toml.remove_prefix(std::min(end + 1, toml.size()));
+    if (is_in_list) {
+      // As if the list began here: it goes on until its end.
+      is_in_list = take_strings("[" + std::string(line), found);
+    } else if (line.starts_with('[')) {
+      is_cni = is_table_of_cni(line.substr(1));
+    } else if (is_cni) {
+      const auto equals = line.find('=');
+      const auto key = equals == line.npos ? std::string_view() : trimmed(line.substr(0, equals));
+      if (key == "bin_dir" || key == "bin_dirs") is_in_list = take_strings(trimmed(line.substr(equals + 1)), found);
+    }
+  }
+  return found;
 }
 
 }  // namespace croft::wire::cni

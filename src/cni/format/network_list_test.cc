@@ -3,8 +3,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "cni/format/containerd.h"
-
 namespace croft::wire::cni {
 
 namespace {

@@ -1,12 +1,13 @@
 #include "cni/format/result.h"
 
 #include <algorithm>
+#include <vector>
 
 #include <fmt/format.h>
 
 #include "base/json/writer.h"
 #include "base/text/go_text.h"
-#include "cni/format/version.h"
+#include "cni/format/environment.h"
 
 namespace croft::wire::cni {
 namespace {
@@ -26,27 +27,20 @@ std::optional<Form> form_of(std::string_view version) {
   return version.starts_with("0.") ? Form::list : Form::alphabetical;
 }
 
-void put_text(JsonWriter& out, std::string_view key, std::string_view value) {
-  out.key(key);
-  out.text(value);
-}
-
 void put_address(JsonWriter& out, std::string_view key, const std::optional<net::Address>& address) {
-  if (address) put_text(out, key, address->to_string());
+  if (address) out.text(key, address->to_string());
 }
 
 void put_number(JsonWriter& out, std::string_view key, std::optional<std::int64_t> value) {
   if (!value) return;
-  out.key(key);
-  out.integer(*value);
+  out.integer(key, *value);
 }
 
 std::optional<std::int64_t> unless_zero(std::int64_t value) { return value == 0 ? std::nullopt : std::optional(value); }
 
 void put_list(JsonWriter& out, std::string_view key, const std::vector<std::string>& values) {
   if (values.empty()) return;
-  out.key(key);
-  out.begin_array();
+  out.begin_array(key);
   for (const std::string& value : values) out.text(value);
   out.end_array();
 }
@@ -59,11 +53,11 @@ void put_route(JsonWriter& out, const Route& route, Form form) {
   out.begin_object();
   switch (form) {
     case Form::by_family:
-      put_text(out, "dst", text_of(route.destination));
+      out.text("dst", text_of(route.destination));
       put_address(out, "gw", route.gateway);
       break;
     case Form::list:
-      put_text(out, "dst", text_of(route.destination));
+      out.text("dst", text_of(route.destination));
       put_address(out, "gw", route.gateway);
       put_number(out, "mtu", unless_zero(route.mtu));
       put_number(out, "advmss", unless_zero(route.advmss));
@@ -73,7 +67,7 @@ void put_route(JsonWriter& out, const Route& route, Form form) {
       break;
     case Form::alphabetical:
       put_number(out, "advmss", unless_zero(route.advmss));
-      put_text(out, "dst", text_of(route.destination));
+      out.text("dst", text_of(route.destination));
       put_address(out, "gw", route.gateway);
       put_number(out, "mtu", unless_zero(route.mtu));
       put_number(out, "priority", unless_zero(route.priority));
@@ -87,8 +81,7 @@ void put_route(JsonWriter& out, const Route& route, Form form) {
 template <class Filter>
 void put_routes(JsonWriter& out, const std::vector<Route>& routes, Form form, Filter wanted) {
   if (std::none_of(routes.begin(), routes.end(), wanted)) return;
-  out.key("routes");
-  out.begin_array();
+  out.begin_array("routes");
   for (const Route& route : routes) {
     if (wanted(route)) put_route(out, route, form);
   }
@@ -97,10 +90,9 @@ void put_routes(JsonWriter& out, const std::vector<Route>& routes, Form form, Fi
 
 void put_dns(JsonWriter& out, const Dns& dns, Form form) {
   if (form == Form::alphabetical && dns == Dns{}) return;
-  out.key("dns");
-  out.begin_object();
+  out.begin_object("dns");
   const auto put_domain = [&] {
-    if (!dns.domain.empty()) put_text(out, "domain", dns.domain);
+    if (!dns.domain.empty()) out.text("domain", dns.domain);
   };
   if (form == Form::alphabetical) {
     put_domain();
@@ -118,12 +110,11 @@ void put_dns(JsonWriter& out, const Dns& dns, Form form) {
 
 void put_ips(JsonWriter& out, const std::vector<AssignedAddress>& ips, Form form) {
   if (ips.empty()) return;
-  out.key("ips");
-  out.begin_array();
+  out.begin_array("ips");
   for (const AssignedAddress& ip : ips) {
     out.begin_object();
-    if (form == Form::list) put_text(out, "version", ip.address.address.is_v4() ? "4" : "6");
-    put_text(out, "address", ip.address.to_string());
+    if (form == Form::list) out.text("version", ip.address.address.is_v4() ? "4" : "6");
+    out.text("address", ip.address.to_string());
     put_address(out, "gateway", ip.gateway);
     out.end_object();
   }
@@ -138,9 +129,8 @@ void put_family(JsonWriter& out, const AddResult& result, Family family) {
     return candidate.address.address.is_valid() && candidate.address.address.family() == family;
   });
   if (ip == result.ips.end()) return;
-  out.key(family == Family::v4 ? "ip4" : "ip6");
-  out.begin_object();
-  put_text(out, "ip", ip->address.to_string());
+  out.begin_object(family == Family::v4 ? "ip4" : "ip6");
+  out.text("ip", ip->address.to_string());
   put_address(out, "gateway", ip->gateway);
   put_routes(out, result.routes, Form::by_family,
              [family](const Route& route) { return is_v4(route) == (family == Family::v4); });
@@ -158,7 +148,7 @@ Checked<std::string> print_result(const AddResult& result, std::string_view vers
   }
   JsonWriter out;
   out.begin_object();
-  put_text(out, "cniVersion", version);
+  out.text("cniVersion", version);
   switch (*form) {
     case Form::by_family:
       put_family(out, result, Family::v4);
@@ -181,3 +171,57 @@ Checked<std::string> print_result(const AddResult& result, std::string_view vers
 }
 
 }  // namespace croft::wire::cni
+
+namespace croft::wire {
+namespace {
+
+/// Go's bufio.MaxScanTokenSize: what a line must stay below.
+constexpr std::size_t kLineBytesMax = std::size_t{64} << 10;
+
+/// Go's strings.Fields: the pieces between white space.
+std::vector<std::string_view> fields_of(std::string_view line) {
+  std::vector<std::string_view> fields;
+  std::size_t start = 0;
+  std::size_t at = 0;
+  const auto end_field = [&] {
+    if (at > start) fields.push_back(line.substr(start, at - start));
+  };
+  while (at < line.size()) {
+    const Rune rune = first_rune(line.substr(at));
+    if (rune.valid && is_space(rune.code)) {
+      end_field();
+      start = at + rune.size;
+    }
+    at += rune.size;
+  }
+  end_field();
+  return fields;
+}
+
+void append(std::vector<std::string>& to, const std::vector<std::string_view>& fields) {
+  to.insert(to.end(), fields.begin() + 1, fields.end());
+}
+
+void take_line(std::string_view line, cni::Dns& dns) {
+  const std::vector<std::string_view> fields = fields_of(line);
+  if (fields.size() < 2 || fields[0].front() == '#' || fields[0].front() == ';') return;
+  if (fields[0] == "nameserver") dns.nameservers.emplace_back(fields[1]);
+  if (fields[0] == "domain") dns.domain = fields[1];
+  if (fields[0] == "search") append(dns.search, fields);
+  if (fields[0] == "options") append(dns.options, fields);
+}
+
+}  // namespace
+
+Result<cni::Dns> parse_resolv_conf(std::string_view text) {
+  cni::Dns dns;
+  while (!text.empty()) {
+    const std::string_view line = text.substr(0, text.find('\n'));
+    if (line.size() >= kLineBytesMax) return fail(ErrorCode::invalid_argument, "bufio.Scanner: token too long");
+    take_line(line, dns);
+    text.remove_prefix(line.size() == text.size() ? line.size() : line.size() + 1);
+  }
+  return dns;
+}
+
+}  // namespace croft::wire

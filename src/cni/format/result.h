@@ -8,7 +8,8 @@
 
 #include "base/net/address.h"
 #include "base/net/address_with_length.h"
-#include "cni/format/error.h"
+#include "base/result.h"
+#include "cni/format/environment.h"
 
 namespace croft::wire::cni {
 
@@ -52,3 +53,12 @@ struct AddResult {
 Checked<std::string> print_result(const AddResult& result, std::string_view version);
 
 }  // namespace croft::wire::cni
+
+namespace croft::wire {
+
+/// Reads a resolv.conf by the reference's rules (docs/notes/host-local.md#resolv-conf). A line has one keyword,
+/// comments stand only at its start, `nameserver` takes one value, the last `domain` wins, `search` and `options`
+/// gather all. Error: invalid_argument, `bufio.Scanner: token too long`, for a line above 64 KiB.
+[[nodiscard]] Result<cni::Dns> parse_resolv_conf(std::string_view text);
+
+}  // namespace croft::wire

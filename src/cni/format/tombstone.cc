@@ -56,18 +56,12 @@ constexpr std::array<JsonMember<Read>, 6> kMembers{{
 std::string encode(const Tombstone& tombstone) {
   JsonWriter out(JsonWriter::Layout::compact);
   out.begin_object();
-  out.key("version");
-  out.integer(kVersion);
-  out.key("store");
-  out.text(tombstone.store);
-  out.key("network");
-  out.text(tombstone.owner.network);
-  out.key("containerID");
-  out.text(tombstone.owner.container_id);
-  out.key("ifName");
-  out.text(tombstone.owner.interface_name);
-  out.key("leftAt");
-  out.text(rfc3339_exact(tombstone.left_at));
+  out.integer("version", kVersion);
+  out.text("store", tombstone.store);
+  out.text("network", tombstone.owner.network);
+  out.text("containerID", tombstone.owner.container_id);
+  out.text("ifName", tombstone.owner.interface_name);
+  out.text("leftAt", rfc3339_exact(tombstone.left_at));
   out.end_object();
   return std::move(out).take() + "\n";
 }

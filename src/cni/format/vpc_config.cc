@@ -5,8 +5,8 @@
 #include <fmt/format.h>
 
 #include "base/json/decode.h"
-#include "cni/format/args.h"
-#include "cni/format/config_parts.h"
+#include "cni/format/config.h"
+#include "cni/format/environment.h"
 
 namespace croft::wire::cni {
 namespace {

@@ -8,7 +8,6 @@
 #include "base/net/address.h"
 #include "cni/format/config.h"
 #include "cni/format/environment.h"
-#include "cni/format/error.h"
 #include "cni/format/network.h"
 #include "cni/format/result.h"
 #include "register/owner.h"

@@ -34,10 +34,10 @@
 #include "os/process.h"
 #include "os/service_manager.h"
 #include "services/daemon/service_ranges.h"
-#include "store/epoch.h"
 #include "store/kube/events.h"
 #include "store/kube/pod_list.h"
 #include "store/kube/status_board.h"
+#include "store/pause.h"
 #include "store/store_url.h"
 
 // croftd controller: the collector, pass after pass.

@@ -11,7 +11,7 @@
 #include "base/quoted.h"
 #include "cni/decision_log.h"
 #include "cni/door/personality.h"
-#include "cni/format/resolv_conf.h"
+#include "cni/format/result.h"
 #include "hostlocal/format/config.h"
 #include "hostlocal/use/host_local.h"
 #include "os/directory.h"

@@ -9,10 +9,9 @@
 
 #include "base/json/decode.h"
 #include "base/net/echo.h"
-#include "cni/format/args.h"
-#include "cni/format/config_parts.h"
+#include "cni/format/config.h"
+#include "cni/format/environment.h"
 #include "cni/format/network.h"
-#include "cni/format/version.h"
 
 namespace croft::wire::cni {
 namespace {

@@ -13,7 +13,6 @@
 #include "base/result.h"
 #include "cni/format/config.h"
 #include "cni/format/environment.h"
-#include "cni/format/error.h"
 #include "cni/format/network.h"
 #include "cni/format/result.h"
 #include "hostlocal/decide/range_set.h"

@@ -22,7 +22,6 @@
 #include "os/look_up.h"
 #include "services/commands/service_space.h"
 #include "store/kube/format/api.h"
-#include "store/kube/format/requests.h"
 #include "store/kube/node_objects.h"
 #include "store/store_url.h"
 

@@ -32,9 +32,8 @@
 #include "ipam/use/release.h"
 #include "noderanges/use/node_range.h"
 #include "os/files.h"
-#include "store/kube/account.h"
 #include "store/kube/format/kubeconfig.h"
-#include "store/kube/format/token.h"
+#include "store/kube/object_list.h"
 
 namespace croft::app {
 namespace {

@@ -9,7 +9,7 @@
 #include "ipam/use/release.h"
 #include "register/block.h"
 #include "register/records.h"
-#include "store/write_question.h"
+#include "store/check_request.h"
 
 namespace croft::engine {
 namespace {

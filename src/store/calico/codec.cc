@@ -6,8 +6,8 @@
 #include <fmt/format.h>
 
 #include "base/hex.h"
-#include "calico/beside.h"
-#include "calico/records.h"
+#include "calico/etcd.h"
+#include "calico/resources.h"
 #include "register/cooling_beside.h"
 #include "register/format/records.h"
 #include "register/handle_blocks.h"

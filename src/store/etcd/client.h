@@ -9,7 +9,9 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "base/error.h"
 #include "base/result.h"
+#include "http/grpc_channel.h"
 #include "http/transport.h"
 #include "store/etcd/format/api.h"
 
@@ -109,5 +111,23 @@ class Client {
 
 /// Whether an error says that etcd's space quota is used up.
 [[nodiscard]] bool is_no_space(const Error& error);
+
+/// The meaning of a call that failed (docs/notes/reliability.md#unknown-outcomes).
+struct Verdict {
+  Error error;
+  bool try_again = false;     ///< nothing was changed, and another member may answer
+  bool log_in_again = false;  ///< nothing was changed; the token is too old
+  bool is_broken = false;     ///< the member answers, and with what is no answer
+  bool done = false;          ///< there is no error
+};
+
+/// `writes`: the call may have changed something. Then every answer that does not prove the opposite is
+/// unknown_outcome.
+[[nodiscard]] Verdict verdict_on(const os::GrpcStatus& status, bool writes);
+
+[[nodiscard]] inline Verdict done() { return {{}, false, false, false, true}; }
+
+/// The same of an answer that `error` says is none, or not to what was asked: it proves nothing.
+[[nodiscard]] Verdict verdict_on_nonsense(const Error& error, bool writes);
 
 }  // namespace croft::store::etcd

@@ -1,14 +1,25 @@
 #include "store/etcd/etcd_store.h"
 
 #include <atomic>
+#include <charconv>
 #include <cstddef>
 #include <cstdint>
 #include <mutex>
 #include <string>
+#include <string_view>
+#include <system_error>
 #include <utility>
+#include <variant>
 
-#include "store/epoch.h"
+#include <fmt/format.h>
+
+#include "base/assert.h"
+#include "base/net/echo.h"
+#include "calico/etcd.h"
+#include "store/calico/codec.h"
+#include "store/etcd/format/api.h"
 #include "store/etcd/parts.h"
+#include "store/pause.h"
 
 namespace croft::store {
 namespace {
@@ -121,3 +132,377 @@ std::unique_ptr<Store> make_etcd_store(std::unique_ptr<etcd::Client> client, con
 }
 
 }  // namespace croft::store
+
+namespace croft::store::etcd {
+namespace {
+
+[[nodiscard]] Result<calico::Decoded> decode_sound(const Places& places, const Key& key, const wire::etcd::KeyValue& kv,
+                                                   const std::optional<std::string>& beside) {
+  const Registry* registry = places.registry_of(key.kind);
+  if (registry == nullptr) return calico::decode(key, kv.key, kv.value, beside);
+  TRY(Value value, registry->decode(key, kv.key, kv.value));
+  return calico::Decoded{std::move(value), {}};
+}
+
+}  // namespace
+
+calico::StoredBytes encode(const Places& places, const Value& value, const WriteToken& token, WallTime now) {
+  const Registry* registry = places.registry_of(core::kind_of(value));
+  if (registry == nullptr) return calico::encode(value, token, now);
+  return {registry->encode(value, calico::uid_of(token), now), {}};
+}
+
+Result<Record> decode(const Places& places, const Key& key, const wire::etcd::KeyValue& kv,
+                      const std::optional<std::string>& beside, EpochNumber epoch) {
+  auto decoded = decode_sound(places, key, kv, beside);
+  Record record;
+  if (decoded) {
+    record.value = std::move(decoded->value);
+    record.token = decoded->token;
+  } else {
+    Error error = std::move(decoded).error();
+    // A record of a newer version, or encrypted at rest by Kubernetes, is sound, but not for Croft to read as it is.
+    const bool is_sound = error.code == ErrorCode::newer_version || error.code == ErrorCode::refused_by_configuration;
+    if (!is_sound) error.code = ErrorCode::corrupt;
+    record.value = fail(std::move(error));
+    if (beside) record.calicos = calico::without_beside(key, kv.key, kv.value);
+  }
+  record.key = key;
+  record.revision = in_epoch(epoch, kv.mod_revision);
+  return record;
+}
+
+bool is_written_by(const Places& places, const Key& key, const Value& value, const WriteToken& token,
+                   std::string_view stored) {
+  const Registry* registry = places.registry_of(key.kind);
+  if (registry == nullptr) return calico::is_written_by(key, value, token, stored);
+  return registry->uid_in(key, stored) == calico::uid_of(token) ||
+         encode(places, value, token, WallTime{}).value == stored;
+}
+
+bool names_its_commit(const Places& places, const Write& write) {
+  if (places.registry_of(write.key.kind) == nullptr) return calico::names_its_commit(write);
+  // Writes only one kind of Kubernetes' objects, and only a new one with a UID of its own.
+  return write.value && write.key.kind == Kind::ip_address && std::get<core::IpAddressObject>(*write.value).uid.empty();
+}
+
+namespace {
+
+using wire::etcd::Compare;
+using wire::etcd::KeyValue;
+using wire::etcd::PutRequest;
+
+constexpr int kTriesMax = 16;
+constexpr std::size_t kUidBytesMax = 64;
+
+[[nodiscard]] std::string record_text(const EpochRecord& record) {
+  return fmt::format("{:016x} {:x} {}", record.epoch, record.cluster, record.kube_system);
+}
+
+/// Takes the hexadecimal number that `text` begins with, and the space behind it; 0 where there is none.
+[[nodiscard]] std::uint64_t take_number(std::string_view& text) {
+  std::uint64_t number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number, 16);
+  const auto length = static_cast<std::size_t>(end - text.data());
+  if (error != std::errc() || length == text.size() || text[length] != ' ') return 0;
+  text.remove_prefix(length + 1);
+  return number;
+}
+
+[[nodiscard]] Result<EpochRecord> read_record(std::string_view text) {
+  EpochRecord record;
+  record.epoch = take_number(text);
+  record.cluster = take_number(text);
+  record.kube_system = text;
+  if (record.epoch != 0 && record.cluster != 0 && text.size() <= kUidBytesMax) return record;
+  return fail(
+      ErrorCode::corrupt,
+      fmt::format("{} is damaged: nobody can tell whose register this is. Compare it with what runs, then write "
+                  "another with `croft store new-epoch` (docs/runbooks/backup-and-restore-etcd.md)",
+                  kEpochPlace));
+}
+
+/// A record that is not there equals no value.
+[[nodiscard]] Compare is_still(const std::optional<std::string>& record) {
+  return record ? Compare::is(kEpochPlace, *record) : Compare::absent(kEpochPlace);
+}
+
+[[nodiscard]] Error other_cluster(std::uint64_t recorded, std::uint64_t there) {
+  return {
+      ErrorCode::unavailable,
+      fmt::format("this etcd was restored, or is a copy: its register is of cluster {:x}, and this is cluster {:x}. "
+                  "Follow docs/runbooks/backup-and-restore-etcd.md from step 5, then run `croft store new-epoch`",
+                  recorded, there),
+      {}};
+}
+
+[[nodiscard]] Error changing() {
+  return {ErrorCode::conflict, "the register's epoch is changed by others all the time; try again", {}};
+}
+
+}  // namespace
+
+/// With mutex_ held.
+void Epoch::fold_history() {
+  if (std::exchange(history_, client_.history()) == history_) return;
+  number_ = (number_ + 1) & kEpochNumberMax;
+  seen_at_ = 0;
+}
+
+EpochNumber Epoch::number() {
+  const std::lock_guard lock(mutex_);
+  fold_history();
+  return number_;
+}
+
+std::uint64_t Epoch::drawn() {
+  const std::lock_guard lock(mutex_);
+  return random_.next() | 1;
+}
+
+Result<void> Epoch::take(const KeyValue* record, std::uint64_t cluster, Revision revision) {
+  EpochRecord read;
+  if (record != nullptr) {
+    {
+      const std::lock_guard lock(mutex_);
+      if (record_ == record->value && cluster_ == cluster) return {};
+    }
+    TRY(read, read_record(record->value));
+    if (read.cluster != cluster && !only_looks_) return fail(other_cluster(read.cluster, cluster));
+  }
+  const std::lock_guard lock(mutex_);
+  fold_history();
+  // Answers to several threads may come in another order than they were given.
+  if (cluster == cluster_ && revision < seen_at_) return {};
+  seen_at_ = revision;
+  if (epoch_ != 0 && epoch_ != read.epoch) number_ = (number_ + 1) & kEpochNumberMax;
+  record_ = record != nullptr ? std::optional(record->value) : std::nullopt;
+  epoch_ = read.epoch;
+  cluster_ = cluster;
+  return {};
+}
+
+Result<Epoch::Known> Epoch::look(Deadline deadline) {
+  TRY(const RangeResponse found, client_.range(RangeRequest::one(kEpochPlace), deadline));
+  TRY_VOID(take(found.kvs.empty() ? nullptr : &found.kvs.front(), found.cluster, found.revision));
+  const std::lock_guard lock(mutex_);
+  fold_history();
+  return Known{number_, record_, cluster_};
+}
+
+Result<Epoch::Known> Epoch::of_writer(Deadline deadline) {
+  {
+    const std::lock_guard lock(mutex_);
+    fold_history();
+    if (record_) return Known{number_, record_, cluster_};
+  }
+  TRY(Known there, look(deadline));
+  if (there.record) return there;
+  // Whether it or another one is made, the next look tells.
+  if (const auto made = replace(std::nullopt, {drawn(), there.cluster, {}}, deadline); !made) {
+    return fail(Error(made.error()).in(kEpochPlace));
+  }
+  return look(deadline);
+}
+
+void Epoch::add_to(TxnRequest& txn, const Known& known) {
+  txn.compares.push_back(is_still(known.record));
+  txn.failure.emplace_back(RangeRequest::one(kEpochPlace));
+}
+
+Result<bool> Epoch::replace(const std::optional<std::string>& before, const EpochRecord& after, Deadline deadline) {
+  TxnRequest txn;
+  txn.compares.push_back(is_still(before));
+  txn.success.emplace_back(PutRequest{kEpochPlace, record_text(after)});
+  TRY(const TxnResponse done, client_.txn(txn, deadline));
+  return done.succeeded;
+}
+
+Result<void> Epoch::begin(Deadline deadline) {
+  for (int i = 0; i < kTriesMax; ++i) {
+    TRY(const RangeResponse found, client_.range(RangeRequest::one(kEpochPlace), deadline));
+    const auto before = found.kvs.empty() ? std::nullopt : std::optional(found.kvs.front().value);
+    TRY(const bool is_done, replace(before, {drawn(), found.cluster, {}}, deadline));
+    if (is_done) return {};
+  }
+  return fail(changing());
+}
+
+Result<void> Epoch::belong_to(const std::string& kube_system, Deadline deadline) {
+  for (int i = 0; i < kTriesMax; ++i) {
+    TRY(const Known there, of_writer(deadline));
+    if (!there.record) return fail(changing());
+    TRY(EpochRecord epoch, read_record(*there.record));
+    if (epoch.kube_system == kube_system) return {};
+    if (!epoch.kube_system.empty()) {
+      return fail(
+          ErrorCode::refused_by_configuration,
+          fmt::format("the register is of the Kubernetes cluster whose kube-system has UID {}, and this one's "
+                      "has {}: two clusters must not share one register. Name another etcd, or run `croft store "
+                      "new-epoch` where the older cluster is gone",
+                      net::echo(epoch.kube_system), net::echo(kube_system)));
+    }
+    epoch.kube_system = kube_system;
+    // Whether it is done, the next round tells.
+    if (const auto done = replace(there.record, epoch, deadline); !done) return fail(done.error());
+    TRY_VOID(look(deadline));
+  }
+  return fail(changing());
+}
+
+namespace {
+
+using core::Kind;
+
+/// The part of a name's prefix up to its last slash: only there do the prefixes of Calico's keys agree with it.
+std::string_view whole_parts(std::string_view prefix) {
+  const std::size_t slash = prefix.rfind('/');
+  return slash == prefix.npos ? std::string_view() : prefix.substr(0, slash + 1);
+}
+
+std::vector<std::string> affinity_prefixes(std::string_view parts) {
+  using Type = core::AffinityOwner::Type;
+  if (parts.empty())
+    return {wire::calico::affinities_prefix(Type::host), wire::calico::affinities_prefix(Type::virtual_owner)};
+  const bool is_host = parts.starts_with("host/");
+  const Type type = is_host ? Type::host : Type::virtual_owner;
+  std::string_view rest = parts.substr(parts.find('/') + 1);
+  if (rest.empty()) return {wire::calico::affinities_prefix(type)};
+  const std::string owner(rest.substr(0, rest.find('/')));
+  rest.remove_prefix(owner.size() + 1);
+  std::optional<net::Family> family;
+  if (rest.starts_with("ipv4/")) family = net::Family::v4;
+  if (rest.starts_with("ipv6/")) family = net::Family::v6;
+  const auto prefix = wire::calico::affinities_prefix({type, owner}, family);
+  return {prefix ? *prefix : wire::calico::affinities_prefix(type)};
+}
+
+constexpr std::string_view kBlock = "/block/";
+constexpr std::size_t kFamilyBytes = 4;
+
+/// Where a block lies whose key is spelled as no library of Calico's does: the inverse of listed_at().
+[[nodiscard]] Result<std::string> place_of_odd_block(const core::Key& key) {
+  const bool is_of_family = key.name.starts_with("ipv4/") || key.name.starts_with("ipv6/");
+  if (!is_of_family || !core::block_cidr_of(key)) {
+    return fail(ErrorCode::corrupt, fmt::format("block {} has no CIDR", net::echo(key.name)));
+  }
+  std::string cidr = key.name.substr(kFamilyBytes + 1);
+  cidr[cidr.rfind('/')] = '-';
+  return fmt::format("{}{}{}{}", wire::calico::blocks_prefix(), key.name.substr(0, kFamilyBytes), kBlock, cidr);
+}
+
+}  // namespace
+
+Result<void> Places::check_kind(Kind kind) const {
+  if (core::traits_of(kind).system != core::System::kubernetes || registry_ != nullptr) return {};
+  return fail(ErrorCode::invalid_argument,
+              fmt::format("this program has no part for Kubernetes' records in etcd ({}): use croft or croftd",
+                          core::name_of(kind)));
+}
+
+bool Places::leaves_out(Kind kind) const {
+  return !has_own_ && !calico::is_calicos(kind) && registry_of(kind) == nullptr;
+}
+
+std::optional<std::string> Places::place_beside(const core::Key& key) const {
+  return has_own_ ? calico::place_beside(key) : std::nullopt;
+}
+
+std::optional<std::string> Places::places_beside(Kind kind) const {
+  return has_own_ ? calico::places_beside(kind) : std::nullopt;
+}
+
+std::string Places::root_of(Kind kind) const {
+  if (const Registry* registry = registry_of(kind)) return registry->root_of(kind);
+  // Where Services are Kubernetes', Croft's own are the others, if they take from the same ranges.
+  const bool is_own_service = kind == Kind::foreign_service && registry_ != nullptr && registry_->shares_own_services();
+  if (is_own_service) kind = Kind::service;
+  return calico::own_root_of(kind);
+}
+
+std::vector<std::string> Places::prefixes_of(const core::Listing& listing) const {
+  const std::string_view parts = whole_parts(listing.name_prefix);
+  switch (listing.kind) {
+    case Kind::pool:
+      return {wire::calico::resources_prefix(wire::calico::ResourceKey::Kind::pool) + listing.name_prefix};
+    case Kind::reservation:
+      return {wire::calico::resources_prefix(wire::calico::ResourceKey::Kind::reservation) + listing.name_prefix};
+    case Kind::node:
+      return {wire::calico::resources_prefix(wire::calico::ResourceKey::Kind::node) + listing.name_prefix};
+    case Kind::ipam_config: {
+      const auto key = wire::calico::print_key(wire::calico::IpamConfigKey{});
+      CROFT_ASSERT(key.has_value());
+      return {*key};
+    }
+    case Kind::block:
+      if (parts.starts_with("ipv4/")) return {wire::calico::blocks_prefix(net::Family::v4)};
+      if (parts.starts_with("ipv6/")) return {wire::calico::blocks_prefix(net::Family::v6)};
+      return {wire::calico::blocks_prefix()};
+    case Kind::affinity:
+      return affinity_prefixes(parts);
+    case Kind::handle:
+      return {wire::calico::handles_prefix() + listing.name_prefix};
+    default:
+      return {root_of(listing.kind) + listing.name_prefix};
+  }
+}
+
+Result<std::string> Places::place_of(const core::Key& key) const {
+  TRY_VOID(check_kind(key.kind));
+  if (!calico::is_calicos(key.kind)) return root_of(key.kind) + key.name;
+  if (key.kind == Kind::block) {
+    const auto cidr = core::block_cidr_of(key);
+    if (!cidr || core::block_key(*cidr) != key) return place_of_odd_block(key);
+  }
+  TRY(const wire::calico::Key place, wire::calico::key_of(key));
+  return wire::calico::print_key(place);
+}
+
+std::optional<core::Key> Places::record_at(Kind kind, std::string_view place) const {
+  if (!calico::is_calicos(kind)) {
+    const std::string root = root_of(kind);
+    if (!place.starts_with(root) || place.size() == root.size()) return std::nullopt;
+    return core::Key{kind, std::string(place.substr(root.size()))};
+  }
+  const auto parsed = wire::calico::parse_key(place);
+  if (!parsed) {
+    // The CIDR of a block's key is taken, however it is spelled.
+    const bool is_blocks = kind == Kind::block && place.starts_with(wire::calico::blocks_prefix());
+    auto listed = is_blocks ? listed_at(kind, place) : std::nullopt;
+    return listed && core::block_cidr_of(*listed) ? std::move(listed) : std::nullopt;
+  }
+  auto key = wire::calico::record_of(*parsed);
+  if (key && key->kind != kind) return std::nullopt;
+  return key;
+}
+
+std::optional<core::Key> Places::listed_at(Kind kind, std::string_view place) const {
+  // …/assignment/ipv4/block/10.0.0.64-26 is ipv4/10.0.0.64/26
+  const std::string root = wire::calico::blocks_prefix();
+  if (kind != Kind::block || !place.starts_with(root)) return record_at(kind, place);
+  place.remove_prefix(root.size());
+  const std::size_t dash = place.rfind('-');
+  const std::size_t cidr_at = kFamilyBytes + kBlock.size();
+  if (place.size() <= cidr_at || place.substr(kFamilyBytes, kBlock.size()) != kBlock || dash == place.npos ||
+      dash < cidr_at || (!place.starts_with("ipv4") && !place.starts_with("ipv6"))) {
+    return std::nullopt;
+  }
+  core::Key key{kind, std::string(place.substr(0, kFamilyBytes + 1))};
+  key.name += place.substr(cidr_at, dash - cidr_at);
+  key.name += '/';
+  key.name += place.substr(dash + 1);
+  return key;
+}
+
+Result<std::vector<PlaceRange>> Places::ranges_of(const core::Listing& listing) const {
+  TRY_VOID(check_kind(listing.kind));
+  std::vector<PlaceRange> ranges;
+  if (leaves_out(listing.kind)) return ranges;
+  for (std::string& prefix : prefixes_of(listing)) {
+    std::string end = wire::etcd::end_of_prefix(prefix);
+    ranges.push_back({std::move(prefix), std::move(end)});
+  }
+  return ranges;
+}
+
+}  // namespace croft::store::etcd

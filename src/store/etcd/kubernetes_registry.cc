@@ -6,7 +6,7 @@
 #include "base/net/echo.h"
 #include "base/text/go_text.h"
 #include "services/format/kubernetes_objects.h"
-#include "store/etcd/registry.h"
+#include "store/etcd/etcd_store.h"
 
 namespace croft::store::etcd {
 namespace {

@@ -4,7 +4,6 @@
 
 #include "store/etcd/etcd_fixture.h"
 #include "store/etcd/etcd_store.h"
-#include "store/etcd/registry.h"
 #include "store/sample_records.h"
 
 namespace croft::store {

@@ -9,10 +9,10 @@
 #include <gtest/gtest.h>
 
 #include "store/cached/cached_store.h"
-#include "store/epoch.h"
-#include "store/etcd/epoch.h"
 #include "store/etcd/etcd_fixture.h"
 #include "store/etcd/etcd_store.h"
+#include "store/etcd/parts.h"
+#include "store/pause.h"
 
 namespace croft::store {
 namespace {

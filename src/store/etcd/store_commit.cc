@@ -13,7 +13,6 @@
 #include "store/check_request.h"
 #include "store/etcd/parts.h"
 #include "store/format/pause.h"
-#include "store/write_question.h"
 
 namespace croft::store::etcd {
 namespace {

@@ -69,14 +69,10 @@ constexpr std::array<JsonMember<Read>, 4> kMembers{{
 std::string encode_pause(const Pause& pause) {
   JsonWriter out(JsonWriter::Layout::compact);
   out.begin_object();
-  out.key("version");
-  out.integer(kVersion);
-  out.key("phase");
-  out.text(core::name_of(pause.phase));
-  out.key("other");
-  out.text(pause.other);
-  out.key("since");
-  out.text(rfc3339_exact(pause.since));
+  out.integer("version", kVersion);
+  out.text("phase", core::name_of(pause.phase));
+  out.text("other", pause.other);
+  out.text("since", rfc3339_exact(pause.since));
   out.end_object();
   return std::move(out).take();
 }

@@ -6,6 +6,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/clock.h"
@@ -15,7 +16,7 @@
 // A Kubernetes API as the store sees it. An interface, so that decorators and tests can stand between.
 namespace croft::store::kube {
 
-/// One request. `path` is relative to the server's root, with its query, as store/kube/format/requests.h makes it.
+/// One request. `path` is relative to the server's root, with its query, as store/kube/format/api.h makes it.
 struct Request {
   enum class Method : std::uint8_t { get, post, put, delete_object, patch } method = Method::get;
   std::string path;
@@ -87,6 +88,9 @@ class Api {
   virtual ~Api() = default;
   /// Asks, and waits for the whole answer, until the deadline.
   [[nodiscard]] virtual Answer call(const Request& request, Deadline deadline) = 0;
+  [[nodiscard]] Answer get(std::string path, Deadline deadline) {
+    return call({Request::Method::get, std::move(path), {}}, deadline);
+  }
   /// The same of several that do not depend on each other, in their order; together where the way allows it.
   [[nodiscard]] virtual std::vector<Answer> call_all(std::span<const Request> requests, Deadline deadline) {
     std::vector<Answer> answers;

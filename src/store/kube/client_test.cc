@@ -11,7 +11,7 @@
 #include "os/clock.h"
 #include "os/files.h"
 #include "os/scratch_directory.h"
-#include "store/kube/format/requests.h"
+#include "store/kube/format/api.h"
 
 namespace croft::store::kube {
 namespace {
@@ -592,20 +592,6 @@ TEST_F(KubeClientTest, AWatchThatBreaksSaysHow) {
   EXPECT_EQ(end_of(line + "{\"type\":", false, 1000), ErrorCode::unavailable);
   EXPECT_EQ(end_of("nonsense\n", false, 1000), ErrorCode::corrupt);
   EXPECT_EQ(end_of(line, false, 50), ErrorCode::corrupt);
-}
-
-TEST_F(KubeClientTest, AnErrorEventIsAnEvent) {
-  Server server([](const Server::Request&) { return open_answer(); });
-  const auto client = client_of(server);
-  auto watch = client->watch("/w", in(10s));
-  ASSERT_TRUE(watch.stream);
-  server.say(R"({"type":"ERROR","object":{"kind":"Status","apiVersion":"v1","code":410,"reason":"Expired"}})"
-             "\n",
-             true);
-  const auto event = watch.stream->next(in(10s));
-  ASSERT_TRUE(event && *event);
-  EXPECT_TRUE((*event)->is_too_old());
-  EXPECT_EQ(watch.stream->next(in(10s)).error().code, ErrorCode::unavailable);
 }
 
 }  // namespace

@@ -6,7 +6,7 @@
 
 #include "base/json/writer.h"
 #include "base/time_text.h"
-#include "store/kube/format/requests.h"
+#include "store/kube/format/api.h"
 
 namespace croft::store::kube {
 namespace {
@@ -80,19 +80,16 @@ Result<void> Events::send(const Waiting& waiting) {
   wire::JsonWriter out(wire::JsonWriter::Layout::compact);
   const auto member = [&](std::string_view name, std::string_view text) {
     if (text.empty()) return;
-    out.key(name);
-    out.text(text);
+    out.text(name, text);
   };
   out.begin_object();
   member("apiVersion", "v1");
   member("kind", "Event");
-  out.key("metadata");
-  out.begin_object();
+  out.begin_object("metadata");
   member("name", fmt::format("{}.{:016x}", about.name.substr(0, kNameInNameMax), random_.next()));
   member("namespace", name_space);
   out.end_object();
-  out.key("involvedObject");
-  out.begin_object();
+  out.begin_object("involvedObject");
   member("apiVersion", about.api_version);
   member("kind", about.kind);
   member("namespace", about.name_space);
@@ -102,15 +99,13 @@ Result<void> Events::send(const Waiting& waiting) {
   member("type", waiting.told.type == Type::normal ? "Normal" : "Warning");
   member("reason", waiting.told.reason);
   member("message", message);
-  out.key("source");
-  out.begin_object();
+  out.begin_object("source");
   member("component", options_.component);
   member("host", options_.node);
   out.end_object();
   member("firstTimestamp", at);
   member("lastTimestamp", at);
-  out.key("count");
-  out.integer(1);
+  out.integer("count", 1);
   member("action", waiting.told.action);
   member("reportingComponent", options_.component);
   member("reportingInstance", options_.node);

@@ -11,7 +11,6 @@
 #include "calico/crd.h"
 #include "store/kube/format/api.h"
 #include "store/kube/format/own_kinds.h"
-#include "store/kube/format/requests.h"
 #include "store/store.h"
 
 // How records lie in a Kubernetes API (docs/formats/kubernetes-own.md, docs/formats/calico-crd.md): which resource,

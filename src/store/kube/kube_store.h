@@ -6,9 +6,9 @@
 
 #include "base/clock.h"
 #include "calico/crd.h"
+#include "store/forwarding_store.h"
 #include "store/kube/api.h"
 #include "store/kube/form.h"
-#include "store/look_only.h"
 #include "store/store.h"
 
 namespace croft::store {

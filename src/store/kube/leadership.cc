@@ -8,7 +8,7 @@
 
 #include "base/json/decode.h"
 #include "base/time_text.h"
-#include "store/kube/format/requests.h"
+#include "store/kube/format/api.h"
 
 namespace croft::store::kube {
 namespace {
@@ -180,9 +180,7 @@ Leadership::Attempt Leadership::attempt() {
     if (!renewed.failure || renewed.failure->code != ErrorCode::conflict) return renewed;
   }
   own_.reset();
-  Request request;
-  request.path = path_;
-  const Answer answer = api_.call(request, Deadline::after(clock_.now(), options_.duration / 3));
+  const Answer answer = api_.get(path_, Deadline::after(clock_.now(), options_.duration / 3));
   if (is_absent(answer)) {
     resign();  // another one may have had it meanwhile
     return take({});

@@ -9,7 +9,6 @@
 #include "base/manual_clock.h"
 #include "base/time_text.h"
 #include "store/kube/fake_api_fixture.h"
-#include "store/kube/format/fake_digest_fixture.h"
 #include "store/kube/kube_store.h"
 
 namespace croft::store::kube {

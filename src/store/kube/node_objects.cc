@@ -10,7 +10,7 @@
 #include "base/net/lenient.h"
 #include "base/time_text.h"
 #include "store/kube/form.h"
-#include "store/kube/format/requests.h"
+#include "store/kube/format/api.h"
 #include "store/kube/object_list.h"
 
 namespace croft::store::kube {
@@ -62,19 +62,9 @@ NodeObject node_in(wire::JsonRef object, const wire::kube::ApiMeta& meta) {
   return node;
 }
 
-Answer get(Api& api, const std::string& path, Deadline deadline) {
-  Request request;
-  request.path = path;
-  return api.call(request, deadline);
-}
-
 Answer patch(Api& api, std::string path, std::string body, Deadline deadline) {
-  Request request;
-  request.method = Request::Method::patch;
-  request.path = std::move(path);
-  request.content_type = "application/strategic-merge-patch+json";
-  request.body = std::move(body);
-  return api.call(request, deadline);
+  return api.call({Request::Method::patch, std::move(path), std::move(body), "application/strategic-merge-patch+json"},
+                  deadline);
 }
 
 Error condition_error(const Answer& answer, const std::string& node) {
@@ -100,7 +90,7 @@ Result<std::vector<NodeObject>> list_nodes(Api& api, const Clock& clock, Deadlin
 
 Result<NodeObject> find_node(Api& api, const std::string& node, Deadline deadline) {
   TRY(const std::string path, wire::kube::object_path(kNodes, {}, node));
-  const Answer answer = get(api, path, deadline);
+  const Answer answer = api.get(path, deadline);
   if (answer.outcome != Outcome::done) return fail(Error(answer.error).in(fmt::format("node {}", net::echo(node))));
   TRY(const auto object, wire::kube::decode_object(answer.body));
   return node_in(object.value, object.meta);
@@ -117,7 +107,7 @@ Result<void> say_node_cidrs(Api& api, const std::string& node, const std::vector
   const bool is_settled = code == ErrorCode::not_found || code == ErrorCode::permission_denied;
   Error why = Error(answer.error).in(fmt::format("say the ranges of node {}", net::echo(node)));
   // Refused, since it says some already; or nobody knows.
-  if (answer.outcome != Outcome::done && !is_settled) answer = get(api, path, deadline);
+  if (answer.outcome != Outcome::done && !is_settled) answer = api.get(path, deadline);
   if (answer.outcome != Outcome::done) return fail(std::move(why));
   TRY(const auto object, wire::kube::decode_object(answer.body));
   const NodeObject said = node_in(object.value, object.meta);
@@ -129,7 +119,7 @@ Result<void> say_node_cidrs(Api& api, const std::string& node, const std::vector
 
 Result<bool> clear_network_unavailable(Api& api, const std::string& node, WallTime now, Deadline deadline) {
   TRY(const std::string path, wire::kube::object_path(kNodes, {}, node));
-  const Answer is = get(api, path, deadline);
+  const Answer is = api.get(path, deadline);
   if (is.outcome != Outcome::done) return fail(condition_error(is, node));
   TRY(const auto object, wire::kube::decode_object(is.body));
   bool is_unavailable = false;

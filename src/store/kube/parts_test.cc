@@ -8,7 +8,6 @@
 #include "os/files.h"
 #include "os/scratch_directory.h"
 #include "store/kube/client.h"
-#include "store/kube/verdict.h"
 
 namespace croft::store::kube {
 namespace {

@@ -10,7 +10,7 @@
 #include "base/net/echo.h"
 #include "base/net/lenient.h"
 #include "store/kube/form.h"
-#include "store/kube/format/requests.h"
+#include "store/kube/format/api.h"
 #include "store/kube/object_list.h"
 
 namespace croft::store::kube {

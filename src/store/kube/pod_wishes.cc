@@ -6,8 +6,8 @@
 #include <fmt/format.h>
 
 #include "base/net/echo.h"
-#include "cni/format/pod_annotations.h"
-#include "store/kube/format/requests.h"
+#include "cni/format/config.h"
+#include "store/kube/format/api.h"
 
 namespace croft::store::kube {
 namespace {

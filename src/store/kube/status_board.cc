@@ -8,8 +8,8 @@
 #include "base/json/writer.h"
 #include "base/time_text.h"
 #include "store/kube/form.h"
+#include "store/kube/format/api.h"
 #include "store/kube/format/own_kinds.h"
-#include "store/kube/format/requests.h"
 #include "store/kube/object_list.h"
 
 namespace croft::store::kube {
@@ -26,16 +26,6 @@ std::string_view text_in(JsonRef object, std::string_view name) {
   return found ? found->text() : std::string_view();
 }
 
-void write(JsonWriter& out, std::string_view name, std::string_view value) {
-  out.key(name);
-  out.text(value);
-}
-
-void write(JsonWriter& out, std::string_view name, std::uint64_t value) {
-  out.key(name);
-  out.unsigned_integer(value);
-}
-
 /// Since when a condition is as it is: `now`, unless the object has it as such already.
 std::string since(const core::Condition& condition, std::string_view status, JsonRef object, WallTime now) {
   const auto conditions = member_of(member_of(object, "status"), "conditions");
@@ -49,18 +39,16 @@ std::string since(const core::Condition& condition, std::string_view status, Jso
 
 void write_conditions(JsonWriter& out, const std::vector<core::Condition>& conditions, JsonRef object, WallTime now) {
   const auto generation = member_of(member_of(object, "metadata"), "generation");
-  out.key("conditions");
-  out.begin_array();
+  out.begin_array("conditions");
   for (const core::Condition& one : conditions) {
     const std::string_view status = one.holds ? "True" : "False";
     out.begin_object();
-    write(out, "lastTransitionTime", since(one, status, object, now));
-    write(out, "message", one.message);
-    out.key("observedGeneration");
-    out.integer(generation ? generation->integer().value_or(0) : 0);
-    write(out, "reason", one.reason);
-    write(out, "status", status);
-    write(out, "type", one.type);
+    out.text("lastTransitionTime", since(one, status, object, now));
+    out.text("message", one.message);
+    out.integer("observedGeneration", generation ? generation->integer().value_or(0) : 0);
+    out.text("reason", one.reason);
+    out.text("status", status);
+    out.text("type", one.type);
     out.end_object();
   }
   out.end_array();
@@ -74,13 +62,10 @@ std::optional<Request> status_patch(std::string path, JsonRef object, const wire
     copy_json(out, *before);
     if (std::move(out).take() == status) return std::nullopt;
   }
-  Request request;
-  request.method = Method::patch;
-  request.path = std::move(path) + "/status";
-  request.content_type = "application/merge-patch+json";
-  request.body = fmt::format(R"({{"metadata":{{"uid":"{}","resourceVersion":"{}"}},"status":{}}})", meta.uid,
-                             meta.resource_version, status);
-  return request;
+  return Request{Method::patch, std::move(path) + "/status",
+                 fmt::format(R"({{"metadata":{{"uid":"{}","resourceVersion":"{}"}},"status":{}}})", meta.uid,
+                             meta.resource_version, status),
+                 "application/merge-patch+json"};
 }
 
 Error without_kind(Error error) {
@@ -99,15 +84,15 @@ std::string encode_status(const core::PoolStatus& status, JsonRef object, WallTi
   const core::PoolFill& fill = status.use;
   JsonWriter out(JsonWriter::Layout::compact);
   out.begin_object();
-  write(out, "blockSize", static_cast<std::uint64_t>(fill.pool.block_length));
-  write(out, "blocks", fill.blocks);
-  write(out, "capacity", fill.capacity.to_string());
-  write(out, "cidr", fill.pool.cidr.to_string());
+  out.unsigned_integer("blockSize", static_cast<std::uint64_t>(fill.pool.block_length));
+  out.unsigned_integer("blocks", fill.blocks);
+  out.text("capacity", fill.capacity.to_string());
+  out.text("cidr", fill.pool.cidr.to_string());
   write_conditions(out, status.conditions, object, now);
-  write(out, "cooling", fill.cooling);
-  write(out, "free", fill.free().to_string());
-  write(out, "held", fill.held);
-  write(out, "reserved", fill.reserved.to_string());
+  out.unsigned_integer("cooling", fill.cooling);
+  out.text("free", fill.free().to_string());
+  out.unsigned_integer("held", fill.held);
+  out.text("reserved", fill.reserved.to_string());
   out.end_object();
   return std::move(out).take();
 }
@@ -115,21 +100,21 @@ std::string encode_status(const core::PoolStatus& status, JsonRef object, WallTi
 std::string encode_status(const core::NodeRangeStatus& status, JsonRef object, WallTime now) {
   JsonWriter out(JsonWriter::Layout::compact);
   out.begin_object();
-  out.key("clusterCIDRs");
-  out.begin_array();
+  out.begin_array("clusterCIDRs");
   for (const auto& cluster : status.clusters) {
     out.begin_object();
-    write(out, "capacity", std::uint64_t{cluster.capacity});
-    write(out, "cidr", cluster.cidr);
-    write(out, "excluded", std::uint64_t{cluster.excluded});
-    write(out, "free", std::uint64_t{cluster.capacity - std::min(cluster.capacity, cluster.taken + cluster.excluded)});
-    write(out, "taken", std::uint64_t{cluster.taken});
+    out.unsigned_integer("capacity", std::uint64_t{cluster.capacity});
+    out.text("cidr", cluster.cidr);
+    out.unsigned_integer("excluded", std::uint64_t{cluster.excluded});
+    out.unsigned_integer(
+        "free", std::uint64_t{cluster.capacity - std::min(cluster.capacity, cluster.taken + cluster.excluded)});
+    out.unsigned_integer("taken", std::uint64_t{cluster.taken});
     out.end_object();
   }
   out.end_array();
   write_conditions(out, status.conditions, object, now);
-  write(out, "nodes", status.nodes);
-  write(out, "waiting", status.waiting);
+  out.unsigned_integer("nodes", status.nodes);
+  out.unsigned_integer("waiting", status.waiting);
   out.end_object();
   return std::move(out).take();
 }
@@ -182,20 +167,15 @@ Result<StatusBoard::Shown> StatusBoard::show(const std::vector<core::PoolStatus>
     return fail(without_kind(listed.error()));
   }
   for (const wire::kube::ApiMeta& meta : without_pool) {
-    Request request;
-    request.method = Method::delete_object;
-    request.path = collection + "/" + meta.name;
-    request.body = wire::kube::encode_delete_options({meta.uid, meta.resource_version});
-    TRY(const auto done, ask(request));
+    const std::string options = wire::kube::encode_delete_options({meta.uid, meta.resource_version});
+    TRY(const auto done, ask({Method::delete_object, collection + "/" + meta.name, options}));
     if (done) shown.deleted.push_back(meta.name);
   }
   for (const auto& [name, pool] : missing) {
-    Request request;
-    request.method = Method::post;
-    request.path = collection;
-    request.body = fmt::format(R"({{"apiVersion":"{}","kind":"{}","metadata":{{"name":"{}"}},"spec":{{"pool":"{}"}}}})",
-                               of.api_version, of.kind, name, name);
-    TRY(const auto made, ask(request));
+    const std::string body =
+        fmt::format(R"({{"apiVersion":"{}","kind":"{}","metadata":{{"name":"{}"}},"spec":{{"pool":"{}"}}}})",
+                    of.api_version, of.kind, name, name);
+    TRY(const auto made, ask({Method::post, collection, body}));
     if (!made) continue;
     TRY(const auto object, wire::kube::decode_object(*made));
     compare(*pool, object.value, object.meta);

@@ -7,7 +7,7 @@
 #include <fmt/format.h>
 
 #include "base/net/echo.h"
-#include "store/kube/format/requests.h"
+#include "store/kube/format/api.h"
 #include "store/kube/object_list.h"
 
 namespace croft::store::kube {
@@ -107,11 +107,9 @@ Result<wire::kube::VpcObject<Record>> VpcObjects<Record>::write(const std::optio
 template <class Record>
 Result<void> VpcObjects<Record>::remove(const wire::kube::ApiMeta& seen, Deadline deadline) {
   const ApiResource& resource = wire::kube::vpc_kind<Record>().resource;
-  Request request;
-  request.method = Request::Method::delete_object;
-  TRY(request.path, wire::kube::object_path(resource, seen.name_space, seen.name));
-  request.body = wire::kube::encode_delete_options({seen.uid, seen.resource_version});
-  const Answer answer = api_.call(request, deadline);
+  TRY(const std::string path, wire::kube::object_path(resource, seen.name_space, seen.name));
+  const std::string options = wire::kube::encode_delete_options({seen.uid, seen.resource_version});
+  const Answer answer = api_.call({Request::Method::delete_object, path, options}, deadline);
   if (answer.outcome == Outcome::done || is_absent(answer)) return {};
   return fail(vpc_error(answer, resource, seen.name));
 }
@@ -139,12 +137,9 @@ Result<std::optional<wire::kube::ApiObject>> pod_of_stock(Api& api, const std::s
 
 Result<void> annotate_pod(Api& api, const std::string& name_space, const std::string& pod, const std::string& uid,
                           const net::Address& address, Deadline deadline) {
-  Request request;
-  request.method = Request::Method::patch;
-  request.content_type = "application/merge-patch+json";
-  TRY(request.path, wire::kube::object_path(kVpcPods, name_space, pod));
-  request.body = wire::kube::encode_pod_address_patch(uid, address);
-  const Answer answer = api.call(request, deadline);
+  TRY(const std::string path, wire::kube::object_path(kVpcPods, name_space, pod));
+  const std::string patch = wire::kube::encode_pod_address_patch(uid, address);
+  const Answer answer = api.call({Request::Method::patch, path, patch, "application/merge-patch+json"}, deadline);
   if (answer.outcome == Outcome::done) return {};
   // A UID does not change: the server refuses the patch of another pod as invalid, and names the member.
   if (answer.http_status == kHttpUnprocessable && answer.status.message.find("metadata.uid") != std::string::npos) {

@@ -21,43 +21,6 @@ TEST(EtcdApi, TheEndOfAPrefix) {
   EXPECT_EQ(end_of_prefix(""), std::string(1, '\0'));
 }
 
-TEST(EtcdApi, ARangeIsWrittenWithEtcdsNumbers) {
-  RangeRequest request;
-  request.key = "a";
-  request.range_end = "b";
-  request.limit = 3;
-  request.at_revision = 4;
-  request.keys_only = true;
-  // Taken from etcd's rpc.proto by hand: 1 key, 2 range_end, 3 limit, 4 revision, 8 keys_only.
-  EXPECT_EQ(encode(request),
-            "\x0A\x01"
-            "a\x12\x01"
-            "b\x18\x03\x20\x04\x40\x01");
-}
-
-TEST(EtcdApi, ATransactionIsWrittenWithEtcdsNumbers) {
-  TxnRequest txn;
-  txn.compares = {Compare::absent("k")};
-  txn.success = {PutRequest{"k", "v"}};
-  txn.failure = {DeleteRequest{"k"}};
-  // Compare 1: result EQUAL and target VERSION are zero and left out, 3 key, 4 version (in a oneof: written though
-  // zero).
-  EXPECT_EQ(encode(txn), std::string("\x0A\x05\x1A\x01k\x20\x00"
-                                     "\x12\x08\x12\x06\x0A\x01k\x12\x01v"
-                                     "\x1A\x05\x1A\x03\x0A\x01k",
-                                     24));
-}
-
-TEST(EtcdApi, AWatchIsWrittenWithEtcdsNumbers) {
-  WatchCreate watch;
-  watch.id = 2;
-  watch.key = "k";
-  watch.start_revision = 9;
-  // WatchCreateRequest: 1 key, 3 start_revision, 7 watch_id, 8 fragment.
-  EXPECT_EQ(encode(watch), "\x0A\x09\x0A\x01k\x18\x09\x38\x02\x40\x01");
-  EXPECT_EQ(encode_watch_cancel(3), "\x12\x02\x08\x03");
-}
-
 TEST(EtcdApi, AnAnswerMustFitItsTransaction) {
   TxnRequest txn;
   txn.success = {RangeRequest::one("k"), PutRequest{"k", "v"}};

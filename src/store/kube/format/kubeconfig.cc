@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <cstdint>
 #include <optional>
 #include <span>
 #include <utility>
@@ -14,9 +15,67 @@
 #include "base/net/address.h"
 #include "base/net/echo.h"
 #include "base/text/base64.h"
-#include "store/kube/format/token.h"
 
 namespace croft::wire::kube {
+namespace {
+
+/// base64url without padding (RFC 4648 section 5).
+std::optional<std::string> decode_base64url(std::string_view text) {
+  std::string standard(text);
+  std::ranges::replace(standard, '-', '+');
+  std::ranges::replace(standard, '_', '/');
+  standard.append((4 - standard.size() % 4) % 4, '=');
+  return decode_base64(standard);
+}
+
+std::optional<WallTime> time_in(JsonRef claims, std::string_view name) {
+  constexpr std::int64_t kSecondsMax = 9'223'372'036;  // as nanoseconds in 63 bits: the year 2262
+  const auto member = member_of(claims, name);
+  const auto seconds = member ? member->integer() : std::nullopt;
+  if (!seconds || *seconds < 0) return std::nullopt;
+  return WallTime(std::chrono::seconds(std::min(*seconds, kSecondsMax)));
+}
+
+}  // namespace
+
+bool is_bearer_token(std::string_view text) {
+  return !text.empty() && text.size() <= kTokenBytesMax &&
+         std::ranges::all_of(text, [](char c) { return c > ' ' && c < '\x7F'; });
+}
+
+std::string_view trimmed_token(std::string_view content) {
+  constexpr std::string_view kSpace = " \t\r\n\v\f";
+  const std::size_t begin = content.find_first_not_of(kSpace);
+  if (begin == content.npos) return {};
+  return content.substr(begin, content.find_last_not_of(kSpace) - begin + 1);
+}
+
+std::optional<TokenLife> life_of_token(std::string_view token) {
+  const std::size_t first = token.find('.');
+  const std::size_t second = first == token.npos ? token.npos : token.find('.', first + 1);
+  if (second == token.npos) return std::nullopt;
+  const auto claims = decode_base64url(token.substr(first + 1, second - first - 1));
+  const auto document = parse_json(claims.value_or(""), {.bytes_max = kTokenBytesMax});
+  const auto end = document ? time_in(document->root(), "exp") : std::nullopt;
+  if (!end) return std::nullopt;
+  return TokenLife{time_in(document->root(), "iat").value_or(WallTime{}), *end};
+}
+
+std::string encode_token_request(std::chrono::seconds life) {
+  return fmt::format(
+      R"({{"apiVersion":"authentication.k8s.io/v1","kind":"TokenRequest","spec":{{"expirationSeconds":{}}}}})",
+      life.count());
+}
+
+Result<std::string> decode_token_request(std::string_view json) {
+  constexpr std::string_view kWhat = "the API server's answer to a TokenRequest";
+  const auto document = parse_json(json, {.is_secret = true});
+  if (!document) return fail(ErrorCode::corrupt, fmt::format("{}: {}", kWhat, document.error().message));
+  const auto token = member_of(member_of(document->root(), "status"), "token");
+  if (token && token->kind() == JsonKind::string && is_bearer_token(token->text())) return std::string(token->text());
+  return fail(ErrorCode::corrupt, fmt::format("{} has no token, or one of more than {} bytes", kWhat, kTokenBytesMax));
+}
+
 namespace {
 
 constexpr std::string_view kOurs = "croft";  // of names in files that Croft writes, and of its extension
@@ -266,18 +325,13 @@ Result<KubeAccess> in_cluster_access(std::string_view host, std::string_view por
 
 std::string encode_kubeconfig(const KubeAccess& access, std::string_view ca_pem, std::string_view token) {
   JsonWriter out;
-  const auto put = [&](std::string_view name, std::string_view value) {
-    out.key(name);
-    out.text(value);
-  };
+  const auto put = [&](std::string_view name, std::string_view value) { out.text(name, value); };
   // A list of one entry: `list`: [{name: croft, `member`: {…}}].
   const auto put_entry = [&](std::string_view list, std::string_view member, const auto& put_members) {
-    out.key(list);
-    out.begin_array();
+    out.begin_array(list);
     out.begin_object();
     put("name", kOurs);
-    out.key(member);
-    out.begin_object();
+    out.begin_object(member);
     put_members();
     out.end_object();
     out.end_object();
@@ -292,8 +346,7 @@ std::string encode_kubeconfig(const KubeAccess& access, std::string_view ca_pem,
     if (!access.tls_server_name.empty()) put("tls-server-name", access.tls_server_name);
     if (access.servers.size() < 2) return;
     put_entry("extensions", "extension", [&] {
-      out.key(kServers);
-      out.begin_array();
+      out.begin_array(kServers);
       for (const KubeServer& server : std::span(access.servers).subspan(1)) out.text(server.text());
       out.end_array();
     });

@@ -16,7 +16,7 @@
 #include "base/json/document.h"
 #include "base/result.h"
 #include "register/kinds.h"
-#include "store/kube/format/requests.h"
+#include "store/kube/format/api.h"
 
 namespace croft::wire::kube {
 

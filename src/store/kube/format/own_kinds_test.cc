@@ -12,7 +12,7 @@
 
 #include "register/format/records.h"
 #include "register/records.h"
-#include "store/kube/format/fake_digest_fixture.h"
+#include "store/kube/fake_api_fixture.h"
 
 namespace croft::wire::kube {
 namespace {

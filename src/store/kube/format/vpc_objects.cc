@@ -88,18 +88,13 @@ MaybeFault read_part(const JsonAt& at, T& out) {
 void write_value(JsonWriter& out, const std::string& text) { out.text(text); }
 void write_value(JsonWriter& out, bool value) { out.boolean(value); }
 void write_value(JsonWriter& out, std::int64_t number) { out.integer(number); }
-void put(JsonWriter& out, std::string_view name, std::string_view text) {
-  out.key(name);
-  out.text(text);
-}
 /// Writes an object with what `write` adds, and the members it had that are not replaced. `before`: nothing was there.
 void merge(JsonWriter& out, std::optional<JsonRef> before, const std::function<bool(std::string_view)>& is_replaced,
            const std::function<void()>& write) {
   out.begin_object();
   for (auto member = before ? before->first_child() : std::nullopt; member; member = member->next_sibling()) {
     if (is_replaced(member->key())) continue;
-    out.key(member->key());
-    copy_json(out, *member);
+    copy_json(out, member->key(), *member);
   }
   write();
   out.end_object();
@@ -135,11 +130,10 @@ void write_meta(JsonWriter& out, std::optional<JsonRef> meta, const VpcIpClaimRe
         return name == kAttachedLabel || field_of<VpcIpClaimRecord>("labels", name) != nullptr;
       },
       [&] {
-        put(out, kAttachedLabel, record.attached ? "true" : "false");
+        out.text(kAttachedLabel, record.attached ? "true" : "false");
         write_fields(out, "labels", record);
       });
-  out.key("finalizers");
-  out.begin_array();
+  out.begin_array("finalizers");
   const auto before = member_of(meta, "finalizers");
   for (auto one = before ? before->first_child() : std::nullopt; one; one = one->next_sibling()) {
     if (one->text() != kClaimFinalizer) copy_json(out, *one);
@@ -182,8 +176,8 @@ std::string encode_vpc(const std::optional<VpcObject<Record>>& before, std::stri
   };
   merge(out, root, is_replaced, [&] {
     if (!root) {
-      put(out, "apiVersion", version_of(vpc_kind<Record>().resource));
-      put(out, "kind", vpc_kind<Record>().kind);
+      out.text("apiVersion", version_of(vpc_kind<Record>().resource));
+      out.text("kind", vpc_kind<Record>().kind);
     }
     if (!root || kWritesMeta) {
       const auto meta = member_of(root, "metadata");
@@ -191,8 +185,8 @@ std::string encode_vpc(const std::optional<VpcObject<Record>>& before, std::stri
       merge(
           out, meta, [](std::string_view member) { return member == "labels" || member == "finalizers"; },
           [&] {
-            if (!root) put(out, "name", name);
-            if (!root) put(out, "namespace", name_space);
+            if (!root) out.text("name", name);
+            if (!root) out.text("namespace", name_space);
             if constexpr (kWritesMeta) write_meta(out, meta, record);
           });
     }
@@ -214,13 +208,11 @@ std::string encode_pod_address_patch(std::string_view uid, const net::Address& a
   const std::string text = fmt::format("{}/{}", address.to_string(), address.is_v4() ? 32 : 128);
   JsonWriter out(JsonWriter::Layout::compact);
   out.begin_object();
-  out.key("metadata");
-  out.begin_object();
-  put(out, "uid", uid);
-  out.key("annotations");
-  out.begin_object();
-  put(out, "cni.projectcalico.org/podIP", address.to_string());  // as UK8S' agent writes it
-  put(out, "cni.projectcalico.org/podIPs", text);
+  out.begin_object("metadata");
+  out.text("uid", uid);
+  out.begin_object("annotations");
+  out.text("cni.projectcalico.org/podIP", address.to_string());  // as UK8S' agent writes it
+  out.text("cni.projectcalico.org/podIPs", text);
   out.end_object();
   out.end_object();
   out.end_object();

@@ -16,7 +16,6 @@
 #include "base/net/address.h"
 #include "base/result.h"
 #include "store/kube/format/api.h"
-#include "store/kube/format/requests.h"
 
 namespace croft::wire::kube {
 
