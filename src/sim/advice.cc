@@ -1,14 +1,14 @@
 #include "sim/advice.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstdint>
 #include <cstdlib>
+#include <set>
 #include <utility>
 
 #include <fmt/format.h>
-
-#include "sim/chart.h"
 
 namespace croft::sim {
 namespace {
@@ -25,7 +25,82 @@ std::string counted(double number, const char* one, const char* more) {
   return fmt::format("{} {}", text, text == "1" ? one : more);
 }
 
+/// Eighths of a character.
+std::string bar_of(double share, std::size_t width) {
+  static constexpr std::array kEighths{"", "▏", "▎", "▍", "▌", "▋", "▊", "▉"};
+  const auto eighths =
+      static_cast<std::size_t>(std::lround(std::clamp(share, 0.0, 1.0) * static_cast<double>(width) * 8));
+  std::string bar;
+  for (std::size_t i = 0; i < eighths / 8; ++i) bar += "█";
+  return bar + kEighths[eighths % 8];
+}
+
 }  // namespace
+
+std::string to_text(double number) {
+  if (std::abs(number) < 10) {
+    std::string text = fmt::format("{:.2f}", number);
+    while (text.ends_with('0')) text.pop_back();
+    if (text.ends_with('.')) text.pop_back();
+    return text;
+  }
+  if (std::abs(number) < 100) {
+    std::string text = fmt::format("{:.1f}", number);
+    return text.ends_with(".0") ? text.substr(0, text.size() - 2) : text;
+  }
+  std::string text = fmt::format("{:.0f}", number);
+  for (auto at = static_cast<std::ptrdiff_t>(text.size()) - 3; at > (number < 0 ? 1 : 0); at -= 3) {
+    text.insert(static_cast<std::size_t>(at), ",");
+  }
+  return text;
+}
+
+std::string to_terminal(const Chart& chart, std::size_t width) {
+  std::set<double> xs;
+  double most = 0;
+  std::size_t x_width = chart.x.size(), name_width = 0;
+  for (const Chart::Series& series : chart.series) {
+    name_width = std::max(name_width, series.name.size());
+    for (const auto& [x, y] : series.points) {
+      xs.insert(x);
+      most = std::max(most, y);
+      x_width = std::max(x_width, to_text(x).size());
+    }
+  }
+  if (chart.series.size() == 1) name_width = 0;
+  constexpr std::size_t kNumber = 10, kBarMin = 10;
+  const std::size_t taken = x_width + name_width + kNumber + 6;
+  const std::size_t bar = width > taken + kBarMin ? width - taken : kBarMin;
+  std::string text = fmt::format("{}\n{:>{}}\n", chart.title, chart.x, x_width);
+  for (const double x : xs) {
+    std::string label = to_text(x);
+    for (const Chart::Series& series : chart.series) {
+      const auto at = std::ranges::find(series.points, x, [](const auto& point) { return point.first; });
+      if (at == series.points.end()) continue;
+      const std::string name = name_width == 0 ? "" : fmt::format("{:<{}}  ", series.name, name_width);
+      text += fmt::format("{:>{}}  {}{} {}\n", label, x_width, name, bar_of(most > 0 ? at->second / most : 0, bar),
+                          to_text(at->second));
+      label.clear();
+    }
+  }
+  return text;
+}
+
+std::string to_bar(const std::vector<Part>& parts, std::size_t width) {
+  double whole = 0;
+  for (const Part& part : parts) whole += part.value;
+  std::string bar, legend;
+  double before = 0;
+  for (const Part& part : parts) {
+    const auto end = [&](double value) {
+      return whole > 0 ? std::lround(value / whole * static_cast<double>(width)) : 0;
+    };
+    for (auto i = end(before); i < end(before + part.value); ++i) bar += part.sign;
+    before += part.value;
+    legend += fmt::format("{}{} {} {}", legend.empty() ? "" : "   ", part.sign, part.name, to_text(part.value));
+  }
+  return bar + "\n" + legend + "\n";
+}
 
 Result<Advice> advise(const Plan& plan, const Measured& measured) {
   struct Tried {

@@ -16,10 +16,9 @@
 #include "ipam/use/batch.h"
 #include "ipam/use/pools.h"
 #include "ipam/use/release.h"
-#include "sim/calico_way.h"
+#include "register/block.h"
 #include "sim/node_memory.h"
 #include "sim/server.h"
-#include "sim/today.h"
 
 namespace croft::sim {
 namespace {
@@ -31,7 +30,7 @@ constexpr std::uint32_t kClaimAheadBelow = 8;
 constexpr Span kAheadHold = 5min, kRetry = 10s, kRetryMax = 5min;
 /// Kubernetes takes a node's pods elsewhere after this.
 constexpr Span kNodeIsGone = 5min;
-constexpr int kPassesMax = 20, kSamples = 6;
+constexpr int kPassesMax = 20;
 constexpr Span kStartMax = 6h;
 constexpr unsigned kRefusedTriesMax = 3;
 /// Rounds of growth; in each a part of what is free is asked for.
@@ -252,7 +251,7 @@ void Fleet::start_pod(std::uint32_t number) {
 }
 
 void Fleet::wait_for_start(Node& node) {
-  // Without an agent the calls of a node take turns by a lock file, Croft's and Calico's alike.
+  // Without an agent the calls of a node take turns by a lock file.
   const std::uint32_t most = plan_.way == Plan::Way::agents ? plan_.at_once : 1;
   if (node.is_up && !node.to_start.empty() && node.starting < most && !std::exchange(node.is_ready, true)) {
     ready_.push_back(&node);
@@ -351,16 +350,10 @@ void Fleet::claim_ahead(Node& node, const core::AssignRequest& like) {
 void Fleet::serve_alone(Node& node, const Call& call) {
   const engine::Context context = context_of(node, node.direct);
   if (call.is_add) {
-    const core::AssignRequest request = request_of(node, call.pod);
-    return added(node, call,
-                 plan_.way == Plan::Way::calico
-                     ? calico_add(context, server_, pools_, plan_.strict, claimed_.count(), request)
-                     : engine::assign(context, request));
+    return added(node, call, engine::assign(context, request_of(node, call.pod)));
   }
   ++releases_;
-  const core::Owner owner = owner_of(call.pod);
-  if (plan_.way == Plan::Way::calico) return calico_del(context, core::handle_of(owner));
-  (void)engine::release_owner(context, owner);
+  (void)engine::release_owner(context, owner_of(call.pod));
 }
 
 void Fleet::added(Node& node, const Call& call, const Result<core::AssignAnswer>& answer) {
@@ -449,7 +442,6 @@ void Fleet::live() {
                           plan_.failures > 0 && nodes_.size() > 1
                               ? std::max(1.0, std::round(plan_.failures * seconds_of(plan_.life) / 86400))
                               : 0);
-  measured_.samples.push_back({0, space()});
   const double a_second = plan_.churn * static_cast<double>(nodes_.size()) / 3600;
   const auto until_next = [&] {
     const double drawn = (static_cast<double>(chance_.next() >> 11) + 1) / 9007199254740993.0;
@@ -466,10 +458,8 @@ void Fleet::live() {
         began + plan_.life / 6 + plan_.life / 2 * static_cast<std::int64_t>(i) / static_cast<std::int64_t>(lost),
         [this] { lose_node(some_node()); });
   }
-  for (int i = 1; i <= kSamples; ++i) {
-    schedule_.run_until(began + plan_.life * i / kSamples);
-    measured_.samples.push_back({seconds_of(schedule_.now() - began) / 60, space()});
-  }
+  schedule_.run_until(ends);
+  measured_.space = space();
   const auto done = static_cast<double>(adds_ + releases_ - calls);
   if (done > 0) measured_.requests_a_pod = 2 * static_cast<double>(server_.traffic().requests - before) / done;
   measured_.steady = latency_of(std::exchange(latencies_, {}));
@@ -595,10 +585,31 @@ Result<Measured> Fleet::run() {
   measured_.nodes = nodes_.size();
   measured_.pods = pods_.size();
   measured_.without = numbers_ - pods_.size() - gone_;
-  measured_.space = measured_.samples.back().space;
   measured_.blocks_a_node = static_cast<double>(measured_.space.blocks) / static_cast<double>(nodes_.size());
   if (grows_) grow_until_full();
   return std::move(measured_);
+}
+
+// ---------------------------------------------------------------- a register as it is
+
+constexpr std::chrono::seconds kPageTime{15};
+
+void take_pods(const core::Block& block, std::vector<PodOfToday>& pods) {
+  for (std::uint32_t i = 0; i < block.allocations.size(); ++i) {
+    const core::Attribute* attribute = core::attribute_of(block, net::Ordinal(i));
+    if (attribute == nullptr || attribute->cooling || !attribute->handle_id) continue;
+    const auto owner = core::owner_of(*attribute->handle_id, attribute->secondary);
+    const auto value = [&](const char* key) {
+      const auto at = attribute->secondary.find(key);
+      return at == attribute->secondary.end() ? std::string() : at->second;
+    };
+    const std::string node = value(core::kNodeKey);
+    if (!owner || node.empty()) continue;
+    pods.push_back({net::address_at(block.cidr, net::Ordinal(i)),
+                    node,
+                    *owner,
+                    {value(core::kPodKey), value(core::kNamespaceKey), value(core::kPodUidKey)}});
+  }
 }
 
 // ---------------------------------------------------------------- parts of a cluster
@@ -627,6 +638,44 @@ constexpr Span kPartLife = 20min;
 }
 
 }  // namespace
+
+Result<void> begin_with(Plan& plan, store::Store& store, const Clock& clock) {
+  Today today;
+  today.read_at = clock.now().wall;
+  std::set<std::string> nodes;
+  for (const core::Kind kind :
+       {core::Kind::pool, core::Kind::reservation, core::Kind::ipam_config, core::Kind::node, core::Kind::block,
+        core::Kind::affinity, core::Kind::handle, core::Kind::vacancy, core::Kind::high_water_mark}) {
+    TRY_VOID(store.for_each(
+        {kind, "", "", store::kListLimitMax}, [&] { return Deadline::after(clock.now(), kPageTime); },
+        [&](store::Record& record) -> Result<void> {
+          if (!record.value) return {};
+          if (const auto* pool = record.get_if<core::Pool>()) today.pools.push_back(*pool);
+          if (const auto* config = record.get_if<core::IpamConfig>()) today.config = *config;
+          if (kind == core::Kind::node) nodes.insert(record.key.name);
+          if (const auto* block = record.get_if<core::Block>()) take_pods(*block, today.pods);
+          today.records.push_back(std::move(record));
+          return {};
+        }));
+  }
+  if (today.pools.empty()) return fail(ErrorCode::not_found, "the register has no pool. Plan without --from.");
+  std::ranges::stable_sort(today.pools, {}, [](const core::Pool& pool) {
+    return std::pair(!core::is_enabled(pool), pool.cidr.family() != net::Family::v4);
+  });
+  const core::Pool first = today.pools.front();
+  std::erase_if(today.pools, [&](const core::Pool& pool) { return pool.cidr.family() != first.cidr.family(); });
+  std::erase_if(today.pods, [&](const PodOfToday& pod) { return pod.address.family() != first.cidr.family(); });
+  for (const PodOfToday& pod : today.pods) nodes.insert(pod.node);
+  plan.pool = first.cidr;
+  plan.block_length = first.block_length;
+  plan.cooldown = first.cooldown;
+  plan.strict = today.config.strict_affinity;
+  today.nodes = static_cast<std::uint32_t>(nodes.size());
+  plan.nodes = std::max(today.nodes, 1U);
+  plan.pods = static_cast<std::uint32_t>(std::max<std::size_t>((today.pods.size() + plan.nodes / 2) / plan.nodes, 1));
+  plan.today = std::make_shared<const Today>(std::move(today));
+  return {};
+}
 
 Plan part_of(const Plan& plan, std::uint32_t nodes_max) {
   Plan part = plan;

@@ -8,20 +8,41 @@
 #include <string_view>
 #include <vector>
 
+#include "base/clock.h"
+#include "base/net/address.h"
 #include "base/net/prefix.h"
 #include "base/result.h"
+#include "register/owner.h"
+#include "register/pool.h"
+#include "register/records.h"
 #include "sim/schedule.h"
+#include "store/store.h"
 
 namespace croft::sim {
 
-struct Today;
+/// A pod as the register has it; tunnels and the like are none.
+struct PodOfToday {
+  net::Address address;
+  std::string node;
+  core::Owner owner;
+  core::PodIdentity of;
+};
+
+/// A register as it is.
+struct Today {
+  std::vector<store::Record> records;
+  std::vector<core::Pool> pools;  ///< of one family; the first is the one that is planned
+  core::IpamConfig config;
+  std::uint32_t nodes = 0;
+  WallTime read_at;
+  std::vector<PodOfToday> pods;
+};
 
 /// A cluster whose addresses are planned: what it has, and what happens to it.
 struct Plan {
   enum class Way : std::uint8_t {
     agents,  ///< an agent on each node answers from memory
     alone,   ///< each plugin asks the store
-    calico,  ///< each plugin asks the store as Calico's library does (sim/calico_way.h)
   };
   std::string datastore = "kubernetes";  ///< one of kStores
   Way way = Way::agents;
@@ -80,16 +101,16 @@ struct Measured {
   std::optional<double> recovered_minutes;
   std::optional<double> full_share;  ///< of the pool held when the first ADD is refused, as the load grows
   std::optional<double> days_to_full;
-  struct Sample {
-    double minute = 0;
-    Space space;
-  };
-  std::vector<Sample> samples;
 };
 
 /// Runs it: all pods start, then come and go for a while. The same plan comes to the same. Errors: invalid_argument for
 /// a plan that cannot be run; those of a register that cannot be read.
 [[nodiscard]] Result<Measured> run(const Plan& plan);
+
+/// Makes a plan begin with a register as it is. Nodes, pods and strict affinity become those of today. Pool, block
+/// length and cooldown become those of the first enabled pool, of IPv4 where there is one. Errors: of the store;
+/// not_found without a pool.
+[[nodiscard]] Result<void> begin_with(Plan& plan, store::Store& store, const Clock& clock);
 
 /// The same cluster with fewer nodes, and with as much smaller a pool.
 [[nodiscard]] Plan part_of(const Plan& plan, std::uint32_t nodes_max);

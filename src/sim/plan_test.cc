@@ -10,7 +10,6 @@
 #include "ipam/use/pools.h"
 #include "ipam/use/release.h"
 #include "sim/advice.h"
-#include "sim/today.h"
 #include "store/memory/memory_store.h"
 
 namespace croft::sim {
@@ -42,7 +41,7 @@ TEST(Plan, ComesToTheSameEachTime) {
 
 TEST(Plan, GivesEachPodAnAddress) {
   for (const char* datastore : {"kubernetes", "etcd"}) {
-    for (const Plan::Way way : {Plan::Way::agents, Plan::Way::alone, Plan::Way::calico}) {
+    for (const Plan::Way way : {Plan::Way::agents, Plan::Way::alone}) {
       Plan plan = small();
       plan.datastore = datastore;
       plan.way = way;
@@ -54,16 +53,14 @@ TEST(Plan, GivesEachPodAnAddress) {
   }
 }
 
-TEST(Plan, AnAgentTakesFewerRequestsThanCalicosLibrary) {
+TEST(Plan, AnAgentTakesFewerRequestsThanAPluginAlone) {
   Plan plan = small();
-  plan.pool = net::Prefix::parse("10.0.0.0/18").value();  // with few blocks nodes claim the same one
   const Measured agents = run(plan).value();
-  plan.way = Plan::Way::calico;
-  const Measured calico = run(plan).value();
+  plan.way = Plan::Way::alone;
+  const Measured alone = run(plan).value();
   EXPECT_LT(agents.requests_an_add, 3);
-  // Ten, and the claims (docs/notes/calico-ipam.md#requests).
-  EXPECT_NEAR(calico.requests_an_add, 10.25, 0.5);
-  EXPECT_GT(agents.adds_a_second, calico.adds_a_second);
+  EXPECT_GT(alone.requests_an_add, agents.requests_an_add);
+  EXPECT_GT(agents.adds_a_second, alone.adds_a_second);
 }
 
 TEST(Plan, SmallBlocksStrandLess) {
@@ -266,6 +263,40 @@ TEST(Plan, RefusesWhatCannotBeRun) {
   plan = small();
   plan.pool = net::Prefix::parse("10.0.0.0/27").value();
   EXPECT_EQ(run(plan).error().code, ErrorCode::invalid_argument);
+}
+
+Chart rates() {
+  return {"ADDs a second",
+          "nodes",
+          {{"plan", {{10, 1000}, {100, 900}, {1000, 500}}}, {"way=alone ", {{10, 250}, {100, 100}, {1000, 7.5}}}}};
+}
+
+TEST(Chart, HasABarForEachPointInATerminal) {
+  EXPECT_EQ(to_terminal(rates(), 60),
+            "ADDs a second\n"
+            "nodes\n"
+            "   10  plan        █████████████████████████████ 1,000\n"
+            "       way=alone   ███████▎ 250\n"
+            "  100  plan        ██████████████████████████▏ 900\n"
+            "       way=alone   ██▉ 100\n"
+            "1,000  plan        ██████████████▌ 500\n"
+            "       way=alone   ▎ 7.5\n");
+}
+
+TEST(Chart, OfNothingIsEmpty) { EXPECT_EQ(to_terminal({"t", "x", {}}, 60), "t\nx\n"); }
+
+TEST(Bar, ShowsPartsOfAWhole) {
+  EXPECT_EQ(to_bar({{"held", 50, "#"}, {"free", 30, "."}, {"other", 20, "o"}}, 10),
+            "#####...oo\n# held 50   . free 30   o other 20\n");
+}
+
+TEST(Numbers, AreForPeople) {
+  EXPECT_EQ(to_text(0), "0");
+  EXPECT_EQ(to_text(0.125), "0.12");
+  EXPECT_EQ(to_text(9.5), "9.5");
+  EXPECT_EQ(to_text(12.34), "12.3");
+  EXPECT_EQ(to_text(12), "12");
+  EXPECT_EQ(to_text(1234567), "1,234,567");
 }
 
 }  // namespace

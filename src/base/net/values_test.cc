@@ -291,12 +291,6 @@ RC_GTEST_PROP(U128Property, OrderIsThatOfTheHighestDifferentBit, (U128 a, U128 b
   RC_ASSERT((a < b) == std::lexicographical_compare(x.rbegin(), x.rend(), y.rbegin(), y.rend()));
 }
 
-TEST(U128, IncrementAndDecrementCrossTheHalves) {
-  U128 v{0, kOnes};
-  EXPECT_EQ(++v, (U128{1, 0}));
-  EXPECT_EQ(--v, (U128{0, kOnes}));
-}
-
 TEST(U128, LowBitsHasThatWidth) {
   for (int count = 0; count <= 128; ++count) EXPECT_EQ(U128::low_bits(count).bit_width(), count);
 }

@@ -98,27 +98,6 @@ TEST_P(DenseBitmapBorders, BuiltOfWordsAllButOneSetItFindsTheOne) {
 INSTANTIATE_TEST_SUITE_P(Sizes, DenseBitmapBorders, testing::ValuesIn(kBorderSizes),
                          [](const auto& size) { return std::to_string(size.param); });
 
-TEST(DenseBitmap, TakingTwiceAndGivingBackTwiceChangeNothing) {
-  DenseBitmap bitmap(100);
-  EXPECT_TRUE(bitmap.take(Ordinal{70}));
-  EXPECT_FALSE(bitmap.take(Ordinal{70}));
-  EXPECT_EQ(bitmap.free_count(), 99U);
-  EXPECT_TRUE(bitmap.give_back(Ordinal{70}));
-  EXPECT_FALSE(bitmap.give_back(Ordinal{70}));
-  EXPECT_EQ(bitmap.free_count(), 100U);
-}
-
-TEST(DenseBitmap, TakeNextGoesOnWhereItStoppedAndComesRound) {
-  DenseBitmap bitmap(66);
-  EXPECT_EQ(bitmap.take_next(), Ordinal{0});
-  EXPECT_TRUE(bitmap.give_back(Ordinal{0}));
-  EXPECT_EQ(bitmap.take_next(), Ordinal{1}) << "a fresh one first";
-  EXPECT_TRUE(bitmap.take(Ordinal{2}));
-  for (std::uint32_t i = 3; i < 66; ++i) EXPECT_EQ(bitmap.take_next(), Ordinal{i});
-  EXPECT_EQ(bitmap.take_next(), Ordinal{0});
-  EXPECT_EQ(bitmap.take_next(), std::nullopt);
-}
-
 TEST(DenseBitmap, NothingIsFreeInASpaceOfNone) {
   DenseBitmap bitmap(0);
   EXPECT_EQ(bitmap.take_next(), std::nullopt);
@@ -141,13 +120,6 @@ TEST(DenseBitmap, WordsReplaceWhatWasTaken) {
   EXPECT_EQ(full_once.next_free_at_or_after(Ordinal{4999}), Ordinal{4999});
   EXPECT_EQ(of_words(0, words).free_count(), 0U);
   EXPECT_EQ(of_words(0, words).word_count(), 0U);
-}
-
-TEST(DenseBitmap, ACopyIsItsOwn) {
-  DenseBitmap bitmap(10);
-  DenseBitmap copy = bitmap;
-  EXPECT_TRUE(copy.take(Ordinal{3}));
-  EXPECT_TRUE(bitmap.is_free(Ordinal{3}));
 }
 
 TEST(DenseBitmapDeathTest, AnOrdinalOutsideStopsTheProcess) {

@@ -31,26 +31,6 @@ TEST(OrderedFreeList, TheLongestIdleGoesFirst) {
   EXPECT_EQ(list.take_next(), Ordinal{2});
 }
 
-TEST(OrderedFreeList, TakingOneKeepsTheOrderOfTheOthers) {
-  auto list = OrderedFreeList::from_order(8, {7, 3, 5, 0}).value();
-  EXPECT_TRUE(list.take(Ordinal{5}));
-  EXPECT_FALSE(list.take(Ordinal{5}));
-  EXPECT_THAT(list.order(), ElementsAre(7U, 3U, 0U));
-  EXPECT_THAT(taken_of(list), ElementsAre(1U, 2U, 4U, 5U, 6U));
-  EXPECT_FALSE(list.give_back(Ordinal{7}));
-  EXPECT_THAT(list.order(), ElementsAre(7U, 3U, 0U));
-}
-
-TEST(OrderedFreeList, ThoseThePredicateRefusesKeepTheirPlaces) {
-  auto list = OrderedFreeList::from_order(8, {7, 3, 4, 5, 0}).value();
-  const auto is_even = [](Ordinal ordinal) { return ordinal.value % 2 == 0; };
-  EXPECT_EQ(list.take_next_if(is_even), Ordinal{4});
-  EXPECT_THAT(list.order(), ElementsAre(7U, 3U, 5U, 0U));
-  EXPECT_EQ(list.take_next_if(is_even), Ordinal{0});
-  EXPECT_EQ(list.take_next_if(is_even), std::nullopt);
-  EXPECT_THAT(list.order(), ElementsAre(7U, 3U, 5U));
-}
-
 TEST(OrderedFreeList, AnOrderThatCannotBeIsCorrupt) {
   const auto outside = OrderedFreeList::from_order(64, {0, 64});
   EXPECT_EQ(outside.error(), (Error{ErrorCode::corrupt, "free ordinal 64 lies outside a space of 64", ""}));

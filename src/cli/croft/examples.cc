@@ -55,7 +55,7 @@ constexpr Example kExamples[] = {
     {"check", "croft check --cni-cache /var/lib/cni --node node-a --report today.json"},
     {"plan-capacity", "croft plan-capacity --nodes 1000 --pods 40 --block-size 26"},
     {"plan-capacity", "croft plan-capacity --nodes 1000 --growth 500 --against block-size=27"},
-    {"plan-capacity", "croft plan-capacity --vary nodes=10,100,1000 --against way=calico --svg rate.svg"},
+    {"plan-capacity", "croft plan-capacity --vary nodes=10,100,1000 --against way=alone"},
     {"explain", "croft explain --node node-a"},
     {"explain", "croft explain --node node-a --pool a --ip 10.1.0.66"},
     {"host-local list", "croft host-local list --dir /var/lib/cni/networks/cbr0"},

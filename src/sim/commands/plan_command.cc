@@ -19,13 +19,10 @@
 #include "base/net/prefix.h"
 #include "cli/croft/data.h"
 #include "cli/croft/table.h"
-#include "os/files.h"
 #include "register/pool.h"
 #include "sim/advice.h"
-#include "sim/chart.h"
 #include "sim/plan.h"
 #include "sim/server.h"
-#include "sim/today.h"
 #include "store/store_url.h"
 
 namespace croft::app {
@@ -74,9 +71,7 @@ auto number(Member Plan::*member, double least, double most) {
 [[nodiscard]] Result<void> set_way(Plan& plan, const std::string& text) {
   if (text == "agents") return plan.way = Plan::Way::agents, Result<void>();
   if (text == "alone") return plan.way = Plan::Way::alone, Result<void>();
-  if (text == "calico") return plan.way = Plan::Way::calico, Result<void>();
-  return fail(ErrorCode::invalid_argument,
-              fmt::format("{} is not a way. Say agents, alone or calico.", net::echo(text)));
+  return fail(ErrorCode::invalid_argument, fmt::format("{} is not a way. Say agents or alone.", net::echo(text)));
 }
 
 const std::vector<Setting>& settings() {
@@ -118,9 +113,7 @@ const std::vector<Setting>& settings() {
          plan.datastore = text;
          return {};
        }},
-      {"way", "WAY",
-       "Way of a pod's ADD: agents (one on each node), alone (plugins without agents) or calico (the requests of "
-       "Calico's library) (default agents)",
+      {"way", "WAY", "Way of a pod's ADD: agents (one on each node) or alone (plugins without agents) (default agents)",
        set_way},
       {"cores", "NUMBER", "Cores of the machine that runs the datastore (default 16)",
        number<double>(&Plan::cores, 0.5, 1024)},
@@ -294,22 +287,6 @@ std::string table_of(const std::vector<Shown>& all) {
   return table.to_string();
 }
 
-/// How the pool is used, in the course of the run.
-sim::Chart chart_of(const std::vector<Shown>& all) {
-  sim::Chart chart{"Addresses of the pool", "minutes", {}};
-  for (const Shown& shown : all) {
-    const std::string name = all.size() > 1 ? shown.name + ": " : "";
-    sim::Chart::Series held{name + "held", {}}, spare{name + "stranded", {}};
-    for (const Measured::Sample& sample : shown.run.samples) {
-      held.points.emplace_back(sample.minute, static_cast<double>(sample.space.held));
-      spare.points.emplace_back(sample.minute, static_cast<double>(sample.space.spare));
-    }
-    chart.series.push_back(std::move(held));
-    chart.series.push_back(std::move(spare));
-  }
-  return chart;
-}
-
 std::string bar_of(const Shown& shown) {
   const sim::Space& space = shown.run.space;
   return sim::to_bar({{"held", static_cast<double>(space.held), "█"},
@@ -323,7 +300,7 @@ std::string bar_of(const Shown& shown) {
 
 struct PlanOptions {
   std::vector<std::string> given = std::vector<std::string>(settings().size());
-  std::string from, against, vary, chart, svg;
+  std::string from, against, vary, chart;
   bool no_advice = false;
 };
 
@@ -340,11 +317,6 @@ struct PlanOptions {
     if (!options.given[i].empty()) TRY_VOID(set(plan, settings()[i].name, options.given[i]));
   }
   return plan;
-}
-
-[[nodiscard]] Result<void> write_svg(const PlanOptions& options, const sim::Chart& chart) {
-  if (options.svg.empty()) return {};
-  return os::replace_file_durably(options.svg, sim::to_svg(chart), os::FileMode::readable_by_all);
 }
 
 [[nodiscard]] Result<int> vary(CommandLine& line, const PlanOptions& options, const Plan& plan) {
@@ -413,7 +385,6 @@ struct PlanOptions {
         ErrorCode::invalid_argument,
         fmt::format("{} was not measured in these plans, so there is no chart. Choose another with --chart.", chosen));
   }
-  TRY_VOID(write_svg(options, chart));
   return 0;
 }
 
@@ -449,7 +420,6 @@ struct PlanOptions {
           {"pool", advice->pool.to_string()}, {"blockSize", advice->block_length}, {"reasons", advice->reasons}};
     }
     print(line.data(Data(std::move(json))), Printed::json);
-    TRY_VOID(write_svg(options, chart_of(all)));
     return 0;
   }
   std::string text = table_of(all) + "\n";
@@ -459,7 +429,6 @@ struct PlanOptions {
     for (const std::string& reason : advice->reasons) text += "- " + reason + "\n";
   }
   print(text);
-  TRY_VOID(write_svg(options, chart_of(all)));
   return 0;
 }
 
@@ -483,7 +452,6 @@ void add_plan_command(CLI::App& app, CommandLine& line) {
       ->add_option("--chart", options->chart,
                    "Figure in the chart of --vary, by its name in -o json (default addsPerSecond)")
       ->type_name("FIGURE");
-  command->add_option("--svg", options->svg, "Write the chart to this file")->type_name("FILE");
   command->add_flag("--no-advice", options->no_advice, "Give no advice, which is faster");
   command->footer(
       "The cluster runs in memory, with Croft's own decisions and commits; no store is changed. The datastore's times "

@@ -11,7 +11,6 @@
 #include "store/sqlite/database.h"
 #include "store/sqlite/identity.h"
 #include "store/sqlite/open_store.h"
-#include "store/sqlite/schema.h"
 #include "store/sqlite/transaction.h"
 
 namespace croft::store {
@@ -98,7 +97,7 @@ Result<RegisterCopy> backup_sqlite_store(const std::string& path, const std::str
   const auto make = [&]() -> Result<void> {
     {
       Database there_now(resolved, Database::Mode::shared, clock, deadline);
-      there_now.expect({read_commit_note(resolved), {}});
+      there_now.expect(read_commit_note(resolved));
       TRY_VOID(there_now.open());
       const ReadTransaction as_of_one_moment(there_now);
       TRY_VOID(as_of_one_moment.begun());

@@ -8,7 +8,7 @@
 
 #include <gmock/gmock.h>
 
-#include "store/sqlite/schema.h"
+#include "store/sqlite/database.h"
 #include "store/sqlite/store_fixture.h"
 
 namespace croft::store {

@@ -11,7 +11,6 @@
 #include "base/assert.h"
 #include "os/files.h"
 #include "os/system_error.h"
-#include "store/sqlite/schema.h"
 
 namespace croft::store {
 namespace {
@@ -92,6 +91,13 @@ constexpr std::uint64_t kComfortableBytes = 1 << 20;
 // Where these are in the file (sqlite.org/fileformat.html). The format is 2 where there is a log.
 constexpr int kFormatAt = 18;
 constexpr int kUserVersionAt = 60;
+
+[[nodiscard]] Error newer_version_of(const std::string& path, std::int64_t version) {
+  return {ErrorCode::newer_version,
+          fmt::format("cannot use {}: its tables have version {}, this program knows up to {}; upgrade Croft here",
+                      path, version, kSchemaVersion),
+          {}};
+}
 
 }  // namespace
 
@@ -244,7 +250,7 @@ Result<void> Database::check_header() {
   TRY(const std::int64_t stamped, number("PRAGMA user_version"));
   const std::int64_t version = version_of(stamped);
   if (version > kSchemaVersion) return fail(newer_version_of(path_, version));
-  if (version < kOldestVersion)
+  if (version < kSchemaVersion)
     return fail(wrong(ErrorCode::corrupt, "its tables have no version that this program knows"));
   // Another journal mode would mean that somebody changed the file; writing in that mode is not what was tested.
   TRY(const auto journal, ask("PRAGMA journal_mode"));

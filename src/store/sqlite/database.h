@@ -14,9 +14,35 @@
 #include "base/error.h"
 #include "base/result.h"
 #include "os/files.h"
+#include "store/sqlite/database.h"
 #include "store/store.h"
 
 namespace croft::store {
+
+// What the header of the file says. docs/formats/records.md describes it and the tables for people.
+
+/// In the header of the file: "Crof".
+inline constexpr std::int64_t kApplicationId = 0x43726f66;
+/// In the header of the file, in the lowest 8 bits of user_version (version_of): raised when the tables or the pages
+/// change. Newer ones are refused.
+inline constexpr std::int64_t kSchemaVersion = 4;
+
+inline constexpr std::int64_t kPageBytes = 4096;
+
+/// No value that SQLite makes or takes is longer: twice what a record may have.
+inline constexpr int kValueBytesMax = 16 << 20;
+
+/// Gives the register an id, random and positive.
+inline constexpr const char* kGiveRegisterId =
+    "INSERT OR REPLACE INTO counters VALUES(5, (random() & 0x7fffffffffffffff) | 1)";
+
+/// Above the version is the stamp: how often the log was begun anew, modulo 2^23. The stamp of the log is the one of
+/// the database file or the next one, so files of two times show (Database::fits_its_log).
+[[nodiscard]] constexpr std::int64_t version_of(std::int64_t user_version) { return user_version & 0xff; }
+[[nodiscard]] constexpr std::int64_t stamp_of(std::int64_t user_version) { return user_version >> 8 & 0x7fffff; }
+[[nodiscard]] constexpr std::int64_t user_version(std::int64_t version, std::int64_t stamp) {
+  return (stamp & 0x7fffff) << 8 | version;
+}
 
 /// A failed SQLite call, as the store sees it.
 struct SqliteFailure {
@@ -125,18 +151,9 @@ class Database {
   [[nodiscard]] bool in_transaction() const { return sqlite3_get_autocommit(db_) == 0; }
   [[nodiscard]] bool is_read_only() const { return sqlite3_db_readonly(db_, "main") == 1; }
 
-  /// The least that the register must be in the next transaction: as its note said before that began, and as other
-  /// connections saw it.
-  struct Expected {
-    std::optional<Identity> note;
-    Identity seen;
-  };
-  void expect(const Expected& expected) { expected_ = expected; }
-  [[nodiscard]] const Expected& expected() const { return expected_; }
-
-  /// check_identity() met a register that is older than what was seen, or another one.
-  void note_other_history() { met_other_history_ = true; }
-  [[nodiscard]] bool met_other_history() const { return met_other_history_; }
+  /// The least that the register must be in the next transaction, as its note said before that began.
+  void expect(const std::optional<Identity>& note) { expected_ = note; }
+  [[nodiscard]] const std::optional<Identity>& expected() const { return expected_; }
 
   /// Read now. Error: corrupt, also for a revision that no register reaches: one given after it could not be told.
   [[nodiscard]] Result<Identity> identity();
@@ -196,9 +213,8 @@ class Database {
   const std::uint16_t generation_;
   sqlite3* db_ = nullptr;
   Files files_;
-  Expected expected_;
+  std::optional<Identity> expected_;
   int log_pages_ = 0;
-  bool met_other_history_ = false;
   bool disk_failed_ = false;
   bool last_call_was_refused_ = false;
   std::map<const char*, sqlite3_stmt*> statements_;

@@ -64,8 +64,7 @@ std::optional<Identity> read_commit_note(const std::string& database_path) {
 Result<Identity> check_identity(Database& database) {
   TRY(const Identity now, database.identity());
   TRY(const bool fits, database.fits_its_log());
-  const Identity& seen = database.expected().seen;
-  const std::optional<Identity>& note = database.expected().note;
+  const std::optional<Identity>& note = database.expected();
   if (!fits) return fail(refused(database, "and its log -wal are of two times: one of them was put back by hand"));
   if (note && note->register_id != now.register_id && note->register_id != now.replaced) {
     return fail(
@@ -76,11 +75,7 @@ Result<Identity> check_identity(Database& database) {
                                               "commits are lost, as its log is damaged or a file was put back by hand",
                                               now.revision, database.path(), note->revision)));
   }
-  const bool is_other = seen.register_id != 0 && seen.register_id != now.register_id;
-  if (!is_other && now.revision >= seen.revision) return now;
-  database.note_other_history();
-  return fail(ErrorCode::conflict,
-              fmt::format("{} was put back to an older state, or is another register than before", database.path()));
+  return now;
 }
 
 }  // namespace croft::store

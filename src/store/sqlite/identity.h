@@ -57,8 +57,8 @@ inline constexpr std::size_t kCommitNoteBytes = 64;
 [[nodiscard]] std::optional<Identity> read_commit_note(const std::string& database_path);
 
 /// Compares the register with what is expected of it (Database::expect), within a transaction. A restored register also
-/// fits the note of the one that it replaced. Errors: corrupt, naming the runbook, when it is another register or older
-/// than the note, and when database and log are not of one time; conflict when it is older than what was seen.
+/// fits the note of the one that it replaced. Error: corrupt, naming the runbook, when it is another register or older
+/// than the note, and when database and log are not of one time.
 [[nodiscard]] Result<Identity> check_identity(Database& database);
 
 }  // namespace croft::store

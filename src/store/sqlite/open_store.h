@@ -23,6 +23,14 @@ inline constexpr const char* kLockSuffix = "-lock";
 /// own place. Error: corrupt.
 [[nodiscard]] Result<void> refuse_mounted_file(const std::string& path, const os::FileStatus& status);
 
+/// Makes a complete, empty, durable database of mode 0600 under a draft name and gives it its final one: at any moment
+/// the path names nothing or a whole database. The directory must exist and nothing may be at the path; the store's
+/// lock must be held. The leftovers of an interrupted creation are removed.
+[[nodiscard]] Result<void> create_database(const std::string& path);
+
+/// Removes a database and the files that SQLite keeps beside it.
+[[nodiscard]] Result<void> remove_database(const std::string& path);
+
 /// Makes the log at its full size, and both files durable in their directory by a first commit. The store's lock must
 /// be held.
 [[nodiscard]] Result<void> make_room(const std::string& path, const Clock& clock, Deadline deadline);

@@ -239,71 +239,8 @@ TEST_F(ReplacedFilesTest, ADirectorySwappedForABackupIsReadAnew) {
   EXPECT_EQ(read(*make(), "b"), 4U);
 }
 
-/// All files in place, the note of the last commit too: whole and sound, and older than what was seen here. Others may
-/// have written on top of it, as much as was lost or more.
-class OlderCopyInPlaceTest : public ReplacedFilesTest, public testing::WithParamInterface<int> {
- protected:
-  OlderCopyInPlaceTest() {
-    EXPECT_TRUE(put(*store_, "a", 1));
-    copy_to(copy());
-    const auto lost = put(*store_, "b", 2);
-    lost_ = lost.value_or(Revision());
-    EXPECT_TRUE(put(*store_, "c", 2));
-    position_ = store_->position(soon()).value_or(Revision());
-    epoch_ = store_->epoch();
-  }
-  void put_back() {
-    for (const char* suffix : kSuffixes) overwrite(suffix);
-    const auto other = make();
-    for (int i = 0; i < GetParam(); ++i) ASSERT_TRUE(put(*other, "d", 7));
-  }
-  [[nodiscard]] ErrorCode code_of(const Result<Revision>& committed) const {
-    return committed ? ErrorCode::internal : committed.error().code;
-  }
-  std::unique_ptr<SqliteStore> store_ = make();
-  Revision lost_, position_;
-  std::uint64_t epoch_ = 0;
-};
-
-TEST_P(OlderCopyInPlaceTest, IsAnotherEpochForAReader) {
-  const auto watch = store_->watch({{mark_key("b")}, {}}, position_, soon());
-  ASSERT_TRUE(watch);
-  put_back();
-  EXPECT_EQ(read(*store_, "b"), std::nullopt);
-  EXPECT_EQ(store_->epoch(), epoch_ + 1);
-  EXPECT_EQ(read(*store_, "a"), 1U);
-  EXPECT_EQ(store_->epoch(), epoch_ + 1) << "once";
-  const auto changes = (*watch)->next(soon());
-  ASSERT_FALSE(changes);
-  EXPECT_EQ(changes.error().code, ErrorCode::too_old);
-  ASSERT_TRUE(put(*store_, "b", 4));
-  EXPECT_EQ(read(*make(), "b"), 4U);
-}
-
-TEST_P(OlderCopyInPlaceTest, IsFoundByTheTransactionThatWouldCommitToIt) {
-  const auto c = store_->get(mark_key("c"), soon());
-  ASSERT_TRUE(c && *c);
-  const auto turn = store_->take_turn(soon());
-  ASSERT_TRUE(turn);
-  for (const char* suffix : {"", "-wal", "-shm"}) overwrite(suffix);
-  overwrite("-lock");
-  const auto fooled =
-      update_if_revision(*store_, mark_key("a"), core::HighWaterMark{}, Revision(1), sample_token(9), soon());
-  EXPECT_EQ(code_of(fooled), ErrorCode::conflict) << "decided from what was read of the other";
-  EXPECT_EQ(store_->epoch(), epoch_ + 1);
-  EXPECT_EQ(read(*store_, "a"), 1U);
-}
-
-TEST_P(OlderCopyInPlaceTest, IsSeenByAPosition) {
-  put_back();
-  ASSERT_TRUE(store_->position(soon()));
-  EXPECT_EQ(store_->epoch(), epoch_ + 1);
-}
-
-INSTANTIATE_TEST_SUITE_P(WrittenSince, OlderCopyInPlaceTest, testing::Values(0, 1));
-
 /// Whatever others write, in whatever order it is looked at.
-TEST_F(ReplacedFilesTest, WhatOthersCommitIsNoOtherHistory) {
+TEST_F(ReplacedFilesTest, WhatOthersCommitIsNoOtherEpoch) {
   const auto store = make();
   const auto other = make();
   for (std::uint64_t commits : {1, 2, 80, 200}) {
@@ -317,7 +254,7 @@ TEST_F(ReplacedFilesTest, WhatOthersCommitIsNoOtherHistory) {
   EXPECT_EQ(other->epoch(), 0U);
 }
 
-TEST_F(ReplacedFilesTest, ThreadsThatReadAndCommitMeetNoOtherHistory) {
+TEST_F(ReplacedFilesTest, ThreadsThatReadAndCommitMeetNoOtherEpoch) {
   const auto one = make();
   const auto two = make();
   std::vector<std::jthread> threads;

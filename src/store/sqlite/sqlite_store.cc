@@ -4,25 +4,89 @@
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
+#include <cstdint>
 #include <functional>
+#include <memory>
 #include <mutex>
+#include <optional>
 #include <set>
+#include <string>
+#include <thread>
 #include <utility>
 
 #include <fmt/format.h>
 
 #include "base/assert.h"
+#include "os/files.h"
 #include "register/format/records.h"
 #include "store/check_request.h"
 #include "store/format/pause.h"
 #include "store/sqlite/commit_queue.h"
-#include "store/sqlite/connection_pool.h"
+#include "store/sqlite/database.h"
 #include "store/sqlite/identity.h"
 #include "store/sqlite/open_store.h"
 #include "store/sqlite/record_table.h"
 #include "store/sqlite/transaction.h"
 
 namespace croft::store {
+
+/// The connections of one store: the first serves whoever is inside the gate and, while it is idle, readers; a second,
+/// opened when it is first needed, serves readers meanwhile. A plugin never needs the second. On a full disk, where
+/// only one connection of one process can be open (Database::Mode::alone), everybody goes through the gate, and the
+/// connection is closed when the gate is left; each new one tries the shared mode again.
+///
+/// Each use compares the files with those that the path names (Database::is_current), and in its transaction the
+/// register with the note in the lock file (check_identity). When files were replaced, all connections are closed,
+/// since SQLite keeps one mapping of the index for a whole process, and opened anew in a new generation, and the use is
+/// run again. Safe to call from several threads.
+class ConnectionPool {
+ public:
+  using Use = std::function<Result<void>(Database&)>;
+
+  ConnectionPool(std::string path, const Clock& clock, WriterGate& gate)
+      : path_(std::move(path)), clock_(clock), gate_(gate) {}
+
+  /// Runs `use` on some connection, in a read transaction: all of it sees one moment. It may be run again, after it
+  /// failed.
+  [[nodiscard]] Result<void> read(Deadline deadline, const Use& use);
+
+  /// Runs `use` on the first connection, outside a transaction; the thread must be inside the gate. It may be run
+  /// again, after it failed, and calls check_identity() in its transaction.
+  [[nodiscard]] Result<void> write(Deadline deadline, const Use& use);
+
+  /// To be called before the gate is left.
+  void before_leaving_gate();
+
+  /// How often the files were found replaced.
+  [[nodiscard]] std::uint64_t generation() const { return generation_; }
+  /// After a failure of the disk: nothing more can be believed until the store is opened again or its files are
+  /// replaced.
+  void break_with(const Error& why);
+
+ private:
+  struct Slot {
+    std::mutex mutex;  ///< guards database
+    std::unique_ptr<Database> database;
+  };
+
+  /// Runs `use`. `replaced`: the connection must not be used any more, and what the use did is void.
+  [[nodiscard]] Result<void> use_slot(Slot& slot, Deadline deadline, const Use& use, bool& replaced);
+  [[nodiscard]] Result<void> use_current(Deadline deadline, const std::function<Result<void>(bool& replaced)>& use);
+  void close_all(std::uint16_t generation);
+  [[nodiscard]] Result<void> check_there(const std::optional<os::FileStatus>& there) const;
+  [[nodiscard]] Result<void> open(Slot& slot, Database::Mode mode, Deadline deadline, bool& replaced);
+  [[nodiscard]] Result<void> read_alone(Deadline deadline, const Use& use);
+
+  const std::string path_;
+  const Clock& clock_;
+  WriterGate& gate_;
+  Slot first_;
+  Slot second_;
+  std::atomic<std::uint16_t> generation_{0};
+  mutable std::mutex mutex_;  ///< guards broken_
+  std::optional<Error> broken_;
+};
+
 namespace {
 
 /// How long others may hold up what can wait for the next commit.
@@ -282,8 +346,6 @@ class SqliteStoreImpl final : public SqliteStore {
       transactions_ += 1;
       note_commits(database, last, results);
       is_log_long_ = is_log_long(database);
-      // The pool opens the files anew, and lets it begin again.
-      if (database.met_other_history()) return fail(results.front().error());
       for (const auto& result : results) {
         if (!result && database.disk_failed()) connections_.break_with(result.error());
       }
@@ -301,7 +363,6 @@ class SqliteStoreImpl final : public SqliteStore {
     const auto current = database.is_current();
     if (current && *current && gate_.lock().is_at_path()) {
       gate_.lock().note(encode_commit_note(last));
-      connections_.note_seen(last);
       return;
     }
     for (auto& result : results) {
@@ -351,6 +412,133 @@ Result<void> check_sqlite_pages(const std::string& path, const Clock& clock, Dea
   Database database(resolved, Database::Mode::shared, clock, deadline);
   TRY_VOID(database.open());
   return verify_pages(database);
+}
+
+namespace {
+
+/// Reading needs room for one thing only: the file of the log's index, when no other process has it open.
+bool lacks_room(const Result<void>& read) { return !read && read.error().code == ErrorCode::storage_full; }
+
+/// How often files that are replaced again and again are opened anew.
+constexpr int kTries = 20;
+
+}  // namespace
+
+void ConnectionPool::break_with(const Error& why) {
+  const std::lock_guard lock(mutex_);
+  if (broken_) return;
+  broken_ = Error{ErrorCode::unavailable,
+                  fmt::format("{} is closed after a failure; look at the disk and start again: {}", path_, why.message),
+                  {}};
+}
+
+Result<void> ConnectionPool::check_there(const std::optional<os::FileStatus>& there) const {
+  // Empty as while somebody copies another one over it. SQLite would remove the log beside it.
+  if (there) return check_file(path_, *there);
+  TRY_VOID(refuse_lost_database(path_));
+  return fail(ErrorCode::unavailable,
+              fmt::format("{} was removed while it was open; put it back, or start again", path_));
+}
+
+Result<void> ConnectionPool::open(Slot& slot, Database::Mode mode, Deadline deadline, bool& replaced) {
+  TRY(const auto there, os::file_status(path_));
+  TRY_VOID(check_there(there));
+  slot.database = std::make_unique<Database>(path_, mode, clock_, deadline, generation_);
+  auto opened = slot.database->open();
+  if (opened) return opened;
+  slot.database.reset();
+  if (lacks_room(opened) && mode == Database::Mode::shared && gate_.is_inside()) {
+    return open(slot, Database::Mode::alone, deadline, replaced);
+  }
+  const auto now = os::file_status(path_);
+  replaced = now && *now && (*now)->id != there->id;
+  return opened;
+}
+
+Result<void> ConnectionPool::use_slot(Slot& slot, Deadline deadline, const Use& use, bool& replaced) {
+  if (!slot.database) TRY_VOID(open(slot, Database::Mode::shared, deadline, replaced));
+  TRY(const bool current, slot.database->is_current());
+  replaced = !current;
+  if (replaced) return {};
+  const bool has_lock = gate_.is_inside() && gate_.lock().is_held();
+  {
+    const std::lock_guard lock(mutex_);
+    if (broken_) return fail(*broken_);
+  }
+  slot.database->set_deadline(deadline);
+  slot.database->expect(has_lock ? decode_commit_note(gate_.lock().noted(kCommitNoteBytes)) : read_commit_note(path_));
+  auto used = use(*slot.database);
+  if (used) return used;
+  if (slot.database->disk_failed()) break_with(used.error());
+  // The files may have been replaced since they were looked at.
+  const auto still = slot.database->is_current();
+  replaced = still && !*still;
+  return used;
+}
+
+void ConnectionPool::close_all(std::uint16_t generation) {
+  const std::scoped_lock lock(first_.mutex, second_.mutex, mutex_);
+  if (generation_ != generation) return;  // another thread has been here
+  first_.database.reset();
+  second_.database.reset();
+  ++generation_;
+  broken_.reset();
+}
+
+Result<void> ConnectionPool::use_current(Deadline deadline, const std::function<Result<void>(bool& replaced)>& use) {
+  for (int i = 0; i < kTries; ++i) {
+    const std::uint16_t generation = generation_;
+    bool replaced = false;
+    auto used = use(replaced);
+    if (!replaced) return used;
+    close_all(generation);
+    if (deadline.passed(clock_.now())) break;
+    if (i > 0) std::this_thread::sleep_for(std::chrono::milliseconds{5});
+  }
+  return fail(ErrorCode::deadline_exceeded,
+              fmt::format("the files of {} were replaced just now, and the time limit of the call ended before they "
+                          "could be opened anew; try again",
+                          path_));
+}
+
+Result<void> ConnectionPool::read(Deadline deadline, const Use& use) {
+  const Use in_transaction = [&](Database& database) -> Result<void> {
+    const ReadTransaction as_of_one_moment(database);
+    TRY_VOID(as_of_one_moment.begun());
+    TRY_VOID(check_identity(database));
+    return use(database);
+  };
+  auto result = use_current(deadline, [&](bool& replaced) {
+    if (std::unique_lock first(first_.mutex, std::try_to_lock); first.owns_lock()) {
+      return use_slot(first_, deadline, in_transaction, replaced);
+    }
+    const std::lock_guard second(second_.mutex);
+    return use_slot(second_, deadline, in_transaction, replaced);
+  });
+  return lacks_room(result) && !gate_.is_inside() ? read_alone(deadline, in_transaction) : result;
+}
+
+Result<void> ConnectionPool::read_alone(Deadline deadline, const Use& use) {
+  TRY_VOID(gate_.enter(deadline));
+  auto result = write(deadline, use);
+  before_leaving_gate();
+  gate_.leave();
+  return result;
+}
+
+Result<void> ConnectionPool::write(Deadline deadline, const Use& use) {
+  TRY_VOID(gate_.follow_lock_file(deadline));
+  return use_current(deadline, [&](bool& replaced) {
+    const std::lock_guard lock(first_.mutex);
+    // A disk that was mounted read-only when the file was opened may be writable by now.
+    if (first_.database && first_.database->is_read_only()) first_.database.reset();
+    return use_slot(first_, deadline, use, replaced);
+  });
+}
+
+void ConnectionPool::before_leaving_gate() {
+  const std::lock_guard lock(first_.mutex);
+  if (first_.database && first_.database->mode() == Database::Mode::alone) first_.database.reset();
 }
 
 }  // namespace croft::store

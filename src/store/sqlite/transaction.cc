@@ -8,9 +8,9 @@
 #include <fmt/format.h>
 
 #include "os/system_error.h"
+#include "store/sqlite/database.h"
 #include "store/sqlite/identity.h"
 #include "store/sqlite/record_table.h"
-#include "store/sqlite/schema.h"
 
 namespace croft::store {
 namespace {
