@@ -63,7 +63,7 @@ def until_done(node, command, containers):
     return answers
 
 
-# What one write after the other may leave when the server dies between two (ipam/use/ordered_commit.h): nobody is harmed,
+# What one write after the other may leave when the server dies between two (ipam/use/ordered_commit.cc): nobody is harmed,
 # and the next use mends it.
 LEFT_BY_A_CRASH = ("handle_miscount", "handle_empty", "affinity_unconfirmed", "affinity_stale")
 

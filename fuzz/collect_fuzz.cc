@@ -28,7 +28,6 @@
 #include "collector/decide/judge.h"
 #include "ipam/decide/affinity_changes.h"
 #include "ipam/decide/assign.h"
-#include "ipam/decide/node_changes.h"
 #include "ipam/decide/release.h"
 #include "register/test_register.h"
 
@@ -299,12 +298,8 @@ class World {
     end_tunnels();
     if (!properly || found->second.kind == Container::Kind::tunnel) return;
     const Owner owner{"net", handle.substr(4), "eth0"};
-    std::string after;
-    do {
-      const auto done = register_.decide<Released>(
-          [&](const Snapshot& s) { return plan_release_owner(s, owner, writers_now(), after); });
-      after = done ? done->up_to : "";
-    } while (!after.empty());
+    static_cast<void>(
+        register_.decide<Released>([&](const Snapshot& s) { return plan_release_owner(s, owner, writers_now()); }));
   }
 
   void end(bool may_stay_listed) {

@@ -222,15 +222,11 @@ class World {
     const std::size_t machine = in_.below(kMachines);
     const AssignRequest wanted = request(machine);
     const Instant when = now(machine);
-    for (int part = 0; part < 16; ++part) {
-      const auto answer =
-          register_.decide<AssignAnswer>([&](const Snapshot& s) { return plan_assign(s, wanted, when); });
-      if (!answer) return;
-      const auto* assigned = std::get_if<Assigned>(&*answer);
-      if (assigned == nullptr) return;
-      for (const AssignedAddress& one : assigned->addresses) note(one, wanted);
-      if (!assigned->unfinished) return;
-    }
+    const auto answer = register_.decide<AssignAnswer>([&](const Snapshot& s) { return plan_assign(s, wanted, when); });
+    if (!answer) return;
+    const auto* assigned = std::get_if<Assigned>(&*answer);
+    if (assigned == nullptr) return;
+    for (const AssignedAddress& one : assigned->addresses) note(one, wanted);
   }
 
   void note(const AssignedAddress& one, const AssignRequest& wanted) {
@@ -253,19 +249,13 @@ class World {
   void remove() {
     const Owner whose = owner();
     const Instant when = now(in_.below(kMachines));
-    std::string after;
-    for (int part = 0; part < 16; ++part) {
-      const auto done =
-          register_.decide<Released>([&](const Snapshot& s) { return plan_release_owner(s, whose, when, after); });
-      if (!done) return;
-      for (const Address& address : done->addresses) {
-        const auto known = held_.find(address);
-        CROFT_ASSERT(known != held_.end() && known->second == handle_of(whose));
-        held_.erase(known);
-        released_[address] = truth_;
-      }
-      after = done->up_to;
-      if (after.empty()) return;
+    const auto done = register_.decide<Released>([&](const Snapshot& s) { return plan_release_owner(s, whose, when); });
+    if (!done) return;
+    for (const Address& address : done->addresses) {
+      const auto known = held_.find(address);
+      CROFT_ASSERT(known != held_.end() && known->second == handle_of(whose));
+      held_.erase(known);
+      released_[address] = truth_;
     }
   }
 

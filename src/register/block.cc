@@ -271,6 +271,11 @@ AddressState state_of(const Block& block, Ordinal ordinal) {
   return cooling_of(block, ordinal.value) != nullptr ? AddressState::cooling : AddressState::held;
 }
 
+std::string member_of(const std::map<std::string, std::string>& attributes, const char* key) {
+  const auto found = attributes.find(key);
+  return found != attributes.end() ? found->second : std::string();
+}
+
 const Attribute* attribute_of(const Block& block, Ordinal ordinal) {
   CROFT_ASSERT(ordinal.value < block.allocations.size());
   const auto index = block.allocations[ordinal.value];

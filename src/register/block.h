@@ -202,6 +202,18 @@ struct Taken {
 /// The attribute an ordinal points at, or null when it is free.
 [[nodiscard]] const Attribute* attribute_of(const Block& block, net::Ordinal ordinal);
 
+/// Calls `visit(net::Ordinal, const Attribute&)` for each address of a block that somebody holds; none that cools.
+template <class Visit>
+void for_each_held(const Block& block, Visit visit) {
+  for (std::uint32_t i = 0; i < block.allocations.size(); ++i) {
+    const Attribute* holder = attribute_of(block, net::Ordinal(i));
+    if (holder != nullptr && !holder->cooling) visit(net::Ordinal(i), *holder);
+  }
+}
+
+/// A member of a holder's attributes, as kNodeKey; empty when there is none.
+[[nodiscard]] std::string member_of(const std::map<std::string, std::string>& attributes, const char* key);
+
 /// The sequence number of an allocation; 0 when the block has none for it
 /// (docs/notes/calico-ipam.md#release-from-block).
 [[nodiscard]] SequenceNumber sequence_of(const Block& block, net::Ordinal ordinal);

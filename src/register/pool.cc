@@ -72,7 +72,8 @@ BlockLengths block_lengths(Family family) {
   const std::size_t kept_out = reservation_for(pool).cidrs.size();
   const bool is_pair_with_gateway = host_bits <= 1 && pool.gateway.has_value();
   if ((std::size_t{1} << host_bits) > kept_out && !is_pair_with_gateway) return {};
-  const char* why = host_bits <= 1 ? "a pool of one or two addresses has no gateway: with gateway none each is given"
+  const char* why = host_bits <= 1
+                        ? "a pool of one or two addresses has no gateway; with `--gateway none` each is given"
                     : pool.cidr.family() == Family::v4 ? "no address is left beside network, gateway and broadcast"
                                                        : "no address is left beside network and gateway";
   return fail(
@@ -180,8 +181,7 @@ Result<Pool> with_settings(Pool pool, const PoolSpec& spec) {
 std::string disagreement(const Pool& pool, const PoolSpec& spec) {
   std::string text;
   const auto differs = [&](std::string_view field, std::string_view has, std::string_view wants) {
-    text +=
-        fmt::format("{}{}: the pool has {}, the configuration says {}", text.empty() ? "" : "; ", field, has, wants);
+    text += fmt::format("{}{}: the pool has {}, not {}", text.empty() ? "" : "; ", field, has, wants);
   };
   if (spec.cidr != pool.cidr) differs("cidr", pool.cidr.to_string(), spec.cidr.to_string());
   if (spec.block_length && *spec.block_length != pool.block_length) {

@@ -56,7 +56,7 @@ struct Pool {
   /// Pools of a higher one are tried before those of a lower one, where nobody names pools; equal ones by name.
   int priority = 0;
   /// Together with `disabled`: it is disabled only because its maker has not enabled it yet, as on stores that write
-  /// one record at a time, or never came to it (ipam/use/ordered_commit.h). Nobody has disabled it on purpose. The next
+  /// one record at a time, or never came to it (ipam/use/transact.h). Nobody has disabled it on purpose. The next
   /// one that wants the same pool completes it. Kept only where a pool is made so.
   bool being_made = false;
   /// Together with `disabled`: somebody has begun to delete it and has not ended it, or is about to. Enabling it, and
@@ -132,7 +132,7 @@ inline constexpr std::size_t kPoolNameBytesMax = 253;
 /// block size that it does not have.
 [[nodiscard]] Result<Pool> with_settings(Pool pool, const PoolSpec& spec);
 
-/// Every member that `spec` gives and `pool` contradicts, as text ("blockSize: pool has 26, configuration says 28"),
+/// Every member that `spec` gives and `pool` contradicts, as text ("blockSize: the pool has 26, not 28"),
 /// or empty when they agree. Members not given agree with anything.
 [[nodiscard]] std::string disagreement(const Pool& pool, const PoolSpec& spec);
 

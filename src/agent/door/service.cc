@@ -12,9 +12,8 @@
 
 #include "agent/door/agent.h"
 #include "cni/decision_log.h"
-#include "ipam/decide/heed_wishes.h"
+#include "ipam/decide/assign.h"
 #include "ipam/use/assign.h"
-#include "ipam/use/attachments.h"
 #include "ipam/use/release.h"
 #include "store/store_url.h"
 
@@ -181,8 +180,8 @@ void AgentService::tell_added(const AgentCall& call, const core::AssignAnswer* a
   world_.added(world_.clock.now().since_boot - call.came_since_boot, answer);
 }
 
-engine::Context AgentService::context_on(store::Store& store, Deadline limit) const {
-  return {store, world_.clock, world_.random, kServeTime, limit, world_.pause_by};
+engine::Context AgentService::context_until(Deadline limit) const {
+  return {world_.direct, world_.clock, world_.random, kServeTime, limit, world_.pause_by};
 }
 
 Result<bool> AgentService::heed_remembered(agent::AssignCall& call) const {
@@ -289,8 +288,7 @@ AgentAnswer AgentService::serve_alone(const AgentCall& call) {
     return end(answer);
   }
   const auto& release = std::get<agent::ReleaseCall>(call.what);
-  return end(
-      engine::release_on_node(context, context_on(world_.cached, call.limit), release.owner, release.caller.node));
+  return end(engine::release_owner(context, release.owner));
 }
 
 void AgentService::note_shape(const core::AssignRequest& request) {

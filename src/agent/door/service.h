@@ -15,7 +15,7 @@
 #include "agent/format/messages.h"
 #include "base/clock.h"
 #include "base/result.h"
-#include "ipam/decide/claim_ahead.h"
+#include "ipam/decide/assign.h"
 #include "ipam/use/batch.h"
 #include "ipam/use/living.h"
 #include "store/store.h"
@@ -146,8 +146,7 @@ class AgentService {
   /// alone.
   [[nodiscard]] Result<bool> heed_remembered(wire::agent::AssignCall& call) const;
   void note_shape(const core::AssignRequest& request);
-  [[nodiscard]] engine::Context context_until(Deadline limit) const { return context_on(world_.direct, limit); }
-  [[nodiscard]] engine::Context context_on(store::Store& store, Deadline limit) const;
+  [[nodiscard]] engine::Context context_until(Deadline limit) const;
 
   const AgentWorld& world_;
   std::atomic<std::uint64_t> from_cache_{0};

@@ -205,17 +205,6 @@ TEST(AgentServiceCalls, ADelThatFindsNothingReadsTheHandleAlone) {
   EXPECT_EQ(on.store.counts().commit, before.commit);
 }
 
-TEST(AgentServiceCalls, ADelWhoseHandleIsGoneFreesWhatTheNodesBlocksHold) {
-  AgentOnMemory on;
-  ASSERT_TRUE(serve(on.service, on.service.take_assign(on.assign_message("one"), {})));
-  const core::Key handle = core::handle_key("net.one");
-  const store::Write write{handle, std::nullopt, store::Condition::always()};
-  ASSERT_TRUE(on.store.commit({&write, 1}, {}, on.in(std::chrono::seconds(5))));
-  const auto released = serve(on.service, on.service.take_release(on.release_message("one"), {}));
-  ASSERT_TRUE(released);
-  EXPECT_EQ(std::get<0>(*agent::decode_release_outcome(*released)).size(), 1U);
-}
-
 /// It is looked at after every answer: the store's writers must not wait for that.
 TEST(AgentServiceCalls, AClaimAheadThatIsNotNeededTakesNoTurn) {
   AgentOnMemory on;

@@ -64,8 +64,9 @@ std::string v6_text(U128 value) {
 Result<Address> Address::parse(std::string_view text) {
   const AddressScan scan = scan_address(text);
   if (scan.ok()) return from(scan.family, scan.value);
-  return fail(ErrorCode::invalid_argument, fmt::format("invalid IP address {}: {} (at {})", echo(text), scan.reason,
-                                                       echo(text.substr(scan.stopped_at))));
+  const bool has_more = scan.stopped_at < text.size();
+  const std::string at = has_more ? fmt::format(" (at {})", echo(text.substr(scan.stopped_at))) : std::string();
+  return fail(ErrorCode::invalid_argument, fmt::format("invalid IP address {}: {}{}", echo(text), scan.reason, at));
 }
 
 std::string Address::to_string() const {

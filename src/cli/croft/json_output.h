@@ -10,7 +10,7 @@
 #include "cli/croft/data.h"
 #include "ipam/audit/register_report.h"
 #include "ipam/decide/explain.h"
-#include "ipam/decide/pool_split.h"
+#include "ipam/decide/pool_changes.h"
 #include "ipam/decide/release.h"
 #include "ipam/use/inspect.h"
 #include "ipam/use/nodes.h"

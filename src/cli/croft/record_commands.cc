@@ -14,7 +14,7 @@
 #include "base/net/echo.h"
 #include "base/net/prefix.h"
 #include "cli/croft/command_line.h"
-#include "ipam/use/commit_once.h"
+#include "ipam/use/transact.h"
 #include "register/records.h"
 
 namespace croft::app {

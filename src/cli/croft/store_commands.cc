@@ -20,7 +20,6 @@
 #include "cni/error_table.h"
 #include "collector/door/cni_cache.h"
 #include "ipam/use/assign.h"
-#include "ipam/use/attachments.h"
 #include "ipam/use/inspect.h"
 #include "ipam/use/pools.h"
 #include "ipam/use/release.h"

@@ -11,7 +11,7 @@
 #include "cli/croft/table.h"
 #include "ipam/commands/explain_view.h"
 #include "ipam/commands/pool_usage.h"
-#include "ipam/use/explain.h"
+#include "ipam/use/assign.h"
 #include "ipam/use/test_world.h"
 #include "register/format/records.h"
 #include "store/sample_records.h"

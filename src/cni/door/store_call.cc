@@ -1,6 +1,7 @@
 #include "cni/door/store_call.h"
 
 #include <algorithm>
+#include <chrono>
 #include <utility>
 
 #include <fmt/format.h>
@@ -55,7 +56,7 @@ Result<bool> lift_tombstone(const Tombstones& tombstones, const core::Owner& own
 std::string lifted_text(bool was_lifted) { return was_lifted ? " tombstone=lifted" : ""; }
 
 void make_up_for_some(const Tombstones& tombstones, const engine::Context& context, const std::string& store_url,
-                      const CniCall::WriteLine& write, Replayer replayer) {
+                      const CniCall::WriteLine& write) {
   Tombstones::Replay replay;
   replay.is_ours = [&](std::string_view url) { return url == store_url; };
   replay.log = [&](const std::string& line) {
@@ -63,7 +64,6 @@ void make_up_for_some(const Tombstones& tombstones, const engine::Context& conte
   };
   const Deadline most = Deadline::after(context.clock.now(), kMakeUpMax);
   replay.deadline = {std::min(most.at_since_boot, context.not_after.at_since_boot)};
-  if (replayer == Replayer::behind_agent) replay.age_min = kAgentsTurn;
   static_cast<void>(tombstones.replay(context, replay));
 }
 

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <chrono>
 #include <functional>
 #include <string>
 
@@ -42,12 +41,8 @@ class NodeTurn {
 /// The words about it for the log; mostly none.
 [[nodiscard]] std::string lifted_text(bool was_lifted);
 
-/// An agent looks after its node's tombstones every few seconds; one that leaves them so long can't see them.
-inline constexpr std::chrono::seconds kAgentsTurn{60};
 /// Makes up for a few earlier DELs once a call has opened the store with this URL and done its own work.
-/// `behind_agent`: only for those whom the agent, which served this call, has left alone for kAgentsTurn.
-enum class Replayer { alone, behind_agent };
 void make_up_for_some(const Tombstones& tombstones, const engine::Context& context, const std::string& store_url,
-                      const CniCall::WriteLine& write, Replayer replayer = Replayer::alone);
+                      const CniCall::WriteLine& write);
 
 }  // namespace croft::edge

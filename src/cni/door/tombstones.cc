@@ -146,19 +146,6 @@ Result<std::vector<Tombstones::Waiting>> Tombstones::waiting() const {
   return all;
 }
 
-bool Tombstones::has_older(std::chrono::seconds age) const {
-  if (!are_kept()) return false;
-  const auto names = os::list_directory(directory_, 2 * kTombstonesMax);
-  if (!names) return false;
-  return std::ranges::any_of(*names, [&](const std::string& name) {
-    if (!name.ends_with(kEnding)) return false;
-    const auto left_at = os::modification_time(path_of(name));
-    if (!left_at) return false;
-    const auto since = clock_.now().wall - *left_at;
-    return since < since.zero() || since >= age;  // of a time to come: the clock was set back
-  });
-}
-
 Tombstones::Outcome Tombstones::replay_one(const std::string& name, const engine::Context& context,
                                            const Replay& what) const {
   const std::string path = path_of(name);
@@ -185,10 +172,7 @@ Tombstones::Outcome Tombstones::replay_one(const std::string& name, const engine
     what.log(line.ended("error", fmt::format("set_aside={} ", kSetAside) + text_of(tombstone.error())));
     return Outcome::left;
   }
-  // A tombstone from the future is old: the clock was set back.
-  const auto age = clock_.now().wall - tombstone->left_at;
-  const bool is_young = age >= age.zero() && age < what.age_min;
-  if (!what.is_ours(tombstone->store) || is_young) return Outcome::left;
+  if (!what.is_ours(tombstone->store)) return Outcome::left;
   const DecisionLine line(
       clock_, fmt::format("TOMBSTONE network={} container={} ifname={}", in_quotes_if_needed(tombstone->owner.network),
                           in_quotes_if_needed(tombstone->owner.container_id),

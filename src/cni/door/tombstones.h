@@ -74,8 +74,6 @@ class Tombstones {
     std::function<void(const std::string& line)> log;
     std::size_t count_max = 4;
     Deadline deadline;
-    /// Those that are younger are left alone.
-    std::chrono::seconds age_min{0};
     /// Into how many files it looks, whoever they are for.
     std::size_t looks_max = 256;
   };
@@ -87,9 +85,6 @@ class Tombstones {
   /// read is set aside with the ending `.damaged`. Files that others may have written are left as they are, and named
   /// once by each object. The context's store is the one that is_ours means; its limits are cut to the deadline.
   Replayed replay(const engine::Context& context, const Replay& what) const;
-
-  /// Whether one is there that was left so long ago, whoever it is for. A file that can't be looked at isn't there.
-  [[nodiscard]] bool has_older(std::chrono::seconds age) const;
 
  private:
   [[nodiscard]] bool are_kept() const { return !directory_.empty(); }

@@ -46,13 +46,12 @@ class TombstonesTest : public testing::Test {
     const auto left = tombstones_.leave({store, owner(container), {}});
     ASSERT_TRUE(left) << left.error().message;
   }
-  Tombstones::Replayed replay(std::size_t count_max = 100, std::chrono::seconds age_min = 0s) {
+  Tombstones::Replayed replay(std::size_t count_max = 100) {
     Tombstones::Replay what;
     what.is_ours = [](std::string_view url) { return url == kStore; };
     what.log = [&](const std::string& line) { log_.push_back(line); };
     what.count_max = count_max;
     what.deadline = Deadline::after(world_.clock.now(), 5s);
-    what.age_min = age_min;
     return tombstones_.replay(world_.context, what);
   }
   [[nodiscard]] std::vector<std::string> files(const std::string& ending = ".json") const {
@@ -206,13 +205,6 @@ TEST_F(TombstonesTest, ThoseOfOtherStoresAreLeftAndKeepNobodyFromTheirTurn) {
   EXPECT_EQ(files().size(), 20U);
 }
 
-TEST_F(TombstonesTest, TheYoungAreLeftToTheAgent) {
-  leave("c1");
-  EXPECT_EQ(replay(100, 60s).done, 0U);
-  world_.clock.advance(61s);
-  EXPECT_EQ(replay(100, 60s).done, 1U);
-}
-
 TEST_F(TombstonesTest, AClockThatIsSetBackKeepsNobodyWaiting) {
   add("c1");
   add("c2");
@@ -220,7 +212,7 @@ TEST_F(TombstonesTest, AClockThatIsSetBackKeepsNobodyWaiting) {
   leave("c2");
   world_.clock.jump_wall(-std::chrono::hours(24));
   EXPECT_EQ(replay(1).done, 1U);
-  EXPECT_EQ(replay(1, 60s).done, 1U);
+  EXPECT_EQ(replay(1).done, 1U);
   EXPECT_EQ(held("c1") + held("c2"), 0U);
 }
 

@@ -1,6 +1,6 @@
 #include "collector/use/holders.h"
 
-#include "ipam/decide/node_changes.h"
+#include "ipam/decide/affinity_changes.h"
 #include "ipam/use/nodes.h"
 #include "ipam/use/test_world.h"
 

@@ -7,9 +7,8 @@
 
 #include "collector/use/node_facts.h"
 #include "collector/use/test_facts.h"
-#include "ipam/use/affinities.h"
-#include "ipam/use/config.h"
 #include "ipam/use/nodes.h"
+#include "ipam/use/pools.h"
 #include "ipam/use/test_world.h"
 #include "store/forwarding_store.h"
 

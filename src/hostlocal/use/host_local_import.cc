@@ -11,7 +11,7 @@
 #include "base/net/echo.h"
 #include "base/net/range.h"
 #include "hostlocal/decide/range_set.h"
-#include "ipam/decide/keep_out.h"
+#include "ipam/decide/pool_changes.h"
 #include "ipam/use/assign.h"
 #include "ipam/use/inspect.h"
 

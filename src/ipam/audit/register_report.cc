@@ -176,7 +176,7 @@ std::vector<Finding> Unseen::findings(bool foreign_writers) const {
   const std::set<std::string> beside = names_of(Kind::block_beside);
   for (const Unreadable& one : unreadable_) {
     if (one.error.code == ErrorCode::permission_denied) continue;
-    // What is beside a block is a record of its own, and told as that.
+    // A record beside a block is one of its own, and told as that.
     if (one.key.kind == Kind::block && beside.contains(one.key.name)) continue;
     if (told.insert(one.key).second) findings.push_back(finding_of(one, foreign_writers));
   }

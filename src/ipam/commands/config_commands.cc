@@ -3,7 +3,7 @@
 #include "cli/croft/command_line.h"
 #include "cli/croft/json_output.h"
 #include "cli/croft/table.h"
-#include "ipam/use/config.h"
+#include "ipam/use/pools.h"
 
 namespace croft::app {
 namespace {

@@ -9,7 +9,7 @@
 #include "cli/croft/json_output.h"
 #include "cni/error_table.h"
 #include "ipam/commands/explain_view.h"
-#include "ipam/use/explain.h"
+#include "ipam/use/assign.h"
 #include "ipam/use/inspect.h"
 #include "ipam/use/nodes.h"
 

@@ -25,121 +25,6 @@ namespace {
 
 const char* const kCidr = "10.0.0.0/28";
 
-/// A pool of one block, which node-a has; container "c" may hold an address of it.
-class AffinityChanges : public testing::Test {
- protected:
-  AffinityChanges() {
-    PoolSpec spec{"a", prefix(kCidr), 28, GatewayChoice{GatewayChoice::Kind::none, {}}, std::chrono::seconds(30), {}};
-    EXPECT_TRUE(reg.decide<PoolCreated>([&](const Snapshot& s) { return plan_create_pool(s, spec); }));
-    EXPECT_EQ(claim(kNode), ClaimOutcome::claimed);
-  }
-  ClaimOutcome claim(const AffinityOwner& by) {
-    return reg.decide<ClaimOutcome>([&](const Snapshot& s) { return plan_claim_affinity(s, by, prefix(kCidr), now()); })
-        .value();
-  }
-  void hold() {
-    AssignRequest request;
-    request.owner = owner;
-    request.node = kNode;
-    EXPECT_TRUE(reg.decide<AssignAnswer>([&](const Snapshot& s) { return plan_assign(s, request, now()); }));
-  }
-  void release() {
-    EXPECT_TRUE(reg.decide<Released>([&](const Snapshot& s) { return plan_release_owner(s, owner, now()); }));
-  }
-  bool free_cooled() {
-    return reg.decide<bool>([&](const Snapshot& s) { return plan_free_cooled(s, prefix(kCidr), now()); }).value();
-  }
-  Instant now() const { return clock.now(); }
-
-  TestRegister reg;
-  ManualClock clock;
-  Owner owner{"net", "c", "eth0"};
-};
-
-TEST_F(AffinityChanges, AReleaseIsAnsweredByWhatIsThere) {
-  struct Row {
-    const char* what;
-    bool held, must_be_empty;
-    const char* by;
-    std::optional<SequenceNumber> sequence;
-    AffinityOutcome outcome;
-    bool block_stays;
-  };
-  const Row rows[] = {
-      {"another's", false, true, "node-b", {}, AffinityOutcome::not_there, true},
-      {"another block than the one seen", false, true, "node-a", SequenceNumber(1), AffinityOutcome::changed, true},
-      {"held", true, true, "node-a", {}, AffinityOutcome::not_empty, true},
-      {"held, no matter", true, false, "node-a", {}, AffinityOutcome::released, true},
-      {"empty", false, true, "node-a", {}, AffinityOutcome::released, false},
-  };
-  for (const Row& row : rows) {
-    const TestRegister before = reg;
-    if (row.held) hold();
-    const AffinityRelease wanted{node(row.by), prefix(kCidr), row.must_be_empty, row.sequence};
-    const auto done =
-        reg.decide<AffinityOutcome>([&](const Snapshot& s) { return plan_release_affinity(s, wanted, now()); });
-    ASSERT_TRUE(done) << row.what;
-    EXPECT_EQ(*done, row.outcome) << row.what;
-    EXPECT_EQ(reg.get(block_key(prefix(kCidr))) != nullptr, row.block_stays) << row.what;
-    EXPECT_EQ(reg.get(affinity_key(kNode, prefix(kCidr))) != nullptr, row.outcome != AffinityOutcome::released)
-        << row.what;
-    reg = before;
-  }
-}
-
-TEST_F(AffinityChanges, CooldownsThatEndedAreWrittenDownOnce) {
-  EXPECT_FALSE(free_cooled());
-  hold();
-  release();
-  EXPECT_FALSE(free_cooled());
-  clock.advance(std::chrono::seconds(30));
-  EXPECT_TRUE(free_cooled());
-  EXPECT_FALSE(free_cooled());
-}
-
-TEST_F(AffinityChanges, AHandleIsMendedToWhatItsBlocksSay) {
-  struct Row {
-    const char* what;
-    std::map<std::string, std::uint32_t> said;
-    bool mended;
-  };
-  const Row rows[] = {{"right", {{kCidr, 1}}, false},
-                      {"too high", {{kCidr, 3}}, true},
-                      {"a block that is not there", {{kCidr, 1}, {"10.0.1.0/28", 2}}, true}};
-  hold();
-  for (const Row& row : rows) {
-    reg.put(handle_key("net.c"), Handle{"net.c", row.said});
-    const auto done = reg.decide<bool>([&](const Snapshot& s) { return plan_mend_handle(s, "net.c"); });
-    ASSERT_TRUE(done) << row.what;
-    EXPECT_EQ(*done, row.mended) << row.what;
-    EXPECT_EQ(reg.get(handle_key("net.c"))->blocks, rows[0].said) << row.what;
-  }
-}
-
-TEST_F(AffinityChanges, AnAddressIsReleasedFromWhomItWasMeant) {
-  struct Row {
-    const char* what;
-    const char* address;
-    std::optional<std::string> handle;
-    std::size_t released, not_held, mismatched;
-  };
-  const Row rows[] = {{"free", "10.0.0.9", {}, 0, 1, 0},
-                      {"of another", "10.0.0.1", "net.d", 0, 0, 1},
-                      {"of this one", "10.0.0.1", "net.c", 1, 0, 0},
-                      {"whoever's", "10.0.0.1", {}, 1, 0, 0}};
-  hold();
-  for (const Row& row : rows) {
-    const auto plan = reg.plan<AddressReleases>([&](const Snapshot& s) {
-      return plan_release_addresses(s, prefix(kCidr), {{address(row.address), row.handle, {}}}, now());
-    });
-    ASSERT_TRUE(plan) << row.what;
-    EXPECT_EQ(plan->answer.released.size(), row.released) << row.what;
-    EXPECT_EQ(plan->answer.not_held.size(), row.not_held) << row.what;
-    EXPECT_EQ(plan->answer.mismatched.size(), row.mismatched) << row.what;
-    EXPECT_EQ(plan->writes.empty(), row.released == 0) << row.what;
-  }
-}
-
 using testing::ElementsAre;
 using testing::IsEmpty;
 using Attributes = std::map<std::string, std::string>;
@@ -198,6 +83,82 @@ TEST_F(ReleaseOwner, WhatAHandleCountsTooManyGoesAndItsBlockIsWrittenAnew) {
   EXPECT_THAT(release(), IsEmpty());
   EXPECT_EQ(reg.get(handle_key("net.c1")), nullptr);
   EXPECT_GT(reg.get(block_key(prefix(kCidr)))->sequence_number, before);
+}
+
+const char* const kBlock = "10.0.0.0/26";
+
+RemovedNode removed(std::uint64_t number) { return {"node-a", {{kBlock, SequenceNumber(number)}}}; }
+
+/// What there is, what is said, what is answered and how many records that writes.
+TEST(NodeChanges, RemovedNodesAreNotedOnceAndForgottenAsSeen) {
+  struct Row {
+    const char* what;
+    std::optional<RemovedNode> before;
+    RemovedNode said;
+    bool noted, forgotten;
+  };
+  const Row rows[] = {{"new", std::nullopt, removed(5), true, false},
+                      {"the same", removed(5), removed(5), false, true},
+                      {"more", removed(5), removed(7), true, false},
+                      {"less", removed(7), removed(5), false, false}};
+  for (const Row& row : rows) {
+    TestRegister reg;
+    if (row.before) reg.put(removed_node_key("node-a"), *row.before);
+    const auto noted = reg.plan<bool>([&](const Snapshot& s) { return plan_note_removed(s, row.said); });
+    ASSERT_TRUE(noted) << row.what;
+    EXPECT_EQ(noted->answer, row.noted) << row.what;
+    EXPECT_EQ(noted->writes.empty(), !row.noted) << row.what;
+    const auto forgotten = reg.plan<bool>([&](const Snapshot& s) { return plan_forget_removed(s, row.said); });
+    ASSERT_TRUE(forgotten) << row.what;
+    EXPECT_EQ(forgotten->answer, row.forgotten) << row.what;
+    EXPECT_EQ(forgotten->writes.empty(), !row.forgotten) << row.what;
+  }
+}
+
+TEST(NodeChanges, LabelsAreSetAndTakenAway) {
+  struct Row {
+    const char* what;
+    bool recorded;
+    LabelChanges changes;
+    std::optional<ErrorCode> error;
+    std::map<std::string, std::string> labels;
+  };
+  const Row rows[] = {
+      {"new node", false, {{"zone", "z1"}}, std::nullopt, {{"zone", "z1"}}},
+      {"one more", true, {{"rack", "r1"}}, std::nullopt, {{"rack", "r1"}, {"zone", "z0"}}},
+      {"another value", true, {{"zone", "z1"}}, std::nullopt, {{"zone", "z1"}}},
+      {"taken away", true, {{"zone", std::nullopt}}, std::nullopt, {}},
+      {"no record, nothing to set", false, {{"zone", std::nullopt}}, ErrorCode::not_found, {}},
+      {"no label", true, {{"zone", "a b"}}, ErrorCode::invalid_argument, {}},
+  };
+  for (const Row& row : rows) {
+    TestRegister reg;
+    Node before;
+    before.name = "node-a";
+    before.labels = {{"zone", "z0"}};
+    if (row.recorded) reg.put(node_key("node-a"), before);
+    const auto done = reg.decide<Node>([&](const Snapshot& s) { return plan_label_node(s, "node-a", row.changes); });
+    ASSERT_EQ(done.has_value(), !row.error) << row.what;
+    if (done) {
+      EXPECT_EQ(done->labels, row.labels) << row.what;
+      EXPECT_EQ(*reg.get(node_key("node-a")), *done) << row.what;
+    } else {
+      EXPECT_EQ(done.error().code, *row.error) << row.what;
+    }
+  }
+}
+
+TEST(NodeChanges, ADeletedNodeIsGone) {
+  TestRegister reg;
+  Node node;
+  node.name = "node-a";
+  reg.put(node_key("node-a"), node);
+  for (const bool there : {true, false}) {
+    const auto done = reg.decide<bool>([&](const Snapshot& s) { return plan_delete_node(s, "node-a"); });
+    ASSERT_TRUE(done);
+    EXPECT_EQ(*done, there);
+    EXPECT_TRUE(reg.records().empty());
+  }
 }
 
 }  // namespace

@@ -1,16 +1,18 @@
 #include "ipam/decide/assign.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <iterator>
 #include <optional>
-#include <set>
+#include <string>
 #include <utility>
 #include <vector>
 
 #include <fmt/format.h>
 
 #include "base/planted.h"
-#include "ipam/decide/assignment.h"
+#include "base/time_text.h"
+#include "ipam/decide/claim.h"
 #include "ipam/decide/family_search.h"
 #include "register/handle_blocks.h"
 
@@ -20,6 +22,168 @@ namespace {
 using net::Address;
 using net::Family;
 using net::Prefix;
+
+// --- wanted exactly ---
+
+/// With the pod, where that is known: who asked for this address has to talk to somebody.
+std::string holder_text(const Attribute& holder) {
+  const std::string pod = member_of(holder.secondary, kPodKey), node = member_of(holder.secondary, kNodeKey);
+  std::string text = "held by " + holder.handle_id.value_or("an unknown handle");
+  if (!pod.empty()) text += fmt::format(", pod {}/{}", member_of(holder.secondary, kNamespaceKey), pod);
+  if (!node.empty()) text += " on node " + node;
+  return text;
+}
+
+std::string state_text(const Assignment& in, const Block& block, net::Ordinal ordinal) {
+  const Attribute& holder = *attribute_of(block, ordinal);
+  if (!holder.cooling) return holder_text(holder);
+  const auto cooldown = in.pools.cooldowns_of(block.cidr).of(*holder.cooling);
+  return "cooling until " + rfc3339_rounded_up(cooldown_end(*holder.cooling, cooldown, in.draft.now()));
+}
+
+Refusal in_no_pool(const PoolTable& pools, const Address& address) {
+  std::vector<PoolVerdict> considered;
+  for (const Pool* p : pools.pools()) considered.push_back({p->name, p->cidr, "does not contain it"});
+  return {considered.empty() ? ErrorCode::no_pool : ErrorCode::refused_by_configuration,
+          fmt::format("requested address {} cannot be assigned: it is in no pool", address.to_string()),
+          std::move(considered), RefusalCause::address_in_no_pool};
+}
+
+/// One address in the pool that contains it.
+class WantedAddress {
+ public:
+  WantedAddress(Assignment& assignment, const Address& address, const Pool& pool)
+      : in_(assignment), address_(address), pool_(pool), cidr_(Prefix::containing(address, pool.block_length)) {}
+
+  [[nodiscard]] AssignFlow<void> take() {
+    TRY_VOID(check_pool());
+    if (in_.request.living.contains(address_)) {
+      return refuse(refusal(ErrorCode::unavailable, "somebody on this node lives with the address"));
+    }
+    TRY(Look look, look_at_block());
+    Block& block = look.block;
+    const net::Ordinal ordinal = *net::ordinal_of(cidr_, address_);
+    if (const Attribute* holder = attribute_of(block, ordinal);
+        in_.request.cooling_addresses && holder != nullptr && holder->cooling) {
+      block = without_unused_attributes(with_freed(block, ordinal));
+    }
+    auto taken = take_address(block, address_, in_.attribute());
+    if (!taken) {
+      in_.cooling.insert(cidr_);
+      return refuse(refusal(ErrorCode::exhausted, "the address is " + state_text(in_, block, ordinal),
+                            RefusalCause::address_taken));
+    }
+    in_.accept(*std::move(taken), look.is_new ? &pool_ : nullptr);
+    return {};
+  }
+
+ private:
+  struct Look {
+    Block block;
+    bool is_new = false;
+  };
+
+  [[nodiscard]] Refusal refusal(ErrorCode code, std::string reason, RefusalCause cause = RefusalCause::other) const {
+    return {code,
+            fmt::format("requested address {} cannot be assigned", address_.to_string()),
+            {{pool_.name, pool_.cidr, std::move(reason)}},
+            cause};
+  }
+
+  [[nodiscard]] AssignFlow<void> check_pool() const {
+    const std::vector<AskedPool>& asked = in_.request.pools[address_.family()];
+    const auto is_this = [&](const AskedPool& one) { return is_asked(one, pool_.name, pool_.cidr); };
+    if (!asked.empty() && std::none_of(asked.begin(), asked.end(), is_this)) {
+      std::string names;
+      for (const AskedPool& one : asked) names += (names.empty() ? "" : ", ") + text_of(one);
+      return refuse(refusal(ErrorCode::refused_by_configuration,
+                            fmt::format("it is none of the network's pools ({}: {})",
+                                        address_.family() == net::Family::v4 ? "ipv4_pools" : "ipv6_pools", names),
+                            RefusalCause::pool_not_usable));
+    }
+    if (!is_enabled(pool_)) {
+      return refuse(
+          refusal(ErrorCode::refused_by_configuration, "the pool is disabled", RefusalCause::address_in_no_pool));
+    }
+    if (!allows(pool_, in_.request.use)) {
+      return refuse(refusal(ErrorCode::refused_by_configuration, "the pool is not for this use (allowedUses)"));
+    }
+    if (const Error* damage = in_.pools.damaged_reservation(pool_);
+        damage != nullptr && !in_.request.reserved_addresses) {
+      return refuse(refusal(damage->code, damage->message));
+    }
+    if (!in_.request.reserved_addresses && in_.pools.is_reserved(address_)) {
+      return refuse(refusal(ErrorCode::refused_by_configuration,
+                            "the address is reserved (the pool's network, gateway or broadcast, or a reservation's)"));
+    }
+    return {};
+  }
+
+  /// The block with the address as one may be given out of it: what is read for that is asked for together.
+  [[nodiscard]] AssignFlow<Look> look_at_block() {
+    const auto there = in_.draft.block(cidr_);
+    if (!there) return fail(there.error());
+    TRY_VOID(in_.reader.ready());
+    if (!there->has_value()) {
+      TRY(const auto other, block_in_the_way(in_.reader, cidr_));
+      if (other) return refuse(refusal(ErrorCode::refused_by_configuration, in_the_way_text(*other, cidr_)));
+    }
+    Look look;
+    look.is_new = !there->has_value();
+    if (look.is_new && !in_.pools.config().auto_allocate_blocks) {
+      return refuse(refusal(ErrorCode::refused_by_configuration,
+                            fmt::format("nobody has claimed block {}, and only an operator claims blocks "
+                                        "(autoAllocateBlocks is off): croft affinity claim",
+                                        cidr_.to_string()),
+                            RefusalCause::no_block_to_claim));
+    }
+    if (look.is_new) {
+      TRY(look.block, in_.make_block(cidr_));
+    } else {
+      look.block = **there;
+    }
+    if (in_.pools.config().strict_affinity && look.block.affinity != in_.request.node) {
+      return refuse(refusal(ErrorCode::refused_by_configuration,
+                            fmt::format("block {} belongs to {} and affinity is strict", cidr_.to_string(),
+                                        look.block.affinity ? to_string(*look.block.affinity) : "nobody"),
+                            RefusalCause::address_out_of_bounds));
+    }
+    return look;
+  }
+
+  Assignment& in_;
+  const Address& address_;
+  const Pool& pool_;
+  const Prefix cidr_;
+};
+
+/// Serves addresses of one family that are wanted exactly, beside those of the family that the owner holds already: one
+/// that is not wanted any more refuses all.
+[[nodiscard]] AssignFlow<void> assign_explicit(Assignment& assignment, const std::vector<Address>& wanted,
+                                               const std::vector<AssignedAddress>& held) {
+  const Owner& owner = assignment.request.owner;
+  for (const AssignedAddress& other : held) {
+    if (std::find(wanted.begin(), wanted.end(), other.address) != wanted.end()) continue;
+    return refuse(
+        {ErrorCode::refused_by_configuration,
+         fmt::format("container {} interface {} already holds {} and now asks for {}: delete it first",
+                     owner.container_id, owner.interface_name, other.address.to_string(), wanted.front().to_string()),
+         {}});
+  }
+  for (const Address& address : wanted) {
+    const auto before = std::find_if(held.begin(), held.end(), [&](const auto& h) { return h.address == address; });
+    if (before != held.end()) {
+      assignment.answer.addresses.push_back(*before);
+      continue;
+    }
+    const Pool* pool = assignment.pools.containing(address);
+    if (pool == nullptr) return refuse(in_no_pool(assignment.pools, address));
+    TRY_VOID(WantedAddress(assignment, address, *pool).take());
+  }
+  return {};
+}
+
+// --- both families ---
 
 template <class T, class AddressOf>
 std::vector<T> of_family(Family family, const std::vector<T>& all, AddressOf address_of) {
@@ -33,51 +197,14 @@ std::vector<Address> wanted_of(Family family, const AssignRequest& request) {
   return of_family(family, request.addresses, [](const Address& a) { return a; });
 }
 
-using Blocks = std::set<Prefix>;
-
-/// The blocks, among those of the node and those taken from, that hold something of the owner and that its handle does
-/// not name: somebody deleted or edited the handle. Reads nothing.
-Blocks unnamed_blocks(const Assignment& in) {
-  const Snapshot& snapshot = in.reader.snapshot();
-  const Handle* handle = in.reader.find(handle_key(in.handle_id));
-  Blocks read;
-  for (const Family family : net::kFamilies) {
-    for (const Kind kind : {Kind::vacancy, Kind::affinity}) {
-      const auto* rows = snapshot.list({kind, owned_names_of(in.request.node, family)});
-      if (rows == nullptr) continue;
-      for (const auto& [key, value] : *rows) {
-        if (const auto cidr = cidr_of(key)) read.insert(*cidr);
-      }
-    }
-  }
-  for (const AssignedAddress& one : in.answer.addresses) read.insert(one.block);
-  std::erase_if(read, [&](const Prefix& cidr) {
-    const Block* block = in.reader.find(block_key(cidr));
-    const bool is_named = handle != nullptr && handle->blocks.contains(cidr.to_string());
-    return block == nullptr || block->deleted || is_named ||
-           std::ranges::none_of(block->attributes, [&](const Attribute& a) { return a.handle_id == in.handle_id; }) ||
-           held_by(*block, in.request.owner).empty();
-  });
-  return read;
-}
-
-/// Collects the addresses that the owner holds already, in the blocks that its handle names and in those that it should
-/// name too. The latter mend the handle.
-[[nodiscard]] Flow<void> collect_held(Assignment& in, const Handle* handle, const Blocks& unnamed) {
-  if (is_planted("repeat_forgotten")) return {};
-  std::vector<Prefix> blocks(unnamed.begin(), unnamed.end());
-  if (handle != nullptr) {
-    for (const auto& [cidr, count, name] : blocks_of(*handle)) blocks.push_back(cidr);
-  }
-  for (const Prefix& cidr : blocks) in.reader.ask(block_key(cidr));
+/// Collects the addresses that the owner holds already, in the blocks that its handle names.
+[[nodiscard]] Flow<void> collect_held(Assignment& in, const Handle& handle) {
+  const std::vector<HandleBlock> blocks = blocks_of(handle);
+  for (const HandleBlock& one : blocks) in.reader.ask(block_key(one.cidr));
   TRY_VOID(in.reader.ready());
-  for (const Prefix& cidr : blocks) {
+  for (const auto& [cidr, count, name] : blocks) {
     TRY(const auto block, in.draft.block(cidr));
     if (!block) continue;  // over-counted: a handle may name a block that is gone
-    if (unnamed.contains(cidr)) {
-      in.draft.put(*block, {in.handle_id});
-      in.fresh = true;
-    }
     for (const net::Ordinal ordinal : held_by(*block, in.request.owner)) {
       AssignedAddress held = in.described(*block, net::address_at(cidr, ordinal), true);
       // It may be of the damaged pool, which has its prefix and gateway: without these it is another answer than
@@ -103,7 +230,7 @@ Blocks unnamed_blocks(const Assignment& in) {
   return assign_automatic(in, family, count - static_cast<std::uint32_t>(held.size()));
 }
 
-[[nodiscard]] AssignFlow<void> assign(Assignment& in, const Blocks& unnamed) {
+[[nodiscard]] AssignFlow<void> assign(Assignment& in) {
   const AssignRequest& request = in.request;
   const Handle* handle = in.reader.get(handle_key(in.handle_id));
   // Asked for together, so that a store far away is asked once.
@@ -113,29 +240,100 @@ Blocks unnamed_blocks(const Assignment& in) {
       prefetch_own_blocks(in.reader, request.node, family);
   }
   TRY_VOID(in.reader.ready());
-  TRY_VOID(collect_held(in, handle, unnamed));
+  if (handle != nullptr && !is_planted("repeat_forgotten")) TRY_VOID(collect_held(in, *handle));
   for (const Family family : net::kFamilies) TRY_VOID(serve(in, family, request.count[family]));
   return {};
+}
+
+// --- before it is needed ---
+
+/// Whether so many addresses of the node's own blocks are free, or a whole block.
+[[nodiscard]] Flow<bool> has_free(Assignment& in, const FamilyPools& search, std::uint32_t least_free) {
+  std::uint64_t free = 0;
+  for (const net::Prefix& cidr : search.own().ready) in.reader.ask(block_key(cidr));
+  TRY_VOID(in.reader.ready());
+  for (const net::Prefix& cidr : search.own().ready) {
+    if (free >= least_free) break;
+    TRY(const auto block, in.draft.block(cidr));
+    if (!block || block->affinity != in.request.node) continue;
+    if (is_empty(*block)) return true;  // one is ahead already
+    free += free_count(*block, in.pools.reservations());
+  }
+  return free >= least_free;
+}
+
+/// Whether a pool has blocks for who has none yet: sixteen are nobody's, and one in eight.
+[[nodiscard]] bool is_roomy(Reader& reader, const Pool& pool) {
+  const std::vector<Key>& keys = reader.keys({Kind::block, block_names_of(pool.cidr.family())});
+  const int length = pool.block_length - pool.cidr.length();
+  const std::uint64_t all = length < 32 ? std::uint64_t{1} << length : std::uint64_t{1} << 32;
+  constexpr std::uint64_t kForOthers = 16;
+  const std::uint64_t for_others = std::max((all + 7) / 8, kForOthers);
+  const auto leaves_enough = [&](std::uint64_t there) { return all > for_others && there < all - for_others; };
+  if (leaves_enough(keys.size())) return true;
+  std::uint64_t there = 0;
+  for (const Key& key : keys) {
+    const auto cidr = cidr_of(key);
+    if (cidr && pool.cidr.contains(*cidr)) ++there;
+  }
+  return leaves_enough(there);
+}
+
+/// The block that is claimed.
+[[nodiscard]] AssignFlow<std::optional<net::Prefix>> claim_ahead(Assignment& in, net::Family family,
+                                                                 std::uint32_t least_free) {
+  const AffinityOwner& node = in.request.node;
+  static_cast<void>(in.node_labels());
+  prefetch_own_blocks(in.reader, node, family);
+  TRY_VOID(in.reader.ready());
+  const IpamConfig& config = in.pools.config();
+  if (in.request.block_limit != 0 || config.max_blocks_per_host != 0 || !config.auto_allocate_blocks) {
+    return std::optional<net::Prefix>();
+  }
+  FamilyPools search(in, family);
+  TRY_VOID(search.choose());
+  TRY(const bool owns_any, search.owns_any());
+  if (!owns_any) return std::optional<net::Prefix>();
+  TRY(const bool is_enough, has_free(in, search, least_free));
+  if (is_enough) return std::optional<net::Prefix>();
+  const std::uint32_t limit = block_limit_of(in.request, in.pools.config());
+  const std::size_t owned = search.owned();
+  TRY_VOID(in.reader.ready());
+  if (limit != 0 && owned >= limit) return std::optional<net::Prefix>();
+  for (const Pool* pool : search.usable()) {
+    if (!is_roomy(in.reader, *pool)) continue;
+    TRY_VOID(in.reader.ready());
+    TRY(const ClaimChoice choice, choose_block_to_claim(in.reader, in.pools, *pool, node));
+    if (!choice.block) continue;
+    TRY(Block made, in.make_block(*choice.block));
+    in.draft.put_claimed(std::move(made), *pool, {});
+    return choice.block;
+  }
+  return std::optional<net::Prefix>();
+}
+
+/// As the plan writes it.
+ClaimedAhead as_planned(const net::Prefix& cidr, const std::vector<PlannedWrite>& writes) {
+  ClaimedAhead ahead{cidr, {}};
+  for (const PlannedWrite& write : writes) {
+    const auto* block = write.value ? std::get_if<Block>(&*write.value) : nullptr;
+    if (block != nullptr && block->cidr == cidr) ahead.sequence_number = block->sequence_number;
+  }
+  return ahead;
 }
 
 }  // namespace
 
 Step<AssignAnswer> plan_assign(const Snapshot& snapshot, const AssignRequest& request, const Instant& now) {
   return decide(snapshot, [&](Reader& reader) -> Flow<Plan<AssignAnswer>> {
-    std::optional<Assignment> in(std::in_place, reader, request, now);
-    auto done = assign(*in, {});
+    Assignment in(reader, request, now);
+    auto done = assign(in);
     if (!done && done.error().error() != nullptr) return fail(std::move(*done.error().error()));
-    const bool is_decided = reader.ready() && (!done || in->fresh);
-    if (const Blocks unnamed = is_decided ? unnamed_blocks(*in) : Blocks(); !unnamed.empty()) {
-      in.emplace(reader, request, now);
-      done = assign(*in, unnamed);
-      if (!done && done.error().error() != nullptr) return fail(std::move(*done.error().error()));
-    }
     // Also when more has to be read: what a refusal would write is asked for along with it.
-    std::vector<PlannedWrite> writes = done && in->fresh ? in->draft.writes() : in->marks();
+    std::vector<PlannedWrite> writes = done && in.fresh ? in.draft.writes() : in.marks();
     TRY_VOID(reader.ready());
     if (!done) return Plan<AssignAnswer>{std::move(*done.error().refusal()), std::move(writes)};
-    return Plan<AssignAnswer>{std::move(in->answer), std::move(writes)};
+    return Plan<AssignAnswer>{std::move(in.answer), std::move(writes)};
   });
 }
 
@@ -152,6 +350,51 @@ std::uint32_t rotation_start(const AffinityOwner& owner) {
     hash ^= static_cast<unsigned char>(c);
   }
   return hash;
+}
+
+Step<std::optional<ClaimedAhead>> plan_claim_ahead(const Snapshot& snapshot, const AssignRequest& like,
+                                                   net::Family family, std::uint32_t least_free, const Instant& now) {
+  using Answer = std::optional<ClaimedAhead>;
+  return decide(snapshot, [&](Reader& reader) -> Flow<Plan<Answer>> {
+    Assignment in(reader, like, now);
+    auto claimed = claim_ahead(in, family, least_free);
+    if (claimed && *claimed) {
+      Plan<Answer> plan{Answer(), in.draft.writes()};
+      plan.answer = as_planned(**claimed, plan.writes);
+      return plan;
+    }
+    // A refusal says why there is no block; nobody asked for one.
+    if (claimed || claimed.error().refusal() != nullptr) return Plan<Answer>{Answer(), {}};
+    if (Error* error = claimed.error().error()) return fail(std::move(*error));
+    return fail(Stop<>(*claimed.error().not_read()));
+  });
+}
+
+Result<void> heed_wishes(const AnnotatedWishes& said, const WishesWanted& wanted, AssignRequest& request) {
+  for (const net::Family family : net::kFamilies) {
+    if (!wanted.pools[family]) continue;
+    for (const PodWishes* wishes : {&said.name_space, &said.pod}) {
+      if (wishes->pools[family]) request.pools[family] = *wishes->pools[family];
+    }
+  }
+  const auto& families = said.pod.families ? said.pod.families : said.name_space.families;
+  if (wanted.families && families) {
+    for (const net::Family family : net::kFamilies) request.count[family] = (*families)[family] ? 1 : 0;
+  }
+  if (!wanted.addresses) return {};
+  for (const net::Address& address : said.pod.addresses) {
+    if (std::ranges::find(request.addresses, address) == request.addresses.end()) request.addresses.push_back(address);
+  }
+  if (request.addresses.size() <= kWishedAddressesMax) return {};
+  return fail(ErrorCode::invalid_argument,
+              fmt::format("{} addresses are requested with those of the pod's annotations, at most {} are allowed",
+                          request.addresses.size(), kWishedAddressesMax));
+}
+
+Result<void> check_something_is_asked(const AssignRequest& request) {
+  if (request.count.v4 > 0 || request.count.v6 > 0 || !request.addresses.empty()) return {};
+  return fail(ErrorCode::invalid_argument,
+              "neither family is wanted: set ipam.assign_ipv4 or ipam.assign_ipv6 to \"true\"");
 }
 
 }  // namespace croft::core

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -10,8 +11,11 @@
 #include "base/clock.h"
 #include "base/net/address.h"
 #include "base/net/per_family.h"
+#include "base/net/prefix.h"
+#include "base/result.h"
 #include "ipam/decide/refusal.h"
 #include "register/owner.h"
+#include "register/pod_wishes.h"
 #include "register/snapshot.h"
 
 namespace croft::core {
@@ -65,18 +69,13 @@ struct AssignedAddress {
 /// IPv4 before IPv6; within a family in the order asked.
 struct Assigned {
   std::vector<AssignedAddress> addresses;
-  /// One commit does not hold all that was asked for: deciding again goes on with the rest.
-  bool unfinished = false;
 };
-/// How many blocks one decision touches.
-inline constexpr std::size_t kAssignBlocksMax = 12;
 
 using AssignAnswer = std::variant<Assigned, Refusal>;
 
 /// Decides an assignment (docs/notes/calico-ipam.md#auto-assign, #assign-ip, as far as docs/promises.md#shapes does
 /// not say otherwise):
-/// - what the owner holds already is the answer again: in the blocks that its handle names, and in those that were read
-///   for this anyway, of which the handle may have been lost; then it is mended;
+/// - what the owner holds already, in the blocks that its handle names, is the answer again;
 /// - an explicit address comes from the block that contains it, made when absent, and from no other pool than those
 ///   asked for, if any;
 /// - an automatic one in Calico's four parts: empty blocks in pools that no longer select the node are given up; the
@@ -92,5 +91,35 @@ using AssignAnswer = std::variant<Assigned, Refusal>;
 /// (docs/notes/calico-ipam.md#rotation), so that nodes start at different places and the processes of one node at
 /// the same.
 [[nodiscard]] std::uint32_t rotation_start(const AffinityOwner& owner);
+
+/// A block that was claimed before it was needed, as it was then.
+struct ClaimedAhead {
+  net::Prefix block;
+  SequenceNumber sequence_number;  ///< while the block has it, it was not used
+  friend bool operator==(const ClaimedAhead&, const ClaimedAhead&) = default;
+};
+
+/// Decides that a node claims its next block before it is needed. It does so when it has blocks in the pools that a
+/// request like `like` uses, and fewer than `least_free` addresses are free in them. So a node is never more than one
+/// ahead. Owner, pod and addresses of the request are not looked at.
+///
+/// Nothing is claimed (an answer without a block): when there is enough; for a node without a block, whose first ADD
+/// claims one anyhow; under a limit of blocks that somebody set (AssignRequest::block_limit,
+/// IpamConfig::max_blocks_per_host), beyond the default one, and without auto_allocate_blocks; when less than sixteen
+/// of a pool's blocks, or one in eight, would be nobody's: they are for nodes that have none. Only who has the keys of
+/// all blocks in memory claims ahead.
+[[nodiscard]] Step<std::optional<ClaimedAhead>> plan_claim_ahead(const Snapshot& snapshot, const AssignRequest& like,
+                                                                 net::Family family, std::uint32_t least_free,
+                                                                 const Instant& now);
+
+/// How many addresses one ADD may name.
+inline constexpr std::size_t kWishedAddressesMax = 16;
+
+/// Puts what annotations ask for in the place of what the configuration says, as far as it is wanted; addresses are
+/// added to those that are asked for. Error: invalid_argument for more than kWishedAddressesMax addresses.
+[[nodiscard]] Result<void> heed_wishes(const AnnotatedWishes& said, const WishesWanted& wanted, AssignRequest& request);
+
+/// Error: invalid_argument, for a request of neither family and no address.
+[[nodiscard]] Result<void> check_something_is_asked(const AssignRequest& request);
 
 }  // namespace croft::core

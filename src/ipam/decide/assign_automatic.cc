@@ -3,11 +3,17 @@
 #include <cstddef>
 #include <functional>
 #include <limits>
+#include <map>
 #include <optional>
+#include <set>
+#include <string>
 #include <utility>
+#include <vector>
+
+#include <fmt/format.h>
 
 #include "base/planted.h"
-#include "ipam/decide/assignment.h"
+#include "base/time_text.h"
 #include "ipam/decide/claim.h"
 #include "ipam/decide/family_search.h"
 
@@ -16,6 +22,8 @@ namespace {
 
 using net::Prefix;
 
+/// How many of its own blocks a node looks at together in a store that is shared, and therefore far away.
+constexpr std::size_t kOwnBatch = 4;
 /// How many blocks are searched for an empty one while there may be others to borrow from. After these an ADD that may
 /// borrow does so; one that may not searches all.
 constexpr std::size_t kReclaimLookMax = 256;
@@ -62,59 +70,29 @@ Block taken_over(const Assignment& in, const Block& abandoned) {
   return {};
 }
 
-/// An empty block that another node claimed a while ago, among the first `look_max`; as it would be the node's.
-[[nodiscard]] Flow<std::optional<Block>> find_abandoned(Assignment& assignment, FamilySearch& search, const Pool& pool,
-                                                        std::size_t look_max) {
-  const AffinityOwner& node = assignment.request.node;
-  std::optional<Block> found;
-  const auto is_left = [&](const Block& block) {
-    return is_empty(block) && free_count(block, assignment.pools.reservations()) > 0;
-  };
-  TRY_VOID(for_blocks_with_room(assignment, pool, look_max, [&](Block& block) -> Flow<bool> {
-    const bool is_old =
-        !block.affinity_claim_time || *block.affinity_claim_time + kReclaimAgeMin <= assignment.draft.now().wall;
-    const bool is_others =
-        block.affinity != node && (!block.affinity || block.affinity->type == AffinityOwner::Type::host);
-    if (!is_others || !is_old || !is_left(block)) return true;
-    TRY(const bool is_numbered, search.raise_number(block));
-    if (!is_numbered || !is_left(block)) return true;
-    assignment.reader.ask(affinity_key(node, block.cidr));
-    TRY_VOID(assignment.reader.ready());
-    if (!search.is_claim_damaged(block.cidr)) found = taken_over(assignment, block);
-    return !found;
-  }));
-  return found;
-}
-
 /// The four parts of one family.
-class AutomaticAssignment {
+class AutomaticAssignment : FamilyPools {
  public:
   AutomaticAssignment(Assignment& assignment, net::Family family, std::uint32_t count)
-      : in_(assignment), search_(assignment, family, count) {}
+      : FamilyPools(assignment, family), missing_(count) {}
 
   [[nodiscard]] AssignFlow<void> run() {
-    TRY_VOID(search_.choose());
+    TRY_VOID(choose());
     release_outside();
-    TRY_VOID(search_.take_from_own(search_.own().ready));
+    TRY_VOID(take_from_own(own_.ready));
     TRY_VOID(take_from_claims());
-    TRY_VOID(search_.take_from_own(search_.own().waiting));
+    TRY_VOID(take_from_own(own_.waiting));
     const bool may_borrow = !in_.pools.config().strict_affinity || is_planted("strict_ignored");
-    if (goes_on() && may_borrow) TRY_VOID(borrow());
-    if (in_.unfinished()) {
-      in_.answer.unfinished = search_.missing() > 0;
-      return {};
-    }
-    if (search_.missing() == 0) return {};
-    return refuse(search_.exhaustion());
+    if (missing_ > 0 && may_borrow) TRY_VOID(borrow());
+    if (missing_ == 0) return {};
+    return refuse(exhaustion());
   }
 
  private:
-  [[nodiscard]] bool goes_on() const { return search_.missing() > 0 && !in_.unfinished(); }
-
   /// Part 1: what lies in pools that no longer select the node is given up once it is empty. May leave the reader
   /// incomplete, for part 2 asks for blocks as well.
   void release_outside() {
-    for (const Prefix& cidr : search_.own().outside) {
+    for (const Prefix& cidr : own_.outside) {
       const Pool* pool = in_.pools.containing(cidr.first());
       if (pool == nullptr || !is_enabled(*pool) || in_.draft.size() >= kReleaseOutsideMax) continue;
       if (is_for_all_nodes(*pool)) continue;
@@ -130,16 +108,16 @@ class AutomaticAssignment {
 
   /// Part 3 (part 2 are the node's own blocks): new blocks, then those that other nodes left empty.
   [[nodiscard]] AssignFlow<void> take_from_claims() {
-    if (goes_on()) {
-      const bool may_claim = in_.pools.config().auto_allocate_blocks && !search_.is_at_limit();
-      if (may_claim && !in_.reader.atomic_commit() && !search_.usable().empty()) {
-        prefetch_block_to_claim(in_.reader, in_.pools, *search_.usable().front(), in_.request.node, search_.claimed());
+    if (missing_ > 0) {
+      const bool may_claim = in_.pools.config().auto_allocate_blocks && !is_at_limit();
+      if (may_claim && !in_.reader.atomic_commit() && !usable_.empty()) {
+        prefetch_block_to_claim(in_.reader, in_.pools, *usable_.front(), in_.request.node, claimed_);
       }
-      TRY_VOID(search_.take_from_unlabelled());
+      TRY_VOID(take_from_unlabelled());
     }
-    while (goes_on()) {
-      TRY_VOID(search_.check_may_claim());
-      if (search_.missing() == 0) return {};
+    while (missing_ > 0) {
+      TRY_VOID(check_may_claim());
+      if (missing_ == 0) return {};
       TRY(bool claimed, claim());
       if (!claimed) {
         TRY(claimed, reclaim());
@@ -151,19 +129,19 @@ class AutomaticAssignment {
 
   /// Claims a new block in the first pool that has one.
   [[nodiscard]] AssignFlow<bool> claim() {
-    for (const Pool* pool : search_.usable()) {
-      TRY(const ClaimChoice choice,
-          choose_block_to_claim(in_.reader, in_.pools, *pool, in_.request.node, search_.claimed(),
-                                in_.reader.atomic_commit() ? nullptr : &search_.own().rows));
+    for (const Pool* pool : usable_) {
+      TRY(const ClaimChoice choice, choose_block_to_claim(in_.reader, in_.pools, *pool, in_.request.node, claimed_,
+                                                          in_.reader.atomic_commit() ? nullptr : &own_.rows));
       if (choice.own) {
-        TRY_VOID(search_.take_from_found(*choice.own));
+        TRY_VOID(take_from_found(*choice.own));
         return true;
       }
       if (choice.block) {
-        TRY_VOID(search_.claim_new(*choice.block, *pool));
+        TRY_VOID(claim_new(*choice.block, *pool));
         return true;
       }
-      search_.note_claimless(*pool, choice);
+      reasons_.emplace(pool, choice.reason);  // what is known already stays
+      if (choice.others) shared_.insert(pool);
     }
     return false;
   }
@@ -171,30 +149,286 @@ class AutomaticAssignment {
   /// Takes over an empty block that another node claimed a while ago.
   [[nodiscard]] AssignFlow<bool> reclaim() {
     const std::size_t look_max = in_.pools.config().strict_affinity ? kAllBlocks : kReclaimLookMax;
-    for (const Pool* pool : search_.usable()) {
-      TRY(auto found, find_abandoned(in_, search_, *pool, look_max));
-      if (found && search_.take_over(*std::move(found), *pool)) return true;
+    for (const Pool* pool : usable_) {
+      TRY(auto found, find_abandoned(*pool, look_max));
+      if (found && take_over(*std::move(found), *pool)) return true;
     }
     return false;
   }
 
   /// Part 4: any block with a free address.
   [[nodiscard]] AssignFlow<void> borrow() {
-    for (const Pool* pool : search_.usable()) {
+    for (const Pool* pool : usable_) {
       TRY_VOID(for_blocks_with_room(in_, *pool, kAllBlocks, [&](Block& block) -> Flow<bool> {
         if (block.affinity == in_.request.node) return true;
-        TRY(const bool is_numbered, search_.raise_number(block));
-        if (is_numbered) search_.take_all(std::move(block));
-        return goes_on();
+        TRY(const bool is_numbered, raise_number(block));
+        if (is_numbered) take_all(std::move(block));
+        return missing_ > 0;
       }));
-      if (!goes_on()) return {};
-      search_.note_borrowed_out(*pool);
+      if (missing_ == 0) return {};
+      if (shared_.contains(pool)) reasons_[pool] += " and without a free address too";
     }
     return {};
   }
 
-  Assignment& in_;
-  FamilySearch search_;
+  /// An empty block that another node claimed a while ago, among the first `look_max`; as it would be the node's.
+  [[nodiscard]] Flow<std::optional<Block>> find_abandoned(const Pool& pool, std::size_t look_max) {
+    const AffinityOwner& node = in_.request.node;
+    std::optional<Block> found;
+    const auto is_left = [&](const Block& block) {
+      return is_empty(block) && free_count(block, in_.pools.reservations()) > 0;
+    };
+    TRY_VOID(for_blocks_with_room(in_, pool, look_max, [&](Block& block) -> Flow<bool> {
+      const bool is_old =
+          !block.affinity_claim_time || *block.affinity_claim_time + kReclaimAgeMin <= in_.draft.now().wall;
+      const bool is_others =
+          block.affinity != node && (!block.affinity || block.affinity->type == AffinityOwner::Type::host);
+      if (!is_others || !is_old || !is_left(block)) return true;
+      TRY(const bool is_numbered, raise_number(block));
+      if (!is_numbered || !is_left(block)) return true;
+      in_.reader.ask(affinity_key(node, block.cidr));
+      TRY_VOID(in_.reader.ready());
+      if (!is_claim_damaged(block.cidr)) found = taken_over(in_, block);
+      return !found;
+    }));
+    return found;
+  }
+
+  // --- the node's own blocks, and those that become so ---
+
+  /// Takes from the node's own blocks, in the order given.
+  [[nodiscard]] AssignFlow<void> take_from_own(const std::vector<Prefix>& blocks) {
+    Reader& reader = in_.reader;
+    const std::size_t batch = reader.foreign_writers() ? kOwnBatch : 1;
+    for (std::size_t i = 0; i < blocks.size() && missing_ > 0; ++i) {
+      if (i % batch == 0) {
+        for (std::size_t k = i; k < std::min(i + batch, blocks.size()); ++k) reader.ask(block_key(blocks[k]));
+        TRY_VOID(reader.ready());
+      }
+      TRY_VOID(take_from_own(blocks[i]));
+    }
+    return {};
+  }
+
+  [[nodiscard]] AssignFlow<void> take_from_own(const Prefix& cidr) {
+    const Affinity* row = own_.row(cidr);
+    auto block = in_.draft.block(cidr);
+    if (!block) {
+      reasons_[pool_of(cidr)] = block.error().message;
+      return {};
+    }
+    if (!*block) return complete_claim(cidr, row != nullptr);
+    if ((*block)->affinity != in_.request.node) {
+      if (row != nullptr) in_.draft.drop_affinity(*row);
+      return {};
+    }
+    // A program that knows only the pool's length of today may have made blocks over this one.
+    if (const Pool* pool = pool_of(cidr); pool->block_length != cidr.length()) {
+      reasons_[pool] = fmt::format("block {} is not of /{}, and out of use", cidr.to_string(), pool->block_length);
+      return {};
+    }
+    const bool is_claimed = row != nullptr && row->state == AffinityState::confirmed;
+    TRY(const bool is_numbered, raise_number(**block, is_claimed));
+    if (!is_numbered) return {};
+    // Met by itself, and nobody's claim: it gets its row.
+    const Pool* claimed_in = !in_.reader.atomic_commit() && row == nullptr ? pool_of(cidr) : nullptr;
+    if (take_all(*std::move(*block), claimed_in) && row != nullptr && row->state != AffinityState::confirmed) {
+      in_.draft.confirm_affinity(*row);
+    }
+    return {};
+  }
+
+  /// The same from those that the node's claims did not show at first (Listing::as_stored), before another is claimed.
+  [[nodiscard]] AssignFlow<void> take_from_unlabelled() {
+    Reader& reader = in_.reader;
+    if (reader.atomic_commit()) return {};
+    std::vector<Prefix> more;
+    const Listing all{Kind::affinity, owned_names_of(in_.request.node, family_), true};
+    for (const auto& [key, value] : reader.sound(all)) {
+      const auto* row = std::get_if<Affinity>(&value);
+      const bool is_usable =
+          row != nullptr && !row->deleted &&
+          std::any_of(usable_.begin(), usable_.end(), [&](const Pool* pool) { return pool->cidr.contains(row->cidr); });
+      if (is_usable && own_.rows.emplace(row->cidr, row).second) more.push_back(row->cidr);
+    }
+    TRY_VOID(reader.ready());
+    return take_from_own(more);
+  }
+
+  /// The same from one that was met by itself.
+  [[nodiscard]] AssignFlow<void> take_from_found(const Prefix& cidr) {
+    claimed_.insert(cidr);
+    if (is_claim_damaged(cidr)) return {};
+    const Affinity* row = in_.reader.find(affinity_key(in_.request.node, cidr));
+    if (row != nullptr && !row->deleted) own_.rows.emplace(cidr, row);
+    return take_from_own(std::vector<Prefix>{cidr});
+  }
+
+  /// A claim without block: a crash in the middle of claiming, or of giving up.
+  [[nodiscard]] AssignFlow<void> complete_claim(const Prefix& cidr, bool has_row) {
+    Reader& reader = in_.reader;
+    const Pool* pool = pool_of(cidr);
+    if (!has_row || pool->block_length != cidr.length() || wholly_reserved(cidr, in_.pools)) return {};
+    reader.ask(high_water_mark_key(cidr));
+    TRY(const auto other, block_in_the_way(reader, cidr));
+    if (other) {
+      reasons_[pool] = in_the_way_text(*other, cidr);
+      return {};
+    }
+    if (const Error* error = reader.damage(high_water_mark_key(cidr))) {
+      reasons_[pool] = error->message;
+      return {};
+    }
+    // The row alone does not count: what a claim that failed left must not keep a node from its blocks.
+    if (is_at_limit()) return {};
+    return claim_new(cidr, *pool);
+  }
+
+  /// A block that may have nobody's claim may have come late, where a commit writes one record. The request was given
+  /// up long ago, and a successor came and went. Its number is raised above the mark which that one left, before
+  /// anything is taken. False when that can't be read.
+  [[nodiscard]] Flow<bool> raise_number(Block& block, bool is_claimed = false) {
+    // Elsewhere a commit depends on the mark.
+    if (is_claimed || in_.reader.atomic_commit() || block.unallocated.free_count() == 0) return true;
+    const HighWaterMark* mark = in_.reader.sound(high_water_mark_key(block.cidr));
+    TRY_VOID(in_.reader.ready());
+    if (const Error* damage = in_.reader.damage(high_water_mark_key(block.cidr))) {
+      passed_over_ = *damage;
+      reasons_[pool_of(block.cidr)] = damage->message;
+      return false;
+    }
+    if (mark != nullptr) {
+      block.sequence_number = std::max(block.sequence_number, SequenceNumber(mark->sequence_number.value + 1));
+    }
+    return true;
+  }
+
+  /// Whether the node has as many blocks as it may. May leave the reader incomplete.
+  [[nodiscard]] bool is_at_limit() const {
+    const std::uint32_t limit = block_limit_of(in_.request, in_.pools.config());
+    return limit > 0 && owned() + newly_owned_ >= limit;
+  }
+
+  /// Refuses when the node may have no further block, unless its waiting ones have what is missing after all.
+  [[nodiscard]] AssignFlow<void> check_may_claim() {
+    const IpamConfig& config = in_.pools.config();
+    const bool at_limit = is_at_limit();
+    TRY_VOID(in_.reader.ready());
+    if (!at_limit && config.auto_allocate_blocks) return {};
+    TRY_VOID(take_from_own(own_.waiting));
+    if (missing_ == 0) return {};
+    bool has_block = false;
+    for (const Pool* pool : usable_) {
+      const bool has_here = owned_in({pool}) > 0;
+      has_block = has_block || has_here;
+      if (!has_here) reasons_.try_emplace(pool, "the node has no block of it");
+    }
+    TRY_VOID(in_.reader.ready());
+    Refusal refusal = exhaustion();
+    if (at_limit) {
+      refusal.code = ErrorCode::exhausted;
+      refusal.cause = RefusalCause::block_limit;
+      refusal.summary = fmt::format(
+          "no {} address for node {}: its blocks are full, and it may have no more than {} (maxBlocksPerHost)",
+          net::name_of(family_), in_.request.node.name, block_limit_of(in_.request, config));
+    } else {
+      refusal.cause = RefusalCause::no_block_to_claim;
+      refusal.summary = fmt::format(
+          "no {} address for node {}: {}, and claiming blocks is switched off (autoAllocateBlocks); `croft affinity "
+          "claim` "
+          "gives it one",
+          net::name_of(family_), in_.request.node.name, has_block ? "its blocks are full" : "it has no block");
+    }
+    return refuse(std::move(refusal));
+  }
+
+  /// Takes as much as is missing and there; true when that was something.
+  bool take_all(Block block, const Pool* claimed_in = nullptr) {
+    bool any = false;
+    while (missing_ > 0) {
+      auto taken = take_next(block, in_.attribute(), in_.pools.reservations());
+      if (!taken) break;
+      block = taken->block;
+      in_.accept(*std::move(taken), claimed_in);
+      any = true;
+      --missing_;
+    }
+    if (missing_ > 0) note_cooling(block);
+    return any;
+  }
+
+  void note_cooling(const Block& block) {
+    const auto end = first_cooldown_end(block, in_.pools.cooldowns_of(block.cidr), in_.draft.now());
+    if (!end) return;
+    in_.cooling.insert(block.cidr);
+    const auto [it, is_first] = first_ends_.emplace(pool_of(block.cidr), *end);
+    if (!is_first) it->second = std::min(it->second, *end);
+  }
+
+  /// Makes a block that the node has no claim on yet, and takes from it.
+  [[nodiscard]] AssignFlow<void> claim_new(const Prefix& cidr, const Pool& pool) {
+    TRY(Block block, in_.make_block(cidr));
+    // Wholly reserved blocks are passed over; in one that is made anew everything may rest still.
+    take_over(std::move(block), pool);
+    return {};
+  }
+
+  /// The record of the node's claim on a block is damaged: the block is passed over, and noted. The record must have
+  /// been asked for.
+  [[nodiscard]] bool is_claim_damaged(const Prefix& cidr) {
+    const Error* damage = in_.reader.damage(affinity_key(in_.request.node, cidr));
+    if (damage == nullptr) return false;
+    const Block* block = in_.reader.find(block_key(cidr));
+    if (block != nullptr && free_count(*block, in_.pools.reservations()) == 0) return true;
+    passed_over_ = *damage;
+    reasons_[pool_of(cidr)] = damage->message;
+    return true;
+  }
+
+  /// Takes from a block that is new, or that another node left, and is the node's from now on. False: nothing was to be
+  /// had of it.
+  bool take_over(Block block, const Pool& pool) {
+    claimed_.insert(block.cidr);
+    const bool any = take_all(std::move(block), &pool);
+    newly_owned_ += any ? 1 : 0;
+    return any;
+  }
+
+  /// Every usable pool and why it has nothing.
+  [[nodiscard]] Refusal exhaustion() const {
+    const std::string& node = in_.request.node.name;
+    std::vector<PoolVerdict> considered = considered_;
+    for (const Pool* pool : usable_) {
+      const auto known = reasons_.find(pool);
+      std::string reason = known != reasons_.end() ? known->second : "its blocks are full";
+      if (const auto end = first_ends_.find(pool); end != first_ends_.end()) {
+        reason += "; the first cooling one is free again at " + rfc3339_rounded_up(end->second);
+      }
+      considered.push_back({pool->name, pool->cidr, std::move(reason), true});
+    }
+    if (passed_over_) {
+      return {passed_over_->code,
+              fmt::format("no {} address for node {}: {}", net::name_of(family_), node, passed_over_->message),
+              std::move(considered)};
+    }
+    const bool strict = in_.pools.config().strict_affinity;
+    return {ErrorCode::exhausted,
+            fmt::format("no {} address for node {}: every usable pool is full{}", net::name_of(family_), node,
+                        strict ? " (affinity is strict: addresses are not borrowed)" : ""),
+            std::move(considered), strict ? RefusalCause::full_and_strict : RefusalCause::full};
+  }
+
+  [[nodiscard]] const Pool* pool_of(const Prefix& cidr) const { return in_.pools.containing(cidr.first()); }
+
+  std::uint32_t missing_;
+  std::set<Prefix> claimed_;     ///< blocks that this decision has claimed, or met as the node's own meanwhile
+  std::size_t newly_owned_ = 0;  ///< of these, those that the node had no claim on
+  /// The first end of a cooldown in blocks that were looked at, by pool.
+  std::map<const Pool*, WallTime> first_ends_;
+  std::map<const Pool*, std::string> reasons_;
+  std::set<const Pool*> shared_;  ///< pools in which other nodes have blocks too
+  /// Why addresses that may be free were not taken: what rests there is in a record that can't be read.
+  std::optional<Error> passed_over_;
 };
 
 }  // namespace

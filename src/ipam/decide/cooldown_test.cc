@@ -124,26 +124,6 @@ TEST(Cooldown, APoolsCountsInCalicosWayToo) {
   EXPECT_EQ(Cooldowns(0s, 0s).of(cooling), 0s) << "nobody asks for one";
 }
 
-/// Two machines with clocks of their own: what one released the other counts from its first write on.
-TEST(Cooldown, AClockAheadEndsNothing) {
-  for (const nanoseconds skew : {nanoseconds(3s), nanoseconds(600s), nanoseconds(1h)}) {
-    for (const bool releaser_is_ahead : {true, false}) {
-      ManualClock here, there;
-      there.reboot();  // another boot
-      there.advance(24h);
-      here.advance(24h);
-      (releaser_is_ahead ? here : there).jump_wall(skew);
-      Block block = cooling_block(600s, here.now());
-      block = written(std::move(block), 600s, there.now());
-      EXPECT_TRUE(is_cooling(block)) << skew.count();
-      there.advance(599s);
-      EXPECT_TRUE(is_cooling(written(block, 600s, there.now()))) << skew.count();
-      there.advance(1s);
-      EXPECT_FALSE(is_cooling(written(block, 600s, there.now()))) << skew.count();
-    }
-  }
-}
-
 TEST(Cooldown, AMarkIsOneABootAndCountsFromTheFirst) {
   ManualClock here, there;
   there.reboot();

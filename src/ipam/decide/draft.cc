@@ -19,7 +19,7 @@ IpamConfig unknown_config() {
   return config;
 }
 
-/// What contains a CIDR comes before it; of equal ones the first name.
+/// A CIDR that contains another comes before it; of equal ones the first name.
 std::vector<const Pool*> by_cidr(std::vector<const Pool*> pools) {
   std::ranges::stable_sort(pools, {}, [](const Pool* pool) { return pool->cidr; });
   return pools;

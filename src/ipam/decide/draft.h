@@ -18,9 +18,10 @@
 
 namespace croft::core {
 
-/// The pools, reservations and switches of a snapshot, as every decision looks at them. What is damaged is left out,
-/// and what that leaves unknown is taken for the worse: addresses of a damaged pool are in no pool and go on cooling, a
-/// damaged reservation may keep any address, a damaged configuration is strict about affinity and lets addresses rest.
+/// The pools, reservations and switches of a snapshot, as every decision looks at them. Damaged records are left
+/// out, and what that leaves unknown is taken for the worse: addresses of a damaged pool are in no pool and go on
+/// cooling, a damaged reservation may keep any address, a damaged configuration is strict about affinity and lets
+/// addresses rest.
 class PoolTable {
  public:
   /// Reads all pools and reservations and the configuration; meaningful once the reader is ready.

@@ -24,19 +24,18 @@ std::string labels_text(const Labels& labels) {
 
 class Explaining {
  public:
-  Explaining(Reader& reader, const AssignRequest& request, const Instant& now)
-      : reader_(reader), request_(request), pools_(reader_), draft_(reader_, pools_, now) {}
+  Explaining(Reader& reader, const AssignRequest& request, const Instant& now) : in_(reader, request, now) {}
 
   /// `decided` is the plan of the same snapshot.
   [[nodiscard]] Flow<Plan<Explanation>> run(Plan<AssignAnswer> decided) {
-    const Node* node = reader_.sound(node_key(request_.node.name));
-    TRY_VOID(reader_.ready());
-    result_.strict_affinity = pools_.config().strict_affinity;
-    result_.auto_allocate_blocks = pools_.config().auto_allocate_blocks;
-    result_.node_recorded = node != nullptr;
-    if (node != nullptr && request_.node.type == AffinityOwner::Type::host) result_.node_labels = node->labels;
+    result_.node_recorded = in_.reader.sound(node_key(in_.request.node.name)) != nullptr;
+    TRY_VOID(in_.reader.ready());
+    result_.strict_affinity = in_.pools.config().strict_affinity;
+    result_.auto_allocate_blocks = in_.pools.config().auto_allocate_blocks;
+    result_.node_labels = in_.node_labels();
+    namespace_labels_ = namespace_labels_of(in_.reader, in_.pools, in_.request.pod, in_.request.namespace_labels);
     for (const Family family : net::kFamilies) {
-      if (is_asked(family)) result_.families.push_back(facts_of(family));
+      if (is_asked(family)) TRY_VOID(add_facts_of(family));
     }
     if (const auto* assigned = std::get_if<Assigned>(&decided.answer)) {
       for (const AssignedAddress& address : assigned->addresses) result_.addresses.push_back(explained(address));
@@ -50,39 +49,35 @@ class Explaining {
     for (const PlannedWrite& write : writes) {
       if (write.key.kind != Kind::block || !write.value) continue;
       const auto& block = std::get<Block>(*write.value);
-      if (block.affinity == request_.node) taken_over_.insert(block.cidr);
+      if (block.affinity == in_.request.node) taken_over_.insert(block.cidr);
     }
   }
 
  private:
   [[nodiscard]] bool is_asked(Family family) const {
-    const bool wants_one = std::any_of(request_.addresses.begin(), request_.addresses.end(),
+    const bool wants_one = std::any_of(in_.request.addresses.begin(), in_.request.addresses.end(),
                                        [&](const net::Address& a) { return a.family() == family; });
-    return wants_one || request_.count[family] > 0;
+    return wants_one || in_.request.count[family] > 0;
   }
 
-  FamilyFacts facts_of(Family family) {
+  [[nodiscard]] Flow<void> add_facts_of(Family family) {
+    FamilyPools search(in_, family);
+    auto chosen = search.choose();
+    TRY_VOID(in_.reader.ready());
     FamilyFacts facts;
     facts.family = family;
-    facts.block_limit = block_limit_of(request_, pools_.config());
-    namespace_labels_ = namespace_labels_of(reader_, pools_, request_.pod, request_.namespace_labels);
-    const PoolChoice choice =
-        choose_pools(pools_, {family, request_.node.name, request_.use, request_.pools[family], result_.node_labels,
-                              namespace_labels_, reader_.damage(node_key(request_.node.name))});
-    const OwnBlocks own = find_own_blocks(reader_, request_.node, family, choice.usable, draft_.now().wall);
-    facts.owned_blocks = own.count(reader_, request_.node, family, choice.usable);
-    for (const Pool* pool : choice.usable) facts.pools.push_back(usable_fact(*pool, own));
-    for (const PoolVerdict& verdict : choice.rejected) facts.pools.push_back(rejected_fact(verdict));
-    // A pool asked for that may not be used: the refusal has the verdicts.
-    if (choice.rejected.empty() && choice.refusal) {
-      for (const PoolVerdict& verdict : choice.refusal->considered) facts.pools.push_back(rejected_fact(verdict));
-    }
-    return facts;
+    facts.block_limit = block_limit_of(in_.request, in_.pools.config());
+    facts.owned_blocks = search.owned();
+    for (const Pool* pool : search.usable()) facts.pools.push_back(usable_fact(*pool, search.own()));
+    const auto& rejected = chosen ? search.considered() : chosen.error().refusal()->considered;
+    for (const PoolVerdict& verdict : rejected) facts.pools.push_back(rejected_fact(verdict));
+    result_.families.push_back(std::move(facts));
+    return {};
   }
 
   PoolFact rejected_fact(const PoolVerdict& verdict) const {
     PoolFact fact{verdict.pool, verdict.cidr, false, verdict.reason, {}, {}, {}, {}, {}};
-    const Pool* pool = pools_.named(verdict.pool);
+    const Pool* pool = in_.pools.named(verdict.pool);
     if (pool == nullptr) return fact;
     if (const auto selected = selects_node(*pool, result_.node_labels); selected && !*selected) {
       fact.selected = fmt::format("the node has {}", labels_text(result_.node_labels));
@@ -96,12 +91,12 @@ class Explaining {
     PoolFact fact{pool.name, pool.cidr, true, {}, grounds_of(pool), {}, {}, {}, {}};
     for (const Prefix& cidr : own_in(pool, own)) fact.own.push_back(own_fact(cidr));
     // Goes on when that has to read more: what the other facts need is asked for together with it.
-    if (auto claim = choose_block_to_claim(reader_, pools_, pool, request_.node)) {
+    if (auto claim = choose_block_to_claim(in_.reader, in_.pools, pool, in_.request.node)) {
       fact.claimable = claim->block;
       fact.not_claimable = std::move(claim->reason);
     }
     std::size_t looked_at = 0;
-    for (const Prefix& cidr : blocks_with_room(reader_, pools_, pool, request_.node)) {
+    for (const Prefix& cidr : blocks_with_room(in_.reader, in_.pools, pool, in_.request.node)) {
       if (++looked_at > kExplainLooksMax) break;
       const bool is_own = std::any_of(fact.own.begin(), fact.own.end(), [&](const auto& o) { return o.cidr == cidr; });
       if (!is_own && fact.to_borrow.size() < kExplainBlocksMax) add_lender(fact, cidr);
@@ -110,7 +105,7 @@ class Explaining {
   }
 
   [[nodiscard]] std::string grounds_of(const Pool& pool) const {
-    const auto& asked = request_.pools[pool.cidr.family()];
+    const auto& asked = in_.request.pools[pool.cidr.family()];
     if (!asked.empty()) return "asked for; its selectors don't matter";
     const std::string selector = pool.node_selector.empty() ? "all()" : pool.node_selector;
     std::string text = selector == "all()" ? "serves all nodes"
@@ -133,7 +128,7 @@ class Explaining {
     };
     for (const Prefix& cidr : own.ready) add(cidr);
     for (const Prefix& cidr : own.waiting) add(cidr);
-    for (const Key& key : reader_.keys({Kind::affinity, owned_names_of(request_.node, pool.cidr.family())})) {
+    for (const Key& key : in_.reader.keys({Kind::affinity, owned_names_of(in_.request.node, pool.cidr.family())})) {
       if (const auto cidr = cidr_of(key)) add(*cidr);
     }
     return result;
@@ -141,23 +136,24 @@ class Explaining {
 
   OwnBlockFact own_fact(const Prefix& cidr) {
     OwnBlockFact fact{cidr, 0, {}, {}};
-    const auto block = draft_.block(cidr);
+    const auto block = in_.draft.block(cidr);
     if (!block) {
       fact.fault = block.error().message;
     } else if (!*block) {
       fact.fault = "the claim has no block yet";
-    } else if ((*block)->affinity != request_.node) {
+    } else if ((*block)->affinity != in_.request.node) {
       fact.fault = "the block belongs to " + ((*block)->affinity ? to_string(*(*block)->affinity) : "nobody");
     } else {
-      fact.free = free_count(**block, pools_.reservations());
-      fact.cools_until = first_cooldown_end(**block, pools_.cooldowns_of(cidr), draft_.now());
+      fact.free = free_count(**block, in_.pools.reservations());
+      fact.cools_until = first_cooldown_end(**block, in_.pools.cooldowns_of(cidr), in_.draft.now());
     }
     return fact;
   }
 
   void add_lender(PoolFact& fact, const Prefix& cidr) {
-    const auto block = draft_.block(cidr);
-    if (block && *block && (*block)->affinity != request_.node && free_count(**block, pools_.reservations()) > 0) {
+    const auto block = in_.draft.block(cidr);
+    if (block && *block && (*block)->affinity != in_.request.node &&
+        free_count(**block, in_.pools.reservations()) > 0) {
       fact.to_borrow.push_back(cidr);
     }
   }
@@ -165,13 +161,13 @@ class Explaining {
   ExplainedAddress explained(const AssignedAddress& address) {
     ExplainedAddress result{address, Origin::held_before, {}};
     if (address.held_before) return result;
-    const Block* before = reader_.get(block_key(address.block));
+    const Block* before = in_.reader.get(block_key(address.block));
     if (before == nullptr) {
       result.origin = Origin::new_block;
       return result;
     }
     result.block_owner = before->affinity ? to_string(*before->affinity) : "";
-    if (before->affinity == request_.node) {
+    if (before->affinity == in_.request.node) {
       result.origin = Origin::own_block;
     } else {
       result.origin = taken_over_.contains(address.block) ? Origin::taken_over : Origin::borrowed;
@@ -179,11 +175,8 @@ class Explaining {
     return result;
   }
 
-  Reader& reader_;
-  const AssignRequest& request_;
+  Assignment in_;
   Labels namespace_labels_;
-  PoolTable pools_;
-  Draft draft_;
   std::set<Prefix> taken_over_;
   Explanation result_;
 };

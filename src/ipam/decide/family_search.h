@@ -6,14 +6,58 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/net/prefix.h"
-#include "ipam/decide/assignment.h"
+#include "ipam/decide/assign.h"
 #include "ipam/decide/claim.h"
 #include "ipam/decide/draft.h"
+#include "ipam/decide/pool_choice.h"
+#include "ipam/decide/refusal.h"
+#include "register/flow.h"
+#include "register/snapshot.h"
 
 namespace croft::core {
+
+/// The result of a step of an assignment, or why it ended; a refusal of a part is one of all.
+template <class T>
+using AssignFlow = Flow<T, Refusal>;
+
+[[nodiscard]] inline auto refuse(Refusal refusal) { return fail(Stop<Refusal>(std::move(refusal))); }
+
+/// One assignment in the making: what its steps work with, and what they have come to.
+struct Assignment {
+  Assignment(Reader& to_read, const AssignRequest& asked, const Instant& now)
+      : reader(to_read), request(asked), pools(to_read), draft(to_read, pools, now) {
+    if (!asked.living.empty()) pools.pass_over(asked.living);
+  }
+
+  Reader& reader;
+  const AssignRequest& request;
+  const std::string handle_id = handle_of(request.owner);
+  PoolTable pools;
+  Draft draft;
+  /// The addresses that the owner held before.
+  std::vector<AssignedAddress> held;
+  /// Blocks without a free address in which some cool.
+  std::set<net::Prefix> cooling;
+  Assigned answer;
+  bool fresh = false;  ///< the draft has something that was not there before
+
+  /// The labels of the node; none when it has no record, or a damaged one (then choose_pools is told).
+  [[nodiscard]] Labels node_labels();
+  /// A block that is not there, for the node. Error: corrupt, a mark above which none can be made.
+  [[nodiscard]] Flow<Block> make_block(const net::Prefix& cidr);
+  /// Answers with the address. `claimed_in`: its block is new.
+  void accept(Taken taken, const Pool* claimed_in);
+  [[nodiscard]] AssignedAddress described(const Block& block, const net::Address& address, bool held_before) const;
+  /// Handle and owner metadata as in docs/notes/calico-ipam.md#plugin-add, and the interface.
+  [[nodiscard]] Attribute attribute() const;
+  /// The writes when nothing could be assigned: marks on the cooling addresses in the way whose cooldown this boot does
+  /// not count yet. So the next try finds the cooldown ended. May leave the reader incomplete.
+  [[nodiscard]] std::vector<PlannedWrite> marks();
+};
 
 /// The blocks that a node has, as far as one family and the usable pools are concerned. Found by vacancies; beside
 /// foreign writers, who don't keep them, by affinities too, and vacancies only say where to look first.
@@ -25,91 +69,42 @@ struct OwnBlocks {
 
   /// The affinity row of a block; null when it was not read.
   [[nodiscard]] const Affinity* row(const net::Prefix& cidr) const;
-  /// How many blocks of the usable pools the node has. A row whose block was looked at, and is not there or another's,
-  /// is what a claim that failed left: it does not count. May leave the reader incomplete.
-  [[nodiscard]] std::size_t count(Reader& reader, const AffinityOwner& node, net::Family family,
-                                  const std::vector<const Pool*>& usable) const;
-  /// One of them, if there is any, that really is the node's.
-  [[nodiscard]] Flow<std::optional<net::Prefix>> any(Reader& reader, const AffinityOwner& node, net::Family family,
-                                                     const std::vector<const Pool*>& usable) const;
 };
 
-/// Asks for what find_own_blocks reads.
+/// Asks for what choose() reads of the node's blocks.
 void prefetch_own_blocks(Reader& reader, const AffinityOwner& node, net::Family family);
 
-[[nodiscard]] OwnBlocks find_own_blocks(Reader& reader, const AffinityOwner& node, net::Family family,
-                                        const std::vector<const Pool*>& usable, WallTime now);
-
-/// The search of one family for addresses, or for a block: where it may look, what it has found so far, and why it has
-/// not found more.
-class FamilySearch {
+/// Where addresses or a block of one family may be looked for: the pools to use, and the node's blocks in them.
+class FamilyPools {
  public:
-  /// `missing` addresses are to be found.
-  FamilySearch(Assignment& assignment, net::Family family, std::uint32_t missing)
-      : in_(assignment), family_(family), missing_(missing) {}
+  FamilyPools(Assignment& assignment, net::Family family) : in_(assignment), family_(family) {}
 
-  /// The pools to use and the node's blocks in them; first of all.
+  /// First of all. Refuses when no pool may be used.
   [[nodiscard]] AssignFlow<void> choose();
 
   [[nodiscard]] const std::vector<const Pool*>& usable() const { return usable_; }
+  /// The pools that are not used, and why.
+  [[nodiscard]] const std::vector<PoolVerdict>& considered() const { return considered_; }
   [[nodiscard]] const OwnBlocks& own() const { return own_; }
-  [[nodiscard]] std::uint32_t missing() const { return missing_; }
-  /// Blocks that this decision has claimed, or met as the node's own while it looked for one to claim.
-  [[nodiscard]] const std::set<net::Prefix>& claimed() const { return claimed_; }
+  /// How many blocks of these pools the node has. A row whose block was looked at, and is not there or another's, is
+  /// what a claim that failed left: it does not count. May leave the reader incomplete.
+  [[nodiscard]] std::size_t owned_in(const std::vector<const Pool*>& pools) const;
+  [[nodiscard]] std::size_t owned() const { return owned_in(usable_); }
+  /// Whether there is one that really is the node's.
+  [[nodiscard]] Flow<bool> owns_any() const;
 
-  /// Takes from the node's own blocks, in the order given.
-  [[nodiscard]] AssignFlow<void> take_from_own(const std::vector<net::Prefix>& blocks);
-  /// The same from those that the node's claims did not show at first (Listing::as_stored), before another is claimed.
-  [[nodiscard]] AssignFlow<void> take_from_unlabelled();
-  /// The same from one that was met by itself.
-  [[nodiscard]] AssignFlow<void> take_from_found(const net::Prefix& cidr);
-  /// Refuses when the node may have no further block, unless its waiting ones have what is missing after all.
-  [[nodiscard]] AssignFlow<void> check_may_claim();
-  /// Whether the node has as many blocks as it may. May leave the reader incomplete.
-  [[nodiscard]] bool is_at_limit();
-  /// Makes a block that the node has no claim on yet, and takes from it.
-  [[nodiscard]] AssignFlow<void> claim_new(const net::Prefix& cidr, const Pool& pool);
-  /// The record of the node's claim on a block is damaged: the block is passed over, and noted. The record must have
-  /// been asked for.
-  [[nodiscard]] bool is_claim_damaged(const net::Prefix& cidr);
-  /// Takes from a block that another node left, which is the node's from now on. False: nothing was to be had of it.
-  [[nodiscard]] bool take_over(Block block, const Pool& pool);
-  /// Takes as much as is missing and there; true when that was something.
-  bool take_all(Block block, const Pool* claimed_in = nullptr);
-  /// A block that may have nobody's claim may have come late, where a commit writes one record. The request was given
-  /// up long ago, and a successor came and went. Its number is raised above the mark which that one left, before
-  /// anything is taken. False when that can't be read.
-  [[nodiscard]] Flow<bool> raise_number(Block& block, bool is_claimed = false);
-
-  /// Why a pool has nothing; what is known already stays.
-  void note_reason(const Pool& pool, const std::string& reason) { reasons_.emplace(&pool, reason); }
-  void note_borrowed_out(const Pool& pool);
-  /// Why it has no block to claim.
-  void note_claimless(const Pool& pool, const ClaimChoice& choice);
-  /// Every usable pool and why it has nothing.
-  [[nodiscard]] Refusal exhaustion() const;
-
- private:
-  [[nodiscard]] AssignFlow<void> take_from_own(const net::Prefix& cidr);
-  [[nodiscard]] AssignFlow<void> claim(const net::Prefix& cidr, const Pool& pool);
-  [[nodiscard]] AssignFlow<void> complete_claim(const net::Prefix& cidr, bool has_row);
-  void note_cooling(const Block& block);
-  [[nodiscard]] const Pool* pool_of(const net::Prefix& cidr) const { return in_.pools.containing(cidr.first()); }
-
+ protected:
   Assignment& in_;
   const net::Family family_;
-  std::uint32_t missing_;
   std::vector<const Pool*> usable_;
   std::vector<PoolVerdict> considered_;
   OwnBlocks own_;
-  std::set<net::Prefix> claimed_;
-  std::size_t newly_owned_ = 0;  ///< of these, those that the node had no claim on
-  /// The first end of a cooldown in blocks that were looked at, by pool.
-  std::map<const Pool*, WallTime> first_ends_;
-  std::map<const Pool*, std::string> reasons_;
-  std::set<const Pool*> shared_;  ///< pools in which other nodes have blocks too
-  /// Why addresses that may be free were not taken: what rests there is in a record that can't be read.
-  std::optional<Error> passed_over_;
+
+ private:
+  void find_own_blocks();
 };
+
+/// Assigns so many addresses of a family, whichever they are (docs/notes/calico-ipam.md#auto-assign).
+[[nodiscard]] AssignFlow<void> assign_automatic(Assignment& assignment, net::Family family, std::uint32_t count);
 
 }  // namespace croft::core

@@ -1,10 +1,12 @@
 #include "ipam/decide/pool_changes.h"
 
 #include <algorithm>
+#include <bit>
 
 #include <fmt/format.h>
 
 #include "base/net/echo.h"
+#include "base/net/joined.h"
 #include "ipam/decide/draft.h"
 #include "register/address_claims.h"
 
@@ -363,6 +365,183 @@ Step<IpamConfig> plan_set_config(const Snapshot& snapshot, const ConfigChange& c
     TRY_VOID(check_config(config));
     if (stored != nullptr && *stored == config) return Plan<IpamConfig>{std::move(config), {}};
     return Plan<IpamConfig>{config, {to_put(ipam_config_key(), config)}};
+  });
+}
+
+Step<KeptOut> plan_keep_out(const Snapshot& snapshot, const std::string& name,
+                            const std::vector<net::Prefix>& addresses) {
+  return decide(snapshot, [&](Reader& reader) -> Flow<Plan<KeptOut>> {
+    const auto key = reservation_key(name);
+    const Reservation* const there = reader.get(key);
+    const PoolTable pools(reader);
+    TRY_VOID(reader.ready());
+    Plan<KeptOut> plan;
+    Reservation reservation = there != nullptr ? *there : Reservation{name, {}};
+    for (const net::Prefix& prefix : addresses) {
+      if (pools.reserved()->covers(prefix)) continue;
+      plan.answer.added.push_back(prefix);
+      reservation.cidrs.push_back(prefix);
+    }
+    if (!plan.answer.added.empty()) plan.writes.push_back(to_put(key, std::move(reservation)));
+    return plan;
+  });
+}
+
+std::string reservation_name_of_range(const net::Prefix& range) {
+  std::string name = "host-local-" + range.to_string();
+  std::ranges::replace_if(
+      name, [](char c) { return c == '.' || c == ':' || c == '/'; }, '-');
+  return name;
+}
+
+Step<bool> plan_create_reservation(const Snapshot& snapshot, const Reservation& wanted) {
+  return decide(snapshot, [&](Reader& reader) -> Flow<Plan<bool>> {
+    TRY_VOID(check_object_name("reservation", wanted.name));
+    const std::string of_pools = reservation_name_of("");
+    if (wanted.name.starts_with(of_pools)) {
+      return fail(ErrorCode::invalid_argument,
+                  fmt::format("reservation {}: names that begin with {} are of pools; choose another name", wanted.name,
+                              of_pools));
+    }
+    if (wanted.cidrs.empty()) {
+      return fail(ErrorCode::invalid_argument, fmt::format("reservation {} keeps nothing: give a prefix", wanted.name));
+    }
+    const auto key = reservation_key(wanted.name);
+    const Reservation* const there = reader.get(key);
+    TRY_VOID(reader.ready());
+    if (there == nullptr) return Plan<bool>{false, {to_put(key, wanted)}};
+    auto has = there->cidrs, wants = wanted.cidrs;
+    std::ranges::sort(has);
+    std::ranges::sort(wants);
+    if (has == wants) return Plan<bool>{true, {}};
+    return fail(ErrorCode::already_exists, fmt::format("reservation {} exists and keeps other addresses: {}",
+                                                       wanted.name, net::joined(there->cidrs)));
+  });
+}
+
+Step<ReservationDeleted> plan_delete_reservation(const Snapshot& snapshot, const std::string& name) {
+  return decide(snapshot, [&](Reader& reader) -> Flow<Plan<ReservationDeleted>> {
+    const auto key = reservation_key(name);
+    const Reservation* const there = reader.get(key);
+    const PoolTable pools(reader);
+    TRY_VOID(reader.ready());
+    if (there == nullptr) return fail(ErrorCode::not_found, fmt::format("there is no reservation {}", net::echo(name)));
+    for (const Pool* pool : pools.pools()) {
+      if (reservation_name_of(pool->name) != name) continue;
+      return fail(ErrorCode::refused_for_safety,
+                  fmt::format("reservation {} keeps pods from the gateway and the ends of pool {}: it goes with the "
+                              "pool",
+                              name, pool->name));
+    }
+    return Plan<ReservationDeleted>{{}, {to_delete(key)}};
+  });
+}
+
+namespace {
+
+[[nodiscard]] Result<int> part_length(const Pool& pool, std::uint64_t parts) {
+  if (parts < 2 || !std::has_single_bit(parts)) {
+    return fail(invalid_argument(fmt::format("a pool is split into 2, 4, 8 … parts, not {}", parts)));
+  }
+  if (parts > kSplitPartsMax) {
+    return fail(invalid_argument(
+        fmt::format("{} parts are too many for one commit: at most {}; split the parts again", parts, kSplitPartsMax)));
+  }
+  const int length = pool.cidr.length() + std::countr_zero(parts);
+  if (length > pool.block_length) {
+    return fail(invalid_argument(fmt::format("{} parts of pool {} ({}) would be smaller than its blocks of /{}", parts,
+                                             pool.name, pool.cidr.to_string(), pool.block_length)));
+  }
+  return length;
+}
+
+/// The settings of the whole, for one part.
+Pool part_of(const Pool& pool, std::uint64_t index, const net::Prefix& cidr, SplitGateways gateways) {
+  Pool part = pool;
+  part.name = fmt::format("split-{}-{}", pool.name, index);
+  part.cidr = cidr;
+  part.being_made = part.being_deleted = false;
+  part.rest.reset();  // what a foreign format says of one object is not true of another
+  if (gateways == SplitGateways::none) part.gateway.reset();
+  if (part.gateway && !cidr.contains(*part.gateway)) part.gateway = cidr.first().next();
+  return part;
+}
+
+/// The state of an address, in the block that contains it if there is one. May leave the reader incomplete.
+[[nodiscard]] Result<AddressState> state_in(Draft& draft, const Pool& pool, const net::Address& address) {
+  const net::Prefix cidr = net::Prefix::containing(address, pool.block_length);
+  TRY(const std::optional<Block> block, draft.block(cidr));
+  return block ? state_of(*block, *net::ordinal_of(cidr, address)) : AddressState::free;
+}
+
+/// A part's gateway that the whole did not have: nobody may hold it.
+[[nodiscard]] Result<void> check_new_gateway(Draft& draft, const Pool& pool, const Pool& part) {
+  if (!part.cidr.contains(*part.gateway) || part.cidr.length() + 2 > net::bit_length(part.cidr.family())) {
+    return fail(invalid_argument(fmt::format("{} is too small to have a gateway", part.cidr.to_string())));
+  }
+  TRY(const AddressState state, state_in(draft, pool, *part.gateway));
+  if (state == AddressState::free) return {};
+  return fail(ErrorCode::refused_for_safety,
+              fmt::format("{} would be the gateway of {}, and is {}", part.gateway->to_string(), part.cidr.to_string(),
+                          name_of(state)));
+}
+
+}  // namespace
+
+Step<PoolsSplit> plan_split_pool(const Snapshot& snapshot, const PoolSplit& split, const Instant& now) {
+  return decide(snapshot, [&](Reader& reader) -> Flow<Plan<PoolsSplit>> {
+    // Read before the lists: what changes after them then shows as a conflict on it.
+    PlannedWrite generation = next_pool_set(reader);
+    const PoolTable pools(reader);
+    TRY_VOID(reader.ready());
+    const auto is_it = [&](const Pool* p) { return p->name == split.pool || p->cidr.to_string() == split.pool; };
+    const auto found = std::ranges::find_if(pools.pools(), is_it);
+    if (found == pools.pools().end()) return fail(no_such_pool(split.pool));
+    const Pool& pool = **found;
+    TRY(const int length, part_length(pool, split.parts));
+    if (pool.gateway && split.gateways == SplitGateways::refuse) {
+      return fail(ErrorCode::refused_by_configuration,
+                  fmt::format("pool {} has gateway {}, which lies in one part only: --gateways first gives each "
+                              "part its first address, --gateways none gives none",
+                              pool.name, pool.gateway->to_string()));
+    }
+    const Reservation* whole = reader.get(reservation_key(reservation_name_of(pool.name)));
+    Draft draft(reader, pools, now);
+    PoolsSplit answer{pool.name, {}, {}};
+    std::vector<PlannedWrite> writes;
+    std::set<net::Prefix> blocks;  ///< with new gateways: these must not be taken while the pool is split
+    for (std::uint64_t i = 0; i < split.parts; ++i) {
+      Pool part = part_of(pool, i, pool.cidr.subprefix(i, length), split.gateways);
+      TRY_VOID(check_pool_name(part.name));
+      if (reader.get(pool_key(part.name)) != nullptr) {
+        return fail(ErrorCode::already_exists, "pool " + part.name + " exists already");
+      }
+      if (part.gateway && part.gateway != pool.gateway) {
+        TRY_VOID(check_new_gateway(draft, pool, part));
+        blocks.insert(block_of_gateway(part));
+      }
+      // Where the pool keeps its own addresses out of use, its parts do so too.
+      Reservation reservation = whole != nullptr ? reservation_for(part) : Reservation();
+      if (!reservation.cidrs.empty()) {
+        const auto key = reservation_key(reservation.name);
+        if (reader.get(key) != nullptr) {
+          return fail(ErrorCode::already_exists, "reservation " + reservation.name + " exists already");
+        }
+        for (const net::Prefix& reserved : reservation.cidrs) {
+          TRY(const AddressState state, state_in(draft, pool, reserved.first()));
+          if (state == AddressState::held) answer.held_reserved.push_back(reserved.first());
+        }
+        writes.push_back(to_put(key, std::move(reservation)));
+      }
+      writes.push_back(to_put(pool_key(part.name), part));
+      answer.parts.push_back(std::move(part));
+    }
+    TRY_VOID(reader.ready());
+    for (const net::Prefix& block : blocks) writes.push_back(to_check(block_key(block)));
+    if (whole != nullptr) writes.push_back(to_delete(reservation_key(whole->name)));
+    writes.push_back(to_delete(pool_key(pool.name)));
+    writes.push_back(std::move(generation));
+    return Plan<PoolsSplit>{std::move(answer), std::move(writes)};
   });
 }
 

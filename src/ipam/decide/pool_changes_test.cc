@@ -13,8 +13,6 @@
 #include "base/net/test_values.h"
 #include "ipam/decide/affinity_changes.h"
 #include "ipam/decide/assign.h"
-#include "ipam/decide/keep_out.h"
-#include "ipam/decide/pool_split.h"
 #include "ipam/decide/release.h"
 #include "register/test_register.h"
 #include "register/test_values.h"
@@ -73,32 +71,6 @@ class PoolChanges : public testing::Test {
 
 std::optional<ErrorCode> code_of(const auto& result) {
   return result ? std::nullopt : std::optional(result.error().code);
-}
-
-TEST_F(PoolChanges, ASwitchThatIsAsWantedCostsNoWrite) {
-  make("10.0.0.0/26");
-  struct Row {
-    const char* name;
-    bool before, wanted;
-    std::optional<ErrorCode> error;
-    std::size_t writes;
-  };
-  const Row rows[] = {{"a", false, true, {}, 1},
-                      {"a", false, false, {}, 0},
-                      {"a", true, false, {}, 1},
-                      {"a", true, true, {}, 0},
-                      {"b", false, true, ErrorCode::not_found, 0}};
-  for (const Row& row : rows) {
-    Pool pool = *reg.get(pool_key("a"));
-    pool.disabled = row.before;
-    reg.put(pool_key("a"), pool);
-    const auto plan = set_disabled(row.name, row.wanted);
-    EXPECT_EQ(code_of(plan), row.error) << row.name << row.before << row.wanted;
-    if (!plan) continue;
-    EXPECT_EQ(plan->answer.disabled, row.wanted) << row.before << row.wanted;
-    EXPECT_EQ(plan->writes.size(), row.writes) << row.before << row.wanted;
-    for (const PlannedWrite& write : plan->writes) EXPECT_EQ(write.guard, Guard::as_read);
-  }
 }
 
 /// Somebody deletes a pool under living pods, as kubectl lets him: the very same may be made again.
@@ -236,81 +208,17 @@ TEST_F(PoolChanges, ManyBlocksGoInBatchesAndThePoolBehindThem) {
   EXPECT_EQ(count(Kind::high_water_mark), kDeleteBlocksMax + 1);
 }
 
-TEST_F(PoolChanges, APoolIsSplitIntoPartsThatKeepItsBlocks) {
-  using Gateways = SplitGateways;
-  struct Row {
-    const char* what;
-    const char* cidr;
-    GatewayChoice::Kind gateway;
-    PoolSplit wanted;
-    const char* held;
-    std::optional<ErrorCode> error;
-    std::vector<std::string> parts;  ///< CIDR and gateway
-  };
-  const auto none = GatewayChoice::Kind::none;
-  const auto first = GatewayChoice::Kind::first_address;
-  const Row rows[] = {
-      {"by name", "10.0.0.0/26", none, {"a", 2, {}}, nullptr, {}, {"10.0.0.0/27 -", "10.0.0.32/27 -"}},
-      {"by CIDR", "10.0.0.0/26", none, {"10.0.0.0/26", 2, {}}, nullptr, {}, {"10.0.0.0/27 -", "10.0.0.32/27 -"}},
-      {"unknown", "10.0.0.0/26", none, {"b", 2, {}}, nullptr, ErrorCode::not_found, {}},
-      {"one part", "10.0.0.0/26", none, {"a", 1, {}}, nullptr, ErrorCode::invalid_argument, {}},
-      {"no power of two", "10.0.0.0/26", none, {"a", 3, {}}, nullptr, ErrorCode::invalid_argument, {}},
-      {"too many", "10.0.0.0/20", none, {"a", 64, {}}, nullptr, ErrorCode::invalid_argument, {}},
-      {"as small as a block",
-       "10.0.0.0/26",
-       none,
-       {"a", 4, {}},
-       nullptr,
-       {},
-       {"10.0.0.0/28 -", "10.0.0.16/28 -", "10.0.0.32/28 -", "10.0.0.48/28 -"}},
-      {"smaller than a block", "10.0.0.0/26", none, {"a", 8, {}}, nullptr, ErrorCode::invalid_argument, {}},
-      {"a gateway of which nothing is said",
-       "10.0.0.0/26",
-       first,
-       {"a", 2, Gateways::refuse},
-       nullptr,
-       ErrorCode::refused_by_configuration,
-       {}},
-      {"a gateway dropped",
-       "10.0.0.0/26",
-       first,
-       {"a", 2, Gateways::none},
-       nullptr,
-       {},
-       {"10.0.0.0/27 -", "10.0.0.32/27 -"}},
-      {"a gateway each",
-       "10.0.0.0/26",
-       first,
-       {"a", 2, Gateways::first_address},
-       nullptr,
-       {},
-       {"10.0.0.0/27 10.0.0.1", "10.0.0.32/27 10.0.0.33"}},
-      {"a gateway that somebody holds",
-       "10.0.0.0/26",
-       first,
-       {"a", 2, Gateways::first_address},
-       "10.0.0.33",
-       ErrorCode::refused_for_safety,
-       {}},
-  };
-  for (const Row& row : rows) {
-    reg = TestRegister();
-    make(row.cidr, row.gateway);
-    if (row.held != nullptr) hold(row.held);
-    const auto done = split(row.wanted);
-    EXPECT_EQ(code_of(done), row.error) << row.what;
-    EXPECT_EQ(reg.get(pool_key("a")) == nullptr, done.has_value()) << row.what;
-    if (!done) continue;
-    std::vector<std::string> parts;
-    for (std::size_t i = 0; i < done->parts.size(); ++i) {
-      const Pool* part = reg.get(pool_key("split-a-" + std::to_string(i)));
-      ASSERT_NE(part, nullptr) << row.what;
-      EXPECT_EQ(part->block_length, 28) << row.what;
-      parts.push_back(part->cidr.to_string() + " " + (part->gateway ? part->gateway->to_string() : "-"));
-    }
-    EXPECT_EQ(parts, row.parts) << row.what;
-    EXPECT_EQ(count(Kind::reservation), done->parts.size()) << row.what;
+/// What pools/split.txt does not say.
+TEST_F(PoolChanges, APoolIsSplitByItsCidrIntoAsManyPartsAsACommitHolds) {
+  make("10.0.0.0/20");
+  for (const std::uint64_t parts : {1, 64}) {
+    EXPECT_EQ(code_of(split({"a", parts, {}})), ErrorCode::invalid_argument) << parts;
   }
+  const auto done = split({"10.0.0.0/20", 32, {}});
+  ASSERT_TRUE(done);
+  EXPECT_EQ(done->parts.size(), 32U);
+  EXPECT_EQ(count(Kind::pool), 32U);
+  EXPECT_EQ(count(Kind::reservation), 32U);
 }
 
 TEST_F(PoolChanges, WhatThePartsKeepOutOfUseAndSomebodyHoldsIsTold) {
@@ -320,6 +228,39 @@ TEST_F(PoolChanges, WhatThePartsKeepOutOfUseAndSomebodyHoldsIsTold) {
   ASSERT_TRUE(done);
   EXPECT_EQ(done->held_reserved, std::vector{address("10.0.0.31")});
   EXPECT_EQ(count(Kind::block), 1U);
+}
+
+TEST(ConfigChanges, AreCheckedAsAWhole) {
+  struct Row {
+    const char* what;
+    ConfigChange change;
+    std::optional<ErrorCode> error;
+  };
+  const auto change = [](std::optional<bool> strict, std::optional<std::uint32_t> blocks,
+                         std::optional<std::uint32_t> cooldown) {
+    ConfigChange c;
+    c.strict_affinity = strict;
+    c.max_blocks_per_host = blocks;
+    c.ip_cooldown_seconds = cooldown;
+    return c;
+  };
+  const Row rows[] = {
+      {"nothing", {}, std::nullopt},
+      {"strict with a limit", change(true, 3, {}), std::nullopt},
+      {"a limit alone", change({}, 3, {}), ErrorCode::refused_by_configuration},
+      {"most blocks", change(true, kMaxBlocksPerHostMax, {}), std::nullopt},
+      {"more blocks", change(true, kMaxBlocksPerHostMax + 1, {}), ErrorCode::invalid_argument},
+      {"longest cooldown", change({}, {}, kIpCooldownSecondsMax), std::nullopt},
+      {"longer cooldown", change({}, {}, kIpCooldownSecondsMax + 1), ErrorCode::invalid_argument},
+  };
+  for (const Row& row : rows) {
+    TestRegister reg;
+    const auto done = reg.decide<IpamConfig>([&](const Snapshot& s) { return plan_set_config(s, row.change); });
+    ASSERT_EQ(done.has_value(), !row.error) << row.what;
+    if (!done) {
+      EXPECT_EQ(done.error().code, *row.error) << row.what;
+    }
+  }
 }
 
 }  // namespace

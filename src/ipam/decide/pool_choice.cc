@@ -30,16 +30,16 @@ std::string verdict_on_selector(const Result<bool>& selected, const std::string&
 std::optional<std::string> rejection_of(const Pool& pool, const PoolRequest& request) {
   if (pool.disabled && !is_planted("disabled_ignored")) return "disabled";
   if (!pool.unallocatable.empty()) return "not allocatable: " + pool.unallocatable;
-  if (pool.assignment_mode == AssignmentMode::manual && !request.for_some_pod) {
+  if (pool.assignment_mode == AssignmentMode::manual && !request.by.for_some_pod) {
     return "serves only requests that name it (assignmentMode Manual)";
   }
   if (request.node_damage != nullptr && !selects_all(pool.node_selector)) return request.node_damage->message;
   if (const auto selected = selects_node(pool, request.node_labels); !selected || !*selected) {
     return verdict_on_selector(
-        selected, fmt::format("nodeSelector {} does not select node {}", pool.node_selector, request.node));
+        selected, fmt::format("nodeSelector {} does not select node {}", pool.node_selector, request.by.node.name));
   }
   const auto selected = selects_namespace(pool, request.namespace_labels);
-  if (!selected || (!*selected && !request.for_some_pod)) {
+  if (!selected || (!*selected && !request.by.for_some_pod)) {
     return verdict_on_selector(
         selected, fmt::format("namespaceSelector {} does not select the namespace", pool.namespace_selector));
   }
@@ -72,15 +72,16 @@ Refusal refusal_of_asked(const PoolTable& pools, const PoolRequest& request, con
             fmt::format("the given pool ({}) does not exist, or can't be read: {}", text_of(asked), damage->message),
             std::move(considered), RefusalCause::pool_not_usable};
   }
-  return {ErrorCode::refused_by_configuration,
-          fmt::format("the given pool ({}) does not exist, or is not enabled, or is not {} ({})", text_of(asked),
-                      net::name_of(request.family), request.family == net::Family::v4 ? "ipv4_pools" : "ipv6_pools"),
+  const std::string fault = pool == nullptr      ? "does not exist; `croft pool list` names those that do"
+                            : !is_enabled(*pool) ? "is not enabled"
+                                                 : fmt::format("is not {}", net::name_of(request.family));
+  return {ErrorCode::refused_by_configuration, fmt::format("the given pool ({}) {}", text_of(asked), fault),
           std::move(considered), RefusalCause::pool_not_usable};
 }
 
 /// The pools asked for by name or CIDR, each once.
 void take_asked(const PoolTable& pools, const PoolRequest& request, PoolChoice& choice) {
-  for (const AskedPool& asked : request.asked) {
+  for (const AskedPool& asked : request.asked()) {
     const auto it = std::find_if(pools.pools().begin(), pools.pools().end(),
                                  [&](const Pool* p) { return is_asked(asked, p->name, p->cidr); });
     const Pool* pool = it == pools.pools().end() ? nullptr : *it;
@@ -119,11 +120,11 @@ Refusal refusal_of_none(const PoolTable& pools, const PoolRequest& request, std:
   if (const auto& damage = pools.damaged_pool()) {
     return {damage->code,
             fmt::format("no {} address for node {}: no pool that can be read may be used: {}",
-                        net::name_of(request.family), request.node, damage->message),
+                        net::name_of(request.family), request.by.node.name, damage->message),
             std::move(considered), any_enabled ? RefusalCause::no_pool_for_node : RefusalCause::no_pool_enabled};
   }
   return {any ? ErrorCode::refused_by_configuration : ErrorCode::no_pool,
-          fmt::format("no {} address for node {}: {}", net::name_of(request.family), request.node,
+          fmt::format("no {} address for node {}: {}", net::name_of(request.family), request.by.node.name,
                       any          ? "no pool may be used"
                       : has_others ? fmt::format("there is no pool of this family; create one, or where pods are to "
                                                  "have {} alone, say so (assign_ipv4, assign_ipv6 of the network's "
@@ -151,7 +152,7 @@ void drop_unsure(const PoolTable& pools, const PoolRequest& request, PoolChoice&
   if (!choice.usable.empty() || why == nullptr) return;
   choice.refusal = Refusal{why->code,
                            fmt::format("no {} address for node {}: which addresses are reserved is not known: {}",
-                                       net::name_of(request.family), request.node, why->message),
+                                       net::name_of(request.family), request.by.node.name, why->message),
                            choice.rejected, RefusalCause::other};
 }
 
@@ -179,7 +180,7 @@ Labels namespace_labels_of(Reader& reader, const PoolTable& pools, const PodIden
 
 PoolChoice choose_pools(const PoolTable& pools, const PoolRequest& request) {
   PoolChoice choice;
-  if (request.asked.empty()) {
+  if (request.asked().empty()) {
     take_serving(pools, request, choice);
   } else {
     take_asked(pools, request, choice);
@@ -190,16 +191,16 @@ PoolChoice choose_pools(const PoolTable& pools, const PoolRequest& request) {
     return choice;
   }
   const auto unfit = std::stable_partition(choice.usable.begin(), choice.usable.end(),
-                                           [&](const Pool* pool) { return allows(*pool, request.use); });
+                                           [&](const Pool* pool) { return allows(*pool, request.by.use); });
   for (auto it = unfit; it != choice.usable.end(); ++it) {
     choice.rejected.push_back(
-        {(*it)->name, (*it)->cidr, fmt::format("not for {} (allowedUses)", name_of(request.use))});
+        {(*it)->name, (*it)->cidr, fmt::format("not for {} (allowedUses)", name_of(request.by.use))});
   }
   choice.usable.erase(unfit, choice.usable.end());
   if (choice.usable.empty()) {
     choice.refusal = Refusal{ErrorCode::refused_by_configuration,
                              fmt::format("no {} address for node {}: no pool may be used for {}",
-                                         net::name_of(request.family), request.node, name_of(request.use)),
+                                         net::name_of(request.family), request.by.node.name, name_of(request.by.use)),
                              choice.rejected, RefusalCause::no_pool_qualified};
     return choice;
   }

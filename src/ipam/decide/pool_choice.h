@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "ipam/decide/assign.h"
 #include "ipam/decide/draft.h"
 #include "ipam/decide/refusal.h"
 
@@ -29,16 +30,15 @@ using Labels = std::map<std::string, std::string>;
 
 /// For whom pools are chosen.
 struct PoolRequest {
-  net::Family family = net::Family::v4;
-  std::string node;
-  PoolUse use = PoolUse::workload;
-  /// By name or CIDR, in the order of use; empty: every pool that serves the node. Asking for a pool by name overrides
-  /// its selectors and its assignment mode (docs/notes/calico-ipam.md#pool-choice).
-  std::vector<AskedPool> asked;
+  const AssignRequest& by;
+  net::Family family;
   Labels node_labels;
   Labels namespace_labels;
-  const Error* node_damage = nullptr;  ///< why the labels are not known: then only pools for every node serve
-  bool for_some_pod = false;           ///< AssignRequest::for_some_pod
+  const Error* node_damage;  ///< why the labels are not known: then only pools for every node serve
+
+  /// By name or CIDR, in the order of use; empty: every pool that serves the node. Asking for a pool by name overrides
+  /// its selectors and its assignment mode (docs/notes/calico-ipam.md#pool-choice).
+  [[nodiscard]] const std::vector<AskedPool>& asked() const { return by.pools[family]; }
 };
 
 /// The pools to use, in order, and a verdict for each that is not; or why there can be none.

@@ -14,7 +14,6 @@
 #include "ipam/decide/affinity_changes.h"
 #include "ipam/decide/assign.h"
 #include "ipam/decide/claim.h"
-#include "ipam/decide/claim_ahead.h"
 #include "ipam/decide/explain.h"
 #include "ipam/decide/pool_changes.h"
 #include "ipam/decide/release.h"
@@ -123,17 +122,6 @@ TEST(PoolShape, EveryPairOfLengthsIsAssignedFromAndReleased) {
   }
 }
 
-/// The largest blocks of the widest pools.
-TEST(PoolShape, LargeBlocksOfWidePools) {
-  for (const char* cidr : {"::/0", "fd00::/8", "fd00::/48", "fd00::/56", "fd00::/64", "fd00::/116"}) {
-    for (const int block : {116, 122}) {
-      if (prefix(cidr).length() > block) continue;
-      PoolScene scene(prefix(cidr), block);
-      EXPECT_TRUE(scene.pool.cidr.contains(net::Address::parse(scene.add()).value()));
-    }
-  }
-}
-
 TEST(PoolShape, AReservationOfAnySizeIsPassedOverInAFewSteps) {
   PoolScene scene(prefix("fd00::/64"), 122);
   // All but the last block, in two halves and what is left of the second.
@@ -230,39 +218,6 @@ TEST(PoolShape, NoClockIsTooOddToAssign) {
       }
     }
   }
-}
-
-/// Two nodes with clocks and boots of their own on one register: what the one released is in the way of the other,
-/// which notes at its first refusal that it has seen it, and finds it free a cooldown later.
-TEST(PoolShape, ARefusalForWantOfAddressesBeginsToCount) {
-  PoolScene scene(prefix("10.0.0.0/32"), 32);
-  scene.pool.cooldown = std::chrono::seconds(600);
-  scene.put(pool_key("p"), scene.pool);
-  ManualClock& here = scene.clock;
-  ManualClock there;
-  there.reboot();
-  there.advance(std::chrono::hours(24));
-  here.advance(std::chrono::hours(24));
-  ASSERT_EQ(scene.add("c1"), "10.0.0.0");
-  const auto released = scene.decide<Released>([&](const Snapshot& s) {
-    return plan_release_owner(s, {"net", "c1", "eth0"}, here.now());
-  });
-  ASSERT_TRUE(released);
-  AssignRequest wanted = request(Family::v4, "c2");
-  wanted.node.name = "node-b";
-  const auto ask = [&] {
-    const auto answer =
-        scene.decide<AssignAnswer>([&](const Snapshot& s) { return plan_assign(s, wanted, there.now()); });
-    return answer && std::holds_alternative<Assigned>(*answer);
-  };
-  there.jump_wall(std::chrono::seconds(600));  // ahead by the cooldown
-  EXPECT_FALSE(ask());
-  const auto* block = scene.get(block_key(prefix("10.0.0.0/32")));
-  ASSERT_EQ(block->attributes.front().cooling->seen.size(), 1U);
-  there.advance(std::chrono::seconds(599));
-  EXPECT_FALSE(ask());
-  there.advance(std::chrono::seconds(1));
-  EXPECT_TRUE(ask());
 }
 
 struct Call {

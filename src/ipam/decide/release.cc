@@ -23,50 +23,42 @@ Block released_from(Reader& reader, const PoolTable& pools, Block block, const s
   return block;
 }
 
-/// The blocks to look at, in the order of the handle.
-std::vector<HandleBlock> blocks_to_look_at(const Handle& handle, const std::string& after, bool& has_more) {
-  std::vector<HandleBlock> blocks = blocks_of(handle);
-  std::erase_if(blocks, [&](const HandleBlock& one) { return one.name <= after; });
-  has_more = blocks.size() > kReleaseBlocksMax;
-  if (has_more) blocks.erase(blocks.begin() + kReleaseBlocksMax, blocks.end());
-  return blocks;
-}
-
 }  // namespace
 
-Step<Released> plan_release_owner(const Snapshot& snapshot, const Owner& owner, const Instant& now,
-                                  const std::string& after) {
+Step<Released> plan_release_owner(const Snapshot& snapshot, const Owner& owner, const Instant& now) {
   const std::string handle_id = handle_of(owner);
   return decide(snapshot, [&](Reader& reader) -> Flow<Plan<Released>> {
     const Handle* handle = reader.get(handle_key(handle_id));
     TRY_VOID(reader.ready());
     if (handle == nullptr) return Plan<Released>{};  // two of the three DELs of a pod: they read the handle alone
 
-    bool has_more = false;
-    const auto blocks = blocks_to_look_at(*handle, after, has_more);
+    const std::vector<HandleBlock> blocks = blocks_of(*handle);
     const PoolTable pools(reader);
-    for (const auto& one : blocks) reader.ask(block_key(one.cidr));
+    for (const HandleBlock& one : blocks) reader.ask(block_key(one.cidr));
     TRY_VOID(reader.ready());
 
     Released released;
     Draft draft(reader, pools, now);
     for (const auto& [cidr, count, name] : blocks) {
       TRY(auto block, draft.block(cidr));
-      released.at_odds |= count != (block ? count_of_handle(*block, handle_id) : 0);
       if (!block) {
         draft.drop_count(handle_id, name);
-      } else if (const std::vector<net::Ordinal> ordinals = held_by(*block, owner);
-                 !ordinals.empty() || count_of_handle(*block, handle_id) < count) {
-        Block rest =
-            ordinals.empty() ? *std::move(block) : released_from(reader, pools, *std::move(block), ordinals, now);
-        draft.put(std::move(rest), {handle_id});
-        for (const net::Ordinal ordinal : ordinals) released.addresses.push_back(net::address_at(cidr, ordinal));
+        continue;
       }
-      released.up_to = name;
+      const std::vector<net::Ordinal> ordinals = held_by(*block, owner);
+      if (ordinals.empty() && count_of_handle(*block, handle_id) >= count) continue;
+      Block rest =
+          ordinals.empty() ? *std::move(block) : released_from(reader, pools, *std::move(block), ordinals, now);
+      draft.put(std::move(rest), {handle_id});
+      for (const net::Ordinal ordinal : ordinals) released.addresses.push_back(net::address_at(cidr, ordinal));
     }
-    if (!has_more) released.up_to.clear();
     return finish(draft, std::move(released));
   });
+}
+
+bool is_meant(const AddressToRelease& wanted, const Block& block, net::Ordinal ordinal, const Attribute& holder) {
+  return (!wanted.handle_id || wanted.handle_id == holder.handle_id) &&
+         (!wanted.sequence_number || *wanted.sequence_number == sequence_of(block, ordinal));
 }
 
 Step<AddressReleases> plan_release_addresses(const Snapshot& snapshot, const net::Prefix& cidr,
@@ -88,8 +80,7 @@ Step<AddressReleases> plan_release_addresses(const Snapshot& snapshot, const net
         continue;
       }
       const Attribute& holder = *attribute_of(*block, *ordinal);
-      if ((wanted.handle_id && wanted.handle_id != holder.handle_id) ||
-          (wanted.sequence_number && *wanted.sequence_number != sequence_of(*block, *ordinal))) {
+      if (!is_meant(wanted, *block, *ordinal, holder)) {
         answer.mismatched.push_back(wanted.address);
         continue;
       }

@@ -21,19 +21,12 @@ namespace croft::core {
 /// (docs/notes/calico-ipam.md#release).
 struct Released {
   std::vector<net::Address> addresses;
-  /// The last block that was looked at, as the handle names it, when more are left than one plan takes; else empty.
-  std::string up_to;
-  /// The handle counts otherwise than a block that was looked at has it: it may have lost others, too.
-  bool at_odds = false;
 };
 
 /// Decides a DEL. Everything that the owner holds in the blocks which its handle names goes to cooling, or is free with
 /// a pool cooldown of 0. The handle counts the rest, or goes. A block that holds fewer than the handle counts is
-/// written anew, so that no write of an ADD that was killed comes to it later. One plan looks at no more than
-/// kReleaseBlocksMax blocks; when more are left, releasing `after` the last one goes on.
-[[nodiscard]] Step<Released> plan_release_owner(const Snapshot& snapshot, const Owner& owner, const Instant& now,
-                                                const std::string& after = {});
-inline constexpr std::size_t kReleaseBlocksMax = 16;
+/// written anew, so that no write of an ADD that was killed comes to it later.
+[[nodiscard]] Step<Released> plan_release_owner(const Snapshot& snapshot, const Owner& owner, const Instant& now);
 
 /// One address to release, with what the caller believes about its holder. All that is given must match, so that a late
 /// release never frees a successor (docs/notes/calico-ipam.md#release-from-block, #invariants 8).
@@ -43,6 +36,10 @@ struct AddressToRelease {
   std::optional<SequenceNumber> sequence_number;
   std::optional<net::Prefix> block{};  ///< which one it is in, if that is known: who knows spares a look for it
 };
+
+/// Whether all that is given of the holder of this address is so.
+[[nodiscard]] bool is_meant(const AddressToRelease& wanted, const Block& block, net::Ordinal ordinal,
+                            const Attribute& holder);
 
 struct AddressReleases {
   std::vector<net::Address> released;

@@ -17,9 +17,8 @@
 #include "cni/door/store_call.h"
 #include "cni/error_table.h"
 #include "ipam/use/assign.h"
-#include "ipam/use/attachments.h"
-#include "ipam/use/config.h"
 #include "ipam/use/damage_telling.h"
+#include "ipam/use/pools.h"
 #include "ipam/use/release.h"
 #include "os/files.h"
 #include "register/names.h"
@@ -167,9 +166,8 @@ class Call final : public CniCall {
   [[nodiscard]] const CalicoNetconf& config() const { return config_; }
   [[nodiscard]] const core::Owner& owner() const { return owner_; }
   [[nodiscard]] const Instant& began() const { return began_; }
-  [[nodiscard]] const Tombstones& tombstones() const { return tombstones_; }
-  void make_up(const engine::Context& context, Replayer replayer = Replayer::alone) const {
-    make_up_for_some(tombstones_, context, cni::url_of(config_.datastore), writer_of(world_, config_), replayer);
+  void make_up(const engine::Context& context) const {
+    make_up_for_some(tombstones_, context, cni::url_of(config_.datastore), writer_of(world_, config_));
   }
 
  private:
@@ -351,8 +349,7 @@ std::optional<std::vector<net::Address>> release_by_agent(const Call& call) {
   if (!store && store.error().code == ErrorCode::not_found) return GivenBack{};
   if (!store) return fail(store.error());
   const engine::Context context = context_of_del(call, **store);
-  const auto node = node_name_of(call);
-  TRY(core::Released released, engine::release_on_node(context, context, call.owner(), node ? *node : std::string()));
+  TRY(core::Released released, engine::release_owner(context, call.owner()));
   call.make_up(context);
   return GivenBack{std::move(released.addresses)};
 }
@@ -360,10 +357,6 @@ std::optional<std::vector<net::Address>> release_by_agent(const Call& call) {
 [[nodiscard]] Result<GivenBack> release(const Call& call) {
   auto by_agent = release_by_agent(call);
   if (!by_agent) return release_alone(call);
-  if (by_agent->empty() && call.tombstones().has_older(kAgentsTurn)) {
-    const auto store = call.world().open_store(call.config().datastore, store::OpenMode::existing);
-    if (store) call.make_up(context_of_del(call, **store), Replayer::behind_agent);
-  }
   return GivenBack{*std::move(by_agent), {}};
 }
 

@@ -179,14 +179,6 @@ TEST_F(CalicoIpamTest, AnAddressThatWasAskedForHasItsFullLength) {
               AllOf(HasSubstr(R"(The provided IP address is not in a configured pool\n)"), HasSubstr(": 102")));
 }
 
-TEST_F(CalicoIpamTest, ReservationsBindOnlyAutomaticAddresses) {
-  pool("a", "10.1.0.0/31", 31);
-  put(core::reservation_key("r"), core::Reservation{"r", {net::Prefix::parse("10.1.0.0/32").value()}});
-  EXPECT_THAT(add("c1").out, HasSubstr("10.1.0.1/31"));
-  EXPECT_THAT(add("c2").out, HasSubstr("\"code\": 100"));
-  EXPECT_THAT(add("c2", "", "IP=10.1.0.0").out, HasSubstr("10.1.0.0/32"));
-}
-
 TEST_F(CalicoIpamTest, DualStackIsAllOrNothing) {
   pool("a", "10.1.0.0/24", 26);
   pool("six", "fd00::/127", 127);
@@ -377,18 +369,6 @@ TEST_F(CalicoIpamTest, VirtualMachinesWhoseAddressesPersistAreRefused) {
   EXPECT_EQ(del("c1", args).exit_code, 0);
 }
 
-TEST_F(CalicoIpamTest, EveryVersionAnswersInItsForm) {
-  pool("a", "10.1.0.0/32", 32);
-  for (const char* version : {"0.1.0", "0.2.0"}) {
-    EXPECT_THAT(run({.version = version}).out, AllOf(HasSubstr(R"("ip4": {)"), HasSubstr(R"("ip": "10.1.0.0/32")"),
-                                                     HasSubstr(R"("dst": "10.1.0.0/32")")))
-        << version;
-  }
-  for (const char* version : {"0.3.0", "0.3.1", "0.4.0", "1.0.0"}) {
-    EXPECT_THAT(run({.version = version}).out, HasSubstr("\"ips\"")) << version;
-  }
-}
-
 TEST_F(CalicoIpamTest, ADelWhileTheRegisterIsAwayIsMadeUpForLater) {
   pool("a", "10.1.0.0/24", 26);
   world_.tombstones = directory_.file("tombstones");
@@ -405,11 +385,6 @@ TEST_F(CalicoIpamTest, ADelWhileTheRegisterIsAwayIsMadeUpForLater) {
   add("c1");
   EXPECT_EQ(del("c2").exit_code, 0);
   EXPECT_EQ(held().size(), 2U);
-}
-
-TEST_F(CalicoIpamTest, WithoutAPlaceForItADelFailsWhileTheRegisterIsAway) {
-  broken_ = Error{ErrorCode::unavailable, "nobody answers", ""};
-  EXPECT_THAT(del("c1").out, HasSubstr("\"code\": 11"));
 }
 
 using core::Refusal;
@@ -471,15 +446,6 @@ TEST(CalicoMessages, PoolsThatWereAskedFor) {
   EXPECT_EQ(message(refused, wanted), "the given pool (10.1.0.0/24) does not exist, or is not enabled");
   wanted.pools.v4 = {prefix("10.9.0.0/24")};
   EXPECT_EQ(message(refused, wanted), "the given pool (10.9.0.0/24) does not exist, or is not enabled");
-}
-
-TEST(CalicoMessages, AddressesThatWereAskedFor) {
-  auto wanted = request();
-  wanted.addresses = {net::Address::parse("10.1.0.9").value()};
-  EXPECT_EQ(message(refusal(RefusalCause::address_in_no_pool), wanted),
-            "The provided IP address is not in a configured pool\n");
-  EXPECT_EQ(message(refusal(RefusalCause::address_taken), wanted), "resource already exists: 10.1.0.9");
-  EXPECT_EQ(message(refusal(RefusalCause::address_out_of_bounds), wanted), "Block host affinity does not match");
 }
 
 TEST(CalicoMessages, CodeAndDetailsAreCrofts) {

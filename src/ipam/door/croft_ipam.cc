@@ -18,9 +18,8 @@
 #include "cni/door/store_call.h"
 #include "cni/error_table.h"
 #include "cni/format/config.h"
-#include "ipam/decide/heed_wishes.h"
+#include "ipam/decide/assign.h"
 #include "ipam/use/assign.h"
-#include "ipam/use/attachments.h"
 #include "ipam/use/damage_telling.h"
 #include "ipam/use/release.h"
 #include "store/store_url.h"
@@ -134,8 +133,8 @@ class Call final : public CniCall {
   [[nodiscard]] Result<core::Assigned> assign(Path& path) const;
   [[nodiscard]] Result<GivenBack> release(Path& path) const;
   [[nodiscard]] Result<engine::Collected> collect() const;
-  void make_up(const engine::Context& context, Replayer replayer = Replayer::alone) const {
-    make_up_for_some(tombstones_, context, store_url(), writer_of(world_, config_), replayer);
+  void make_up(const engine::Context& context) const {
+    make_up_for_some(tombstones_, context, store_url(), writer_of(world_, config_));
   }
 
   const CroftIpamWorld& world_;
@@ -261,21 +260,14 @@ Result<GivenBack> Call::release(Path& path) const {
     self.ends = Deadline::after(began_, kAnswerTimeMax);
     return agent.release({std::move(self), owner_});
   });
-  if (by_agent) {
-    // Two of the three DELs of a pod release nothing: time to look after what the agent can't see.
-    if (by_agent->empty() && tombstones_.has_older(kAgentsTurn)) {
-      const auto store = open(store::OpenMode::existing, path);
-      if (store) make_up(context_of_del(**store), Replayer::behind_agent);
-    }
-    return GivenBack{*std::move(by_agent), {}};
-  }
+  if (by_agent) return GivenBack{*std::move(by_agent), {}};
   const auto store = open(store::OpenMode::existing, path);
   if (!store && store.error().code == ErrorCode::not_found) return GivenBack{};
   if (!store) return fail(store.error());
   const engine::Context context = context_of_del(**store);
   // An agent that answered too late has used up the time of the turn.
   auto turn = take_turn(**store, kDelTurnWaitMax, Deadline::after(began_, kDelTimeMax));
-  TRY(core::Released released, engine::release_on_node(context, context, owner_, node_.name));
+  TRY(core::Released released, engine::release_owner(context, owner_));
   turn.reset();
   make_up(context);
   return GivenBack{std::move(released.addresses)};

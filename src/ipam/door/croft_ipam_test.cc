@@ -288,27 +288,6 @@ TEST_F(CroftIpamAgentTest, WhatTheAgentAnswersIsTheAnswer) {
   EXPECT_EQ(script_.sockets, std::vector<std::string>(2, kDefaultAgentSocket));
 }
 
-/// What the agent can't see, the plugin makes up for, after a minute.
-TEST_F(CroftIpamAgentTest, ADelThatFindsNothingOpensTheStoreForOldTombstonesAlone) {
-  script_.release = std::vector<net::Address>();
-  const os::ScratchDirectory scratch;
-  world_.tombstones = scratch.path();
-  clock_.jump_wall(std::chrono::system_clock::now() - clock_.now().wall);  // files are stamped by the machine's
-  const auto opens = [&] {
-    bool is_opened = false;
-    before_open_ = [&] { is_opened = true; };
-    EXPECT_EQ(run("DEL", "").exit_code, 0);
-    EXPECT_THAT(log_.back(), HasSubstr("released=none via=agent"));
-    return is_opened;
-  };
-  EXPECT_FALSE(opens());
-  std::ofstream(scratch.path() + "/another.json") << "{";
-  clock_.advance(50s);
-  EXPECT_FALSE(opens());
-  clock_.advance(20s);
-  EXPECT_TRUE(opens());
-}
-
 TEST_F(CroftIpamAgentTest, ARefusalOfTheAgentIsFinal) {
   script_.assign = core::AssignAnswer(core::Refusal{ErrorCode::exhausted, "nothing is free", {}});
   const auto answer = run("ADD", kPools);
@@ -533,18 +512,6 @@ TEST_F(CroftIpamTombstoneTest, ADelIsOverInTimeWhereverTheServerFallsSilent) {
     }
     EXPECT_GT(left_for_later, 0U);
   }
-}
-
-/// Somebody deleted it by hand.
-TEST_F(CroftIpamTest, ADelWhoseHandleIsGoneFreesWhatTheNodesBlocksHold) {
-  run("ADD", kPools);
-  const store::Write write{core::handle_key("net.c1"), std::nullopt, store::Condition::always()};
-  ASSERT_TRUE(data_.commit({&write, 1}, {}, Deadline{}));
-  clock_.advance(1s);
-  EXPECT_EQ(run("DEL", "").exit_code, 0);
-  EXPECT_THAT(log_.back(), HasSubstr("released=10.1.0."));
-  EXPECT_EQ(run("DEL", "").exit_code, 0);
-  EXPECT_THAT(log_.back(), HasSubstr("released=none"));
 }
 
 TEST_F(CroftIpamTombstoneTest, OnlyWhatMayPassIsLeftForLater) {

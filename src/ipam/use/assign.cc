@@ -2,90 +2,23 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
+#include <set>
 #include <utility>
 #include <variant>
 #include <vector>
 
-#include "ipam/use/affinities.h"
+#include "ipam/use/inspect.h"
+#include "ipam/use/nodes.h"
 #include "ipam/use/pools.h"
-#include "ipam/use/release.h"
+#include "store/forwarding_store.h"
 
 namespace croft::engine {
+
 namespace {
-
-/// The work that a call knows to have done itself: another look finds it held.
-class OwnWork {
- public:
-  /// Every answer that a decision of the call came to, whatever became of its plan.
-  void note(core::AssignAnswer& answer) {
-    auto* assigned = std::get_if<core::Assigned>(&answer);
-    if (assigned == nullptr) return;
-    for (core::AssignedAddress& one : assigned->addresses) {
-      const bool is_own = !one.held_before || planned_.contains(one.address);
-      if (is_own) planned_.insert_or_assign(one.address, one);
-      one.held_before = !is_own;
-    }
-  }
-
-  /// After a refusal.
-  [[nodiscard]] Result<void> give_back(const Context& context, const core::AssignRequest& request) const {
-    std::vector<core::AddressToRelease> addresses;
-    for (const auto& [address, one] : planned_) {
-      addresses.push_back({address, core::handle_of(request.owner), one.sequence_number, one.block});
-    }
-    TRY_VOID(release_addresses(context, addresses));
-    return {};
-  }
-
-  [[nodiscard]] bool has_planned() const { return !planned_.empty(); }
-
- private:
-  std::map<net::Address, core::AssignedAddress> planned_;
-};
 
 bool has_held(const core::Assigned& assigned) {
   return std::ranges::any_of(assigned.addresses, [](const auto& one) { return one.held_before; });
-}
-
-[[nodiscard]] Result<core::AssignAnswer> assign_some(const Context& context, const core::AssignRequest& request,
-                                                     const std::vector<core::PoolSpec>& specs, const Living* living,
-                                                     OwnWork& own) {
-  PastLiving past(request, living);
-  return past.assign(context, [&] {
-    return transact_with_pools(context, TurnTaking::first, specs,
-                               [&](const core::Snapshot& snapshot, const Instant& now) {
-                                 auto step = past.plan(snapshot, now);
-                                 auto* plan = std::get_if<core::Plan<core::AssignAnswer>>(&step);
-                                 if (plan != nullptr) own.note(plan->answer);
-                                 return step;
-                               });
-  });
-}
-
-/// Whether no address was found because parts were read one after the other. While others release in one part and take
-/// in the other, a pool looks full that never was. Nothing is written by a refusal, so no condition shows it. Where a
-/// turn is taken nobody writes meanwhile.
-[[nodiscard]] bool seems_full(const Context& context, const core::AssignAnswer& answer) {
-  const auto* refusal = std::get_if<core::Refusal>(&answer);
-  return refusal != nullptr && refusal->code == ErrorCode::exhausted && context.store.capabilities().late_commits;
-}
-
-[[nodiscard]] Result<core::AssignAnswer> assign_all(const Context& context, const core::AssignRequest& request,
-                                                    const std::vector<core::PoolSpec>& pools, const Living* living,
-                                                    OwnWork& own) {
-  const bool is_atomic = context.store.capabilities().atomic_commit;
-  for (bool is_first = true;; is_first = false) {
-    TRY(core::AssignAnswer answer,
-        assign_some(context, request, is_first ? pools : std::vector<core::PoolSpec>(), living, own));
-    if (seems_full(context, answer)) {
-      TRY(answer, assign_some(context, request, {}, living, own));
-    }
-    const auto* assigned = std::get_if<core::Assigned>(&answer);
-    if (assigned != nullptr && assigned->unfinished) continue;
-    const bool may_have_written = !is_first || !is_atomic;
-    if (assigned == nullptr && may_have_written && own.has_planned()) TRY_VOID(own.give_back(context, request));
-    return answer;
-  }
 }
 
 }  // namespace
@@ -93,8 +26,10 @@ bool has_held(const core::Assigned& assigned) {
 Result<core::AssignAnswer> assign(const Context& context, const core::AssignRequest& request,
                                   const std::vector<core::PoolSpec>& pools, const Living* living) {
   TRY_VOID(core::check_node_name(request.node.name));
-  OwnWork own;
-  return assign_all(context, request, pools, living, own);
+  PastLiving past(request, living);
+  return transact_with_pools(
+      context, TurnTaking::first, pools,
+      [&](const core::Snapshot& snapshot, const Instant& now) { return past.plan(snapshot, now); });
 }
 
 BatchedCall assign_in_batch(const core::AssignRequest& request, const std::vector<core::PoolSpec>& pools,
@@ -102,21 +37,12 @@ BatchedCall assign_in_batch(const core::AssignRequest& request, const std::vecto
   const auto decide = [&request, &pools, &answer, past = PastLiving(request, living)](
                           const core::Snapshot& snapshot, const Instant& now) mutable -> core::Step<bool> {
     auto step = past.plan(snapshot, now);
+    if (core::are_pools_there(snapshot, pools) == false) return core::Plan<bool>{false, {}};
     if (auto* error = std::get_if<Error>(&step)) return std::move(*error);
-    const auto pools_there = pools.empty() ? std::optional(true) : core::are_pools_there(snapshot, pools);
-    if (pools_there == false) return core::Plan<bool>{false, {}};
-    if (auto* missing = std::get_if<core::Missing>(&step)) {
-      if (!pools_there) missing->lists.insert({core::Kind::pool, ""});
-      return std::move(*missing);
-    }
-    if (!pools_there) {
-      core::Missing missing;
-      missing.lists.insert({core::Kind::pool, ""});
-      return missing;
-    }
+    if (auto* missing = std::get_if<core::Missing>(&step)) return std::move(*missing);
     auto& plan = std::get<core::Plan<core::AssignAnswer>>(step);
     auto* assigned = std::get_if<core::Assigned>(&plan.answer);
-    if (assigned == nullptr || assigned->unfinished || has_held(*assigned)) return core::Plan<bool>{false, {}};
+    if (assigned == nullptr || has_held(*assigned)) return core::Plan<bool>{false, {}};
     core::Missing unread;
     for (const auto& key : blocks_at_odds(snapshot, core::handle_of(request.owner))) {
       if (snapshot.find(key) == nullptr) {
@@ -165,6 +91,62 @@ std::optional<core::ClaimedAhead> claim_ahead(const Context& direct, store::Stor
 Result<bool> give_back_ahead(const Context& context, const core::AffinityOwner& node, const core::ClaimedAhead& ahead) {
   TRY(const core::AffinityOutcome outcome, release_affinity(context, {node, ahead.block, true, ahead.sequence_number}));
   return outcome == core::AffinityOutcome::released;
+}
+
+namespace {
+
+/// The store of who is made up. That the owner holds nothing is known without asking for a handle, and so without the
+/// right to. A node that this account may not read has no labels here.
+class MadeUp final : public store::ForwardingStore {
+ public:
+  MadeUp(store::Store& beneath, const core::AssignRequest& request)
+      : ForwardingStore(beneath),
+        node_(core::node_key(request.node.name)),
+        absent_{core::handle_key(core::handle_of(request.owner))} {}
+
+  [[nodiscard]] Result<store::ReadAnswer> read(const core::Missing& wanted, Deadline deadline) override {
+    core::Missing rest = wanted;
+    for (const core::Key& key : absent_) rest.records.erase(key);
+    auto answer = beneath().read(rest, deadline);
+    const bool may_be_the_node =
+        !answer && answer.error().code == ErrorCode::permission_denied && rest.records.contains(node_);
+    if (may_be_the_node) {
+      node_denied_ = answer.error();
+      absent_.insert(node_);
+      return read(wanted, deadline);
+    }
+    if (!answer) return answer;
+    std::vector<std::optional<store::Record>> records;
+    auto next = answer->records.begin();
+    for (const core::Key& key : wanted.records) {
+      records.push_back(absent_.contains(key) ? std::nullopt : std::move(*next++));
+    }
+    answer->records = std::move(records);
+    return answer;
+  }
+  [[nodiscard]] const std::optional<Error>& node_denied() const { return node_denied_; }
+
+ private:
+  const core::Key node_;
+  std::set<core::Key> absent_;
+  std::optional<Error> node_denied_;
+};
+
+}  // namespace
+
+Result<core::Explanation> explain(const Context& context, const core::AssignRequest& request) {
+  TRY_VOID(core::check_node_name(request.node.name));
+  MadeUp store(context.store, request);
+  TRY(auto explanation, transact(Context{store, context.clock, context.random, context.time_limit},
+                                 TurnTaking::before_writing, [&](const core::Snapshot& snapshot, const Instant& now) {
+                                   return core::plan_explain(snapshot, request, now);
+                                 }));
+  if (!store.node_denied()) return explanation;
+  TRY(const std::vector<core::Pool> pools, list_pools(context));
+  const bool goes_by_labels = std::ranges::any_of(
+      pools, [](const core::Pool& pool) { return !pool.node_selector.empty() && pool.node_selector != "all()"; });
+  if (goes_by_labels) return fail(*store.node_denied());
+  return explanation;
 }
 
 }  // namespace croft::engine

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "ipam/decide/assign.h"
-#include "ipam/decide/claim_ahead.h"
+#include "ipam/decide/explain.h"
 #include "ipam/decide/pool_changes.h"
 #include "ipam/use/batch.h"
 #include "ipam/use/living.h"
@@ -15,18 +15,16 @@
 namespace croft::engine {
 
 /// Assigns addresses to an owner, durably, or says why not as a value. Asked again with the same owner it gives the
-/// same answer and writes nothing. A request for very many addresses takes several commits, and on a store without
-/// atomic commits each record is one. When it is refused in the end, their addresses are given back. After another
-/// failure its DEL releases the rest. The absent ones among `pools` are made first, as ensure_pools does; when all are
-/// there that costs no read of its own. `held_before` is what was held before the call. With `living` no address is
-/// given that somebody on the node lives with (PastLiving); a refusal by that waits for half a second.
+/// same answer and writes nothing. On a store without atomic commits each record is a commit: what a call that failed
+/// has got by then its DEL releases. The absent ones among `pools` are made first, as ensure_pools does; when all are
+/// there that costs no read of its own. With `living` no address is
+/// given that somebody on the node lives with (PastLiving).
 [[nodiscard]] Result<core::AssignAnswer> assign(const Context& context, const core::AssignRequest& request,
                                                 const std::vector<core::PoolSpec>& pools = {},
                                                 const Living* living = nullptr);
 
-/// The same as a call of a batch: what is refused, held before, needs several commits or pools that are absent goes
-/// alone, by assign(). `request`, `pools` and `living` must outlive the call, and so must `answer`, which is set when
-/// it is done.
+/// The same as a call of a batch: what is refused, held before, or needs pools that are absent goes alone, by assign().
+/// `request`, `pools` and `living` must outlive the call, and so must `answer`, which is set when it is done.
 [[nodiscard]] BatchedCall assign_in_batch(const core::AssignRequest& request, const std::vector<core::PoolSpec>& pools,
                                           Deadline not_after, core::Assigned& answer, const Living* living = nullptr);
 
@@ -38,5 +36,10 @@ namespace croft::engine {
 /// Gives such a block back if it was not used since. False: it was, or is the node's no more. Errors: of the store.
 [[nodiscard]] Result<bool> give_back_ahead(const Context& context, const core::AffinityOwner& node,
                                            const core::ClaimedAhead& ahead);
+
+/// Explains the address that an ADD would get now, or its refusal; changes nothing (core::plan_explain). The owner is
+/// made up: that it holds nothing is not asked. Without the right to read the node it is told as far as no pool selects
+/// nodes; error: permission_denied where one does.
+[[nodiscard]] Result<core::Explanation> explain(const Context& context, const core::AssignRequest& request);
 
 }  // namespace croft::engine

@@ -1,7 +1,7 @@
 #include <fmt/format.h>
 
-#include "ipam/use/affinities.h"
-#include "ipam/use/config.h"
+#include "ipam/use/nodes.h"
+#include "ipam/use/pools.h"
 #include "ipam/use/test_world.h"
 #include "store/forwarding_store.h"
 

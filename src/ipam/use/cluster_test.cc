@@ -1,4 +1,4 @@
-#include "ipam/use/affinities.h"
+#include "ipam/use/nodes.h"
 #include "ipam/use/test_world.h"
 
 // What a cluster asks of the allocator (docs/notes/calico-ipam.md#algorithms).
@@ -91,17 +91,6 @@ TEST_F(Cluster, AStoreThatHasNamespacesSaysWhatTheirLabelsAre) {
   EXPECT_THAT(add(other).front(), HasSubstr("does not select the namespace"));
 }
 
-TEST_F(Cluster, PoolsForOtherUsesDoNotServe) {
-  bare_pool("a", "10.1.0.0/28", 30);
-  change_pool("a", [](core::Pool& p) { p.allowed_uses = {core::PoolUse::tunnel}; });
-  EXPECT_THAT(add("c1"), HasSubstr("no pool may be used for workloads"));
-  auto wanted = request("c1");
-  wanted.addresses = {ip("10.1.0.5")};
-  EXPECT_THAT(add(wanted).front(), HasSubstr("not for this use"));
-  wanted.use = core::PoolUse::tunnel;
-  EXPECT_THAT(add(wanted), ElementsAre("10.1.0.5"));
-}
-
 TEST_F(Cluster, OwnBlocksInAnyPoolComeBeforeNewOnes) {
   bare_pool("a", "10.1.0.0/28", 30);
   bare_pool("b", "10.2.0.0/28", 30);
@@ -119,15 +108,6 @@ TEST_F(Cluster, AfterStrictnessAnAddressIsBorrowedFromNobodysBlockToo) {
   EXPECT_THAT(add("b1", "node-b"), StartsWith("10.1."));
   EXPECT_EQ(del("a1") + del("b1"), 2U);
   EXPECT_FALSE(exists(core::block_key(prefix("10.1.0.0/30")))) << "nobody's and empty";
-}
-
-TEST_F(Cluster, ClaimingCanBeSwitchedOff) {
-  bare_pool("a", "10.1.0.0/28", 30);
-  config([](core::IpamConfig& c) { c.auto_allocate_blocks = false; });
-  EXPECT_THAT(add("c1"), HasSubstr("claiming blocks is switched off (autoAllocateBlocks)"));
-  ASSERT_TRUE(claim_affinity(context, kNodeA, prefix("10.1.0.4/30")));
-  EXPECT_EQ(add("c1"), "10.1.0.4");
-  config([](core::IpamConfig& c) { c.strict_affinity = true; });  // without it `croft check` minds
 }
 
 TEST_F(Cluster, ABlockWithACoolingAddressIsNotTakenOver) {
@@ -176,16 +156,6 @@ TEST_F(Cluster, BlocksOfDisabledPoolsAreKept) {
   EXPECT_EQ(blocks_of(kNodeA).size(), 2U);
 }
 
-TEST_F(Cluster, ManyAddressesOfOneOwnerComeFromSeveralBlocksAndCommits) {
-  bare_pool("a", "10.1.0.0/24", 30);
-  const auto all = add_many("many", 100);
-  EXPECT_EQ(std::set<std::string>(all.begin(), all.end()).size(), 100U);
-  EXPECT_EQ(blocks_of(kNodeA).size(), 25U);
-  EXPECT_THAT(add_many("many", 100), testing::UnorderedElementsAreArray(all)) << "asked again, the same";
-  EXPECT_EQ(add_many("many", 101).size(), 101U) << "only the one that is missing is new";
-  EXPECT_EQ(del("many"), 101U);
-}
-
 TEST_F(Cluster, SingleAddressBlocksServeToo) {
   bare_pool("a", "10.1.0.0/29", 32);
   std::set<std::string> seen;
@@ -202,23 +172,6 @@ TEST_F(Cluster, ReservationsMayCoverABlockTogether) {
     EXPECT_TRUE(prefix("10.1.0.4/30").contains(address)) << address.to_string();
   }
   EXPECT_THAT(add("c5"), StartsWith("exhausted"));
-}
-
-TEST_F(Cluster, AnExplicitAddressObeysStrictAffinityAndTheReservationIfAsked) {
-  bare_pool("a", "10.1.0.0/28", 30);
-  auto wanted = request("c1", "node-a");
-  wanted.addresses = {ip("10.1.0.1")};
-  EXPECT_THAT(add(wanted), ElementsAre("10.1.0.1"));
-  wanted = request("c2", "node-b");
-  wanted.addresses = {ip("10.1.0.2")};
-  config([](core::IpamConfig& c) { c.strict_affinity = true; });
-  EXPECT_THAT(add(wanted).front(), HasSubstr("block 10.1.0.0/30 belongs to host:node-a and affinity is strict"));
-  config([](core::IpamConfig& c) { c.strict_affinity = false; });
-  put(core::reservation_key("r"), core::Reservation{"r", {prefix("10.1.0.2/32")}});
-  EXPECT_THAT(add(wanted).front(), HasSubstr("reserved"));
-  wanted.reserved_addresses = true;
-  EXPECT_THAT(add(wanted), ElementsAre("10.1.0.2"));
-  put(core::reservation_key("r"), std::nullopt);
 }
 
 TEST_F(Cluster, AnExplicitAddressMayCoolIfAsked) {

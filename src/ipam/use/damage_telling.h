@@ -16,9 +16,9 @@
 namespace croft::engine {
 
 /// A store that tells of every damaged record that is read from another one (what a watch shows is not looked at), once
-/// a record as long as it lives, and of more than kToldOfAKindMax of a kind only that there are more. What it gives is
-/// the same. A program has it around its store, so that what is set aside somewhere is named. The store beneath must
-/// outlive it; `tell` may be called from several threads, one at a time.
+/// a record as long as it lives, and of more than kToldOfAKindMax of a kind only that there are more. It gives what
+/// that one gives. A program has it around its store, so that what is set aside somewhere is named. The store beneath
+/// must outlive it; `tell` may be called from several threads, one at a time.
 class DamageTelling final : public store::ForwardingStore {
  public:
   using Tell = std::function<void(const core::Key&, const Error&)>;

@@ -9,11 +9,11 @@
 
 #include <gmock/gmock.h>
 
-#include "ipam/use/attachments.h"
 #include "ipam/use/audit.h"
 #include "ipam/use/damage_telling.h"
 #include "ipam/use/inspect.h"
 #include "ipam/use/nodes.h"
+#include "ipam/use/release.h"
 #include "ipam/use/test_world.h"
 #include "store/forwarding_store.h"
 #include "store/test_commits.h"
@@ -105,28 +105,6 @@ TEST(DamagedRecord, CostsWhatRestsOnIt) {
   }
 }
 
-TEST_F(Damaged, ABlockIsLeftAloneAndTheNodeClaimsAnother) {
-  const auto block = block_of("c1");
-  const auto before = store.get(core::block_key(block), Deadline{}).value()->revision;
-  store.damage(core::block_key(block));
-  const auto damaged = store.get(core::block_key(block), Deadline{}).value()->revision;
-  EXPECT_NE(before, damaged);
-  // More than the pool has elsewhere: all others are used, this one is not.
-  int given = 0;
-  for (int i = 0; i < 150; ++i) {
-    const auto answer = answer_to("d" + std::to_string(i), i % 2 == 0 ? "node-a" : "node-b");
-    const auto* assigned = std::get_if<core::Assigned>(&answer);
-    if (assigned == nullptr) continue;
-    ++given;
-    EXPECT_FALSE(block.contains(assigned->addresses.front().address));
-  }
-  EXPECT_GT(given, 100);
-  EXPECT_EQ(store.get(core::block_key(block), Deadline{}).value()->revision, damaged);
-  EXPECT_TRUE(release_owner(context, World::request("c2").owner));
-  EXPECT_TRUE(look(context));
-  EXPECT_EQ(show_block(context, block).error().code, ErrorCode::corrupt);
-}
-
 TEST_F(Damaged, ABlockThatMayHoldAddressesOfANodeKeepsTheNode) {
   ASSERT_TRUE(label_node(context, "node-a", {{"zone", "x"}}));
   const auto own = block_of("c1");
@@ -204,20 +182,6 @@ TEST_F(Damaged, AConfigurationIsReadAsStrict) {
                                     << view.node;
     }
   }
-}
-
-TEST_F(Damaged, AnAffinityOrAMarkConcernsItsBlockAlone) {
-  const core::AffinityOwner node{core::AffinityOwner::Type::host, "node-a"};
-  for (int i = 0; i < 8; ++i) {
-    const auto cidr = net::Prefix::parse("10.1.0.0/26").value().subprefix(static_cast<std::uint64_t>(i), 29);
-    if (i % 2 == 0) {
-      store.damage(core::high_water_mark_key(cidr));
-    } else {
-      store.damage(core::affinity_key(node, cidr));
-    }
-  }
-  for (int i = 0; i < 30; ++i) EXPECT_TRUE(claimed_by("d" + std::to_string(i)));
-  EXPECT_TRUE(check_status(context, {node, {true, false}, {}, false}));
 }
 
 TEST_F(Damaged, TheAuditNamesEachOnce) {

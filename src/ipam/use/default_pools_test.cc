@@ -1,7 +1,6 @@
-#include "ipam/use/default_pools.h"
-
 #include <thread>
 
+#include "ipam/use/pools.h"
 #include "ipam/use/test_meddler.h"
 #include "ipam/use/test_world.h"
 #include "store/forwarding_store.h"

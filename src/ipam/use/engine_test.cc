@@ -12,6 +12,7 @@ using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
+using testing::SizeIs;
 using testing::StartsWith;
 using namespace std::chrono_literals;
 
@@ -20,36 +21,13 @@ class Engine : public testing::Test, public World {
   void TearDown() override { EXPECT_THAT(findings(), IsEmpty()); }
 };
 
-TEST_F(Engine, EveryAssignableAddressIsHandedOutOnceThenTheRefusalExplains) {
-  pool("a", "10.1.0.0/28", 30);
-  std::set<std::string> seen;
-  for (int i = 0; i < 13; ++i) EXPECT_TRUE(seen.insert(add("c" + std::to_string(i))).second);
-  EXPECT_EQ(add("late"),
-            "exhausted: no IPv4 address for node node-a: every usable pool is full [pool a (10.1.0.0/28): 4 blocks are "
-            "claimed, all by this node and without a free address]");
-  EXPECT_EQ(del("c3"), 1U);
-  EXPECT_THAT(add("late"), HasSubstr("the first cooling one is free again at 2026-01-15T10:00:30Z"));
-}
-
-/// The numbers of look(), read another way.
 TEST_F(Engine, HowFullPoolsAre) {
   pool("a", "10.1.0.0/24", 28);
   pool("b", "fd00::/64", 122);
   for (int i = 0; i < 20; ++i) add("c" + std::to_string(i));
   EXPECT_EQ(del("c3"), 1U);
-  const auto overview = look(context).value();
   const auto fills = fill_of_pools(context).value();
   ASSERT_EQ(fills.size(), 2U);
-  for (std::size_t i = 0; i < fills.size(); ++i) {
-    const PoolView& view = overview.pools[i];
-    EXPECT_EQ(fills[i].pool, view.pool);
-    EXPECT_EQ(fills[i].capacity, view.usage.size);
-    EXPECT_EQ(fills[i].held, view.usage.held);
-    EXPECT_EQ(fills[i].cooling, view.usage.cooling);
-    EXPECT_EQ(fills[i].reserved, view.usage.reserved) << fills[i].reserved.to_string();
-    EXPECT_EQ(fills[i].free(), view.usage.free());
-    EXPECT_EQ(fills[i].blocks, view.blocks.size());
-  }
   EXPECT_EQ(fills[0].held, 19U);
   EXPECT_EQ(fills[0].cooling, 1U);
   EXPECT_EQ(fills[0].blocks, 2U);
@@ -71,40 +49,6 @@ TEST_F(Engine, WhatOtherNodesTookAndWhatTheyCannotTake) {
   EXPECT_TRUE(fill.open().is_zero());
 }
 
-/// The first look at a block shows it as it was once.
-class SeenLate final : public store::ForwardingStore {
- public:
-  using ForwardingStore::ForwardingStore;
-  [[nodiscard]] Result<store::ReadAnswer> read(const core::Missing& wanted, Deadline deadline) override {
-    TRY(store::ReadAnswer answer, ForwardingStore::read(wanted, deadline));
-    std::size_t i = 0;
-    for (const core::Key& key : wanted.records) {
-      if (const auto old = before.find(key); old != before.end()) {
-        answer.records[i] = old->second;
-        before.erase(old);
-      }
-      ++i;
-    }
-    return answer;
-  }
-  std::map<core::Key, std::optional<store::Record>> before;
-};
-
-TEST_F(Engine, APoolThatOnlySeemedFullIsLookedAtAgain) {
-  store.set_capabilities({.atomic_commit = true, .late_commits = true});
-  pool("a", "10.1.0.0/29", 29, 0);
-  for (int i = 0; i < 5; ++i) add("c" + std::to_string(i));
-  const auto key = core::block_key(net::Prefix::parse("10.1.0.0/29").value());
-  SeenLate late(store);
-  late.before[key] = store.get(key, Deadline{}).value();
-  del("c2");
-  const auto answer = assign({late, clock, random}, request("n"), {});
-  ASSERT_TRUE(answer) << answer.error().message;
-  const auto* assigned = std::get_if<core::Assigned>(&*answer);
-  ASSERT_NE(assigned, nullptr) << std::get<core::Refusal>(*answer).summary;
-  EXPECT_EQ(assigned->addresses.front().address.to_string(), "10.1.0.4");
-}
-
 TEST_F(Engine, ASecondFamilyMayBeAddedLater) {
   pool("four", "10.1.0.0/24", 26);
   pool("six", "fd00::/120", 122);
@@ -112,25 +56,6 @@ TEST_F(Engine, ASecondFamilyMayBeAddedLater) {
   auto both = request("c1");
   both.count.v6 = true;
   EXPECT_THAT(add(both), ElementsAre(four, StartsWith("fd00::")));
-}
-
-TEST_F(Engine, ExplicitAddress) {
-  pool("a", "10.10.0.0/24", 28);
-  auto wanted = request("c1");
-  wanted.addresses = {ip("10.10.0.17")};
-  EXPECT_THAT(add(wanted), ElementsAre("10.10.0.17"));
-  EXPECT_THAT(add(wanted), ElementsAre("10.10.0.17"));
-  EXPECT_EQ(look(context)->pools[0].blocks[0].block.cidr, prefix("10.10.0.16/28"));
-  wanted.owner.container_id = "c2";
-  EXPECT_THAT(add(wanted).front(), HasSubstr("exhausted: requested address 10.10.0.17 cannot be assigned [pool a "
-                                             "(10.10.0.0/24): the address is held by net.c1 on node node-a]"));
-  del("c1");
-  EXPECT_THAT(add(wanted).front(), HasSubstr("the address is cooling until 2026-01-15T10:00:30Z"));
-  clock.advance(30s);
-  EXPECT_THAT(add(wanted), ElementsAre("10.10.0.17"));
-  wanted.addresses = {ip("10.10.0.18")};
-  EXPECT_THAT(add(wanted).front(),
-              HasSubstr("container c2 interface eth0 already holds 10.10.0.17 and now asks for 10.10.0.18"));
 }
 
 TEST_F(Engine, SeveralExplicitAddressesAndAnAutomaticOneOfTheOtherFamily) {
@@ -244,6 +169,19 @@ TEST_F(Engine, ReleasingAWholeBlockByAddressKeepsWithinTheLimitOfACommit) {
     all.push_back({ip(text.c_str()), {}, {}});
   }
   EXPECT_EQ(release_addresses(context, all)->released.size(), 253U);
+}
+
+/// docs/promises.md#new-sandbox: that the old one is gone is not for an ADD to say.
+TEST_F(Engine, WhatASandboxHoldsStaysWhenAnotherOfThePodComes) {
+  pool("a", "10.0.0.0/26", 28, 0);
+  auto first = request("c1"), second = request("c2");
+  first.pod = second.pod = {"web-0", "shop", "5f0c4d0e"};
+  const auto held = add(first);
+  clock.advance(1h);
+  EXPECT_NE(add(second), held);
+  EXPECT_THAT(*held_addresses(context, first.owner), ElementsAre(ip(held.front().c_str())));
+  EXPECT_THAT(release_owner(context, first.owner)->addresses, SizeIs(1)) << "its own DEL frees it";
+  EXPECT_THAT(*held_addresses(context, second.owner), SizeIs(1));
 }
 
 // --- unknown outcomes, conflicts, races ---
@@ -501,21 +439,6 @@ TEST_F(Engine, AStatusReadsThePoolsOfItsConfigurationTogetherWithAllElse) {
   const auto other = check_status(counted, status, {spec("a", "10.0.0.0/16", 28)});
   ASSERT_FALSE(other);
   EXPECT_EQ(other.error().code, ErrorCode::refused_by_configuration);
-}
-
-TEST_F(Engine, WhatWasAssignedInVainIsGivenBackWithoutALookForItsBlocks) {
-  pool("a", "10.1.0.0/24", 29, 0);
-  Asked asked(store);
-  const Context counted{asked, clock, random};
-  auto many = request("c1");
-  many.count.v4 = 254;  // of 253 that can be had, in blocks of which one commit takes twelve
-  const auto answer = assign(counted, many);
-  ASSERT_TRUE(answer) << answer.error().message;
-  EXPECT_TRUE(std::holds_alternative<core::Refusal>(*answer));
-  EXPECT_GT(store.counts().commit, 3U) << "some was assigned before that was known";
-  EXPECT_EQ(look(context)->pools[0].usage.held, 0U);
-  core::Listing of_the_other_family{core::Kind::block, core::block_names_of(net::Family::v6)};
-  EXPECT_EQ(asked.lists_of(of_the_other_family), 0U);
 }
 
 // --- GC, CHECK, STATUS ---

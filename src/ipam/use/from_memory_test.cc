@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "ipam/use/affinities.h"
+#include "ipam/use/nodes.h"
 #include "ipam/use/test_batch_of_one.h"
 #include "ipam/use/test_meddler.h"
 #include "ipam/use/test_world.h"

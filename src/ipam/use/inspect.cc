@@ -7,16 +7,13 @@
 #include <set>
 #include <utility>
 
+#include "base/net/per_family.h"
 #include "base/time_text.h"
 #include "ipam/decide/draft.h"
 #include "ipam/use/each_record.h"
 
 namespace croft::engine {
 namespace {
-
-constexpr net::Family kFamilies[] = {net::Family::v4, net::Family::v6};
-
-Deadline deadline_of(const Context& context) { return deadline_of_use_case(context); }
 
 /// Pools, reservations and switches as read outside a decision.
 class Frame {
@@ -28,7 +25,7 @@ class Frame {
     frame->pools_.emplace(*frame->reader_);
     return frame;
   }
-  explicit Frame(const Context& context) : loader_(context.store, deadline_of(context)) {}
+  explicit Frame(const Context& context) : loader_(context.store, deadline_of_use_case(context)) {}
 
   [[nodiscard]] const core::PoolTable& pools() const { return *pools_; }
   /// Those that are reserved one by one.
@@ -75,11 +72,6 @@ BlockView view_of(const core::PoolTable& pools, const core::Block& stored, const
   return view;
 }
 
-std::string text_of(const std::map<std::string, std::string>& map, const char* key) {
-  const auto it = map.find(key);
-  return it == map.end() ? "" : it->second;
-}
-
 /// Never shows a time that has passed as a second that is still to come.
 std::string whole_seconds(WallTime time) { return rfc3339_exact(std::chrono::floor<std::chrono::seconds>(time)); }
 
@@ -88,9 +80,9 @@ void describe_holder(AddressView& view, const std::string& handle_id,
   view.handle_id = handle_id;
   view.owner = core::owner_of(handle_id, secondary);
   view.attributes = secondary;
-  view.node = text_of(secondary, core::kNodeKey);
-  view.pod = text_of(secondary, core::kPodKey);
-  view.namespace_name = text_of(secondary, core::kNamespaceKey);
+  view.node = core::member_of(secondary, core::kNodeKey);
+  view.pod = core::member_of(secondary, core::kPodKey);
+  view.namespace_name = core::member_of(secondary, core::kNamespaceKey);
 }
 
 AddressView address_view(const core::PoolTable& pools, const BlockView& block, net::Ordinal ordinal,
@@ -112,38 +104,35 @@ AddressView address_view(const core::PoolTable& pools, const BlockView& block, n
   } else {
     describe_holder(view, attribute->handle_id.value_or(""), attribute->secondary);
     view.alternate_owner = attribute->alternate_owner;
-    const auto since = parse_go_utc_text(text_of(attribute->secondary, core::kTimestampKey));
+    const auto since = parse_go_utc_text(core::member_of(attribute->secondary, core::kTimestampKey));
     view.since = since ? whole_seconds(*since) : "";
   }
   return view;
 }
 
-void add_usage(Usage& sum, const Usage& part) {
-  sum.held += part.held;
-  sum.cooling += part.cooling;
+/// The numbers of a pool without blocks.
+core::PoolFill empty_fill(const core::PoolTable& pools, const core::Pool& pool) {
+  core::PoolFill fill;
+  fill.pool = pool;
+  fill.capacity = net::Count::of(pool.cidr);
+  fill.reserved = pools.reserved()->count_in(pool.cidr);
+  return fill;
 }
 
-/// Addresses of a block that are held on a node which does not own it.
-std::uint64_t borrowed_in(const core::Block& block) {
-  std::uint64_t count = 0;
-  for (std::uint32_t i = 0; i < block.allocations.size(); ++i) {
-    const core::Attribute* attribute = core::attribute_of(block, net::Ordinal(i));
-    if (attribute == nullptr || attribute->cooling) continue;
-    const std::string node = text_of(attribute->secondary, core::kNodeKey);
-    count += !node.empty() && (!block.affinity || block.affinity->name != node) ? 1 : 0;
-  }
-  return count;
-}
-
-/// Reserved addresses of a pool that nobody holds: all but those of its blocks, and of these the ones counted there.
-net::Count reserved_in(const core::PoolTable& pools, const PoolView& pool) {
-  net::Count count = pools.reserved()->count_in(pool.pool.cidr);
-  for (const BlockView& block : pool.blocks) {
-    if (!pool.pool.cidr.contains(block.block.cidr)) continue;
-    count -= pools.reserved()->count_in(block.block.cidr);
-    count += block.usage.reserved;
-  }
-  return count;
+/// Adds a block of the pool.
+void add_block(core::PoolFill& fill, const core::PoolTable& pools, const BlockView& view) {
+  ++fill.blocks;
+  fill.held += view.usage.held;
+  fill.cooling += view.usage.cooling;
+  fill.owned_blocks += view.block.affinity ? 1 : 0;
+  core::for_each_held(view.block, [&](net::Ordinal, const core::Attribute& holder) {
+    const std::string node = core::member_of(holder.secondary, core::kNodeKey);
+    fill.borrowed += !node.empty() && (!view.block.affinity || view.block.affinity->name != node) ? 1 : 0;
+  });
+  if (!fill.pool.cidr.contains(view.block.cidr)) return;
+  if (pools.config().strict_affinity && view.block.affinity) fill.stranded += view.usage.free();
+  fill.reserved -= pools.reserved()->count_in(view.block.cidr);
+  fill.reserved += view.usage.reserved;
 }
 
 }  // namespace
@@ -158,8 +147,8 @@ Result<std::vector<core::Pool>> list_pools(const Context& context) {
 
 Result<std::vector<net::Prefix>> list_block_cidrs(const Context& context) {
   std::vector<net::Prefix> cidrs;
-  Loader loader(context.store, deadline_of(context));
-  for (const net::Family family : kFamilies) {
+  Loader loader(context.store, deadline_of_use_case(context));
+  for (const net::Family family : net::kFamilies) {
     const core::Listing listing{core::Kind::block, core::block_names_of(family)};
     core::Missing missing;
     missing.keys.insert(listing);
@@ -201,25 +190,21 @@ Result<Overview> look(const Context& context) {
   const core::PoolTable& pools = frame->pools();
   const Instant now = context.clock.now();
   Overview overview;
-  std::map<std::string, std::size_t> index;
-  for (const core::Pool* pool : pools.pools()) {
-    index[pool->name] = overview.pools.size();
-    overview.pools.push_back({*pool, {net::Count::of(pool->cidr), 0, 0, {}}, {}});
-  }
+  std::map<std::string, std::pair<core::PoolFill, std::vector<BlockView>>> found;
+  for (const core::Pool* pool : pools.pools()) found[pool->name].first = empty_fill(pools, *pool);
   TRY_VOID(for_each_block(context, [&](const core::Block& block) {
     BlockView view = view_of(pools, block, now);
-    if (view.pool.empty()) {
-      overview.stray_blocks.push_back(std::move(view));
-      return;
-    }
-    PoolView& pool = overview.pools[index[view.pool]];
-    add_usage(pool.usage, view.usage);
-    pool.blocks.push_back(std::move(view));
+    if (view.pool.empty()) return overview.stray_blocks.push_back(std::move(view));
+    auto& [fill, blocks] = found[view.pool];
+    add_block(fill, pools, view);
+    blocks.push_back(std::move(view));
   }));
   const auto by_cidr = [](const BlockView& a, const BlockView& b) { return a.block.cidr < b.block.cidr; };
-  for (PoolView& pool : overview.pools) {
-    std::sort(pool.blocks.begin(), pool.blocks.end(), by_cidr);
-    pool.usage.reserved = reserved_in(pools, pool);
+  for (auto& [name, both] : found) {
+    auto& [fill, blocks] = both;
+    std::sort(blocks.begin(), blocks.end(), by_cidr);
+    const Usage usage{fill.capacity, fill.held, fill.cooling, fill.reserved};
+    overview.pools.push_back({std::move(fill.pool), usage, std::move(blocks)});
   }
   std::sort(overview.stray_blocks.begin(), overview.stray_blocks.end(), by_cidr);
   return overview;
@@ -229,31 +214,14 @@ Result<std::vector<core::PoolFill>> fill_of_pools(const Context& context) {
   TRY(const auto frame, Frame::read(context));
   const core::PoolTable& pools = frame->pools();
   const Instant now = context.clock.now();
-  std::vector<core::PoolFill> fills;
-  std::map<std::string, std::size_t> index;
-  for (const core::Pool* pool : pools.pools()) {
-    index[pool->name] = fills.size();
-    core::PoolFill fill;
-    fill.pool = *pool;
-    fill.capacity = net::Count::of(pool->cidr);
-    fill.reserved = pools.reserved()->count_in(pool->cidr);
-    fills.push_back(std::move(fill));
-  }
+  std::map<std::string, core::PoolFill> found;
+  for (const core::Pool* pool : pools.pools()) found[pool->name] = empty_fill(pools, *pool);
   TRY_VOID(for_each_block(context, [&](const core::Block& block) {
     const BlockView view = view_of(pools, block, now);
-    const auto found = index.find(view.pool);
-    if (found == index.end()) return;
-    core::PoolFill& pool = fills[found->second];
-    ++pool.blocks;
-    pool.held += view.usage.held;
-    pool.cooling += view.usage.cooling;
-    pool.owned_blocks += view.block.affinity ? 1 : 0;
-    pool.borrowed += borrowed_in(view.block);
-    if (!pool.pool.cidr.contains(view.block.cidr)) return;
-    if (pools.config().strict_affinity && view.block.affinity) pool.stranded += view.usage.free();
-    pool.reserved -= pools.reserved()->count_in(view.block.cidr);
-    pool.reserved += view.usage.reserved;
+    if (!view.pool.empty()) add_block(found[view.pool], pools, view);
   }));
+  std::vector<core::PoolFill> fills;
+  for (auto& [name, fill] : found) fills.push_back(std::move(fill));
   return fills;
 }
 
@@ -264,13 +232,13 @@ bool AddressView::borrowed() const {
 std::string AddressView::type() const {
   if (attributes.contains("vmi-name")) return "vmi";
   if (!pod.empty()) return "pod";
-  return text_of(attributes, "type");
+  return core::member_of(attributes, "type");
 }
 
 Result<BlockView> show_block(const Context& context, const net::Prefix& cidr) {
   TRY(const auto frame, Frame::read(context));
   const core::PoolTable& pools = frame->pools();
-  TRY(const auto record, get_sound(context, core::block_key(cidr), deadline_of(context)));
+  TRY(const auto record, get_sound(context, core::block_key(cidr), deadline_of_use_case(context)));
   const core::Block* found = record ? &std::get<core::Block>(*record->value) : nullptr;
   if (found == nullptr || found->deleted) {
     return fail(ErrorCode::not_found, "there is no block " + cidr.to_string() + "; `croft block list` names them");
@@ -282,7 +250,7 @@ Result<BlockView> show_block(const Context& context, const net::Prefix& cidr) {
 Result<std::optional<core::Affinity>> claim_on(const Context& context, const core::Block& block) {
   if (!block.affinity) return std::optional<core::Affinity>();
   const core::Key key = core::affinity_key(*block.affinity, block.cidr);
-  TRY(const auto record, get_sound(context, key, deadline_of(context)));
+  TRY(const auto record, get_sound(context, key, deadline_of_use_case(context)));
   if (!record) return std::optional<core::Affinity>();
   return std::optional(std::get<core::Affinity>(*record->value));
 }
@@ -322,7 +290,7 @@ Result<AddressView> show_address(const Context& context, const net::Address& add
   TRY(const std::vector<net::Prefix> cidrs, list_block_cidrs(context));
   const auto it = std::find_if(cidrs.begin(), cidrs.end(), [&](const auto& cidr) { return cidr.contains(address); });
   if (it != cidrs.end()) {
-    TRY(const auto record, get_sound(context, core::block_key(*it), deadline_of(context)));
+    TRY(const auto record, get_sound(context, core::block_key(*it), deadline_of_use_case(context)));
     if (record) {
       const auto& block = std::get<core::Block>(*record->value);
       if (!block.deleted) return address_view(pools, view_of(pools, block, now), *net::ordinal_of(*it, address), now);

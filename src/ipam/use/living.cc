@@ -39,20 +39,6 @@ core::Step<core::AssignAnswer> PastLiving::plan(const core::Snapshot& snapshot, 
   }
 }
 
-Result<core::AssignAnswer> PastLiving::assign(const Context& context,
-                                              const std::function<Result<core::AssignAnswer>()>& attempt) {
-  const Deadline deadline = deadline_of_use_case(context);
-  TRY(core::AssignAnswer answer, attempt());
-  for (int looks = 0; looks < kLivingLooksMax; ++looks) {
-    if (!narrowed_ || !std::holds_alternative<core::Refusal>(answer)) break;
-    pause(context, kBetweenLivingLooks, deadline);
-    if (deadline.passed(context.clock.now())) break;
-    narrowed_.reset();
-    TRY(answer, attempt());
-  }
-  return answer;
-}
-
 /// Whether some of what was assigned lives.
 bool PastLiving::add_living(const core::Assigned& assigned) {
   if (living_ == nullptr || !living_->device_of) return false;

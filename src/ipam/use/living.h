@@ -31,11 +31,6 @@ struct Living {
 
 /// How many addresses one decision passes over: more than a node has pods.
 inline constexpr std::size_t kLivingMax = 512;
-/// How often, and how far apart, an ADD looks that is refused by what lives: the interface of the pod before may be
-/// about to go.
-inline constexpr int kLivingLooksMax = 10;
-inline constexpr std::chrono::milliseconds kBetweenLivingLooks{50};
-
 /// Decides an ADD so that it gets no address that somebody on its node lives with: what it holds already may be its own
 /// and is not asked about. Living addresses join AssignRequest::living, and it is decided again. Nothing is written for
 /// it. Where the kernel can't be asked the ADD goes on without, and a line says so.
@@ -46,11 +41,6 @@ class PastLiving {
 
   /// As core::plan_assign. A refusal after something was passed over is `unavailable`, and says what lives.
   [[nodiscard]] core::Step<core::AssignAnswer> plan(const core::Snapshot& snapshot, const Instant& now);
-
-  /// Assigns by `attempt`, which decides with plan(). Where it is refused after something was passed over it is made
-  /// again, kLivingLooksMax times, with the kernel asked anew.
-  [[nodiscard]] Result<core::AssignAnswer> assign(const Context& context,
-                                                  const std::function<Result<core::AssignAnswer>()>& attempt);
 
  private:
   [[nodiscard]] bool add_living(const core::Assigned& assigned);

@@ -15,6 +15,66 @@
 
 namespace croft::engine {
 
+using core::AffinityOutcome;
+
+Result<AffinityOutcome> release_affinity(const Context& context, const core::AffinityRelease& release, bool apply) {
+  return transact(context, TurnTaking::before_writing, [&](const core::Snapshot& snapshot, const Instant& now) {
+    return written_if(apply, core::plan_release_affinity(snapshot, release, now));
+  });
+}
+
+Result<AffinitiesReleased> release_host_affinities(const Context& context, const core::AffinityOwner& owner,
+                                                   bool must_be_empty, bool apply) {
+  TRY_VOID(core::check_node_name(owner.name));
+  std::vector<core::Affinity> rows;
+  TRY_VOID(
+      for_each_affinity(context, core::owned_names_of(owner), [&](const core::Affinity& row) { rows.push_back(row); }));
+  AffinitiesReleased result;
+  for (const core::Affinity& row : rows) {
+    const auto outcome = release_affinity(context, {row.owner, row.cidr, must_be_empty, {}}, apply);
+    if (!outcome) {
+      result.failure = outcome.error();
+    } else if (*outcome == AffinityOutcome::not_empty) {
+      result.not_empty.push_back(row.cidr);
+    } else {
+      result.released.push_back(row.cidr);
+    }
+  }
+  return result;
+}
+
+Result<AffinitiesClaimed> claim_affinity(const Context& context, const core::AffinityOwner& owner,
+                                         const net::Prefix& cidr) {
+  TRY_VOID(core::check_node_name(owner.name));
+  TRY(const std::vector<core::Pool> pools, list_pools(context));
+  const auto pool = std::find_if(pools.begin(), pools.end(), [&](const core::Pool& p) {
+    return core::is_enabled(p) && p.cidr.contains(cidr) && p.cidr.family() == cidr.family();
+  });
+  if (pool == pools.end()) {
+    return fail(ErrorCode::invalid_argument,
+                fmt::format("The requested CIDR ({}) is not within any configured pools.", cidr.to_string()));
+  }
+  if (cidr.length() > pool->block_length) {
+    return fail(ErrorCode::invalid_argument,
+                fmt::format("The requested CIDR ({}) is smaller than the minimum.", cidr.to_string()));
+  }
+  if (pool->block_length - cidr.length() > 12) {
+    return fail(ErrorCode::invalid_argument,
+                fmt::format("{} has more than {} blocks; claim it in parts", cidr.to_string(), kClaimBlocksMax));
+  }
+  AffinitiesClaimed result;
+  const std::uint64_t blocks = std::uint64_t{1} << (pool->block_length - cidr.length());
+  for (std::uint64_t i = 0; i < blocks; ++i) {
+    const net::Prefix block = cidr.subprefix(i, pool->block_length);
+    TRY(const core::ClaimOutcome outcome,
+        transact(context, TurnTaking::before_writing, [&](const core::Snapshot& snapshot, const Instant& now) {
+          return core::plan_claim_affinity(snapshot, owner, block, now);
+        }));
+    (outcome == core::ClaimOutcome::belongs_to_others ? result.others : result.claimed).push_back(block);
+  }
+  return result;
+}
+
 Result<std::vector<NodeView>> list_nodes(const Context& context) {
   std::map<std::string, NodeView> nodes;
   Loader loader(context.store, Deadline::after(context.clock.now(), context.time_limit));
@@ -31,15 +91,13 @@ Result<std::vector<NodeView>> list_nodes(const Context& context) {
   TRY_VOID(for_each_block(context, [&](const core::Block& block) {
     const bool is_hosts = block.affinity && block.affinity->type == core::AffinityOwner::Type::host;
     if (is_hosts) ++nodes[block.affinity->name].blocks;
-    for (std::uint32_t i = 0; i < block.allocations.size(); ++i) {
-      const core::Attribute* holder = core::attribute_of(block, net::Ordinal(i));
-      if (holder == nullptr || holder->cooling) continue;
-      const auto node = holder->secondary.find(core::kNodeKey);
-      if (node == holder->secondary.end()) continue;
-      NodeView& view = nodes[node->second];
+    core::for_each_held(block, [&](net::Ordinal, const core::Attribute& holder) {
+      const std::string node = core::member_of(holder.secondary, core::kNodeKey);
+      if (node.empty()) return;
+      NodeView& view = nodes[node];
       ++view.held;
-      if (!is_hosts || block.affinity->name != node->second) ++view.borrowed;
-    }
+      if (!is_hosts || block.affinity->name != node) ++view.borrowed;
+    });
   }));
   std::vector<NodeView> result;
   for (auto& [name, view] : nodes) {
@@ -90,23 +148,18 @@ struct HeldOnNode {
   HeldOnNode found;
   found.record.node = name;
   const auto count_held = [&](const core::Block& block) {
-    for (std::uint32_t i = 0; i < block.allocations.size(); ++i) {
-      const net::Ordinal ordinal(i);
-      const core::Attribute* holder = core::attribute_of(block, ordinal);
-      if (holder == nullptr || holder->cooling) continue;
-      const auto node = holder->secondary.find(core::kNodeKey);
-      if (node == holder->secondary.end() || node->second != name) continue;
+    core::for_each_held(block, [&](net::Ordinal ordinal, const core::Attribute& holder) {
+      if (core::member_of(holder.secondary, core::kNodeKey) != name) return;
       core::SequenceNumber& sequence = found.record.held[block.cidr.to_string()];
       sequence = std::max(sequence, core::sequence_of(block, ordinal));
       if (found.count < kNamedMax) {
-        const auto pod = holder->secondary.find(core::kPodKey);
-        const auto name_space = holder->secondary.find(core::kNamespaceKey);
-        const bool has_pod = pod != holder->secondary.end() && name_space != holder->secondary.end();
+        const std::string pod = core::member_of(holder.secondary, core::kPodKey);
+        const std::string name_space = core::member_of(holder.secondary, core::kNamespaceKey);
         found.some += (found.count == 0 ? "" : ", ") + net::address_at(block.cidr, ordinal).to_string() +
-                      (has_pod ? " of pod " + name_space->second + "/" + pod->second : "");
+                      (pod.empty() || name_space.empty() ? "" : " of pod " + name_space + "/" + pod);
       }
       ++found.count;
-    }
+    });
   };
   TRY_VOID(for_each_record(
       context, {core::Kind::block, ""},

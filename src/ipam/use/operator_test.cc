@@ -1,7 +1,4 @@
-#include "ipam/use/affinities.h"
-#include "ipam/use/attachments.h"
-#include "ipam/use/config.h"
-#include "ipam/use/explain.h"
+#include "ipam/use/assign.h"
 #include "ipam/use/nodes.h"
 #include "ipam/use/pools.h"
 #include "ipam/use/release.h"
@@ -62,15 +59,6 @@ TEST_F(OperatorTest, ConfigKeepsWhatItDoesNotKnow) {
   change.strict_affinity = true;
   EXPECT_EQ(set_config(context, change).value().rest, stored.rest);
   EXPECT_EQ(read_config(context).value().rest, stored.rest);
-}
-
-TEST_F(OperatorTest, ConfigThatIsSetAlreadyIsNotWritten) {
-  core::ConfigChange change;
-  change.strict_affinity = true;
-  ASSERT_TRUE(set_config(context, change));
-  const auto before = store.get(core::ipam_config_key(), {}).value()->revision;
-  ASSERT_TRUE(set_config(context, change));
-  EXPECT_EQ(store.get(core::ipam_config_key(), {}).value()->revision, before);
 }
 
 // ---------------------------------------------------------------- splitting a pool

@@ -1,14 +1,13 @@
-#include "ipam/use/ordered_commit.h"
-
 #include <deque>
 #include <functional>
 #include <mutex>
 #include <thread>
 #include <utility>
 
-#include "ipam/use/affinities.h"
+#include "ipam/use/nodes.h"
 #include "ipam/use/pools.h"
 #include "ipam/use/test_world.h"
+#include "ipam/use/transact.h"
 #include "store/forwarding_store.h"
 
 namespace croft::engine {
@@ -88,7 +87,7 @@ struct OrderedWorld : World {
     }
   }
 
-  /// What must be true after any crash: see ordered_commit.h.
+  /// What must be true after any crash: see ordered_commit.cc.
   void expect_safe(const std::string& when) {
     std::map<std::string, std::map<std::string, std::uint32_t>> held;
     const auto rows = all<core::Affinity>(core::Kind::affinity);
@@ -466,55 +465,6 @@ TEST_F(OrderedCommit, WritersAtOnceNeverShareAnAddressAndHandlesNeverCountTooFew
   EXPECT_TRUE(world.all<core::Handle>(core::Kind::handle).empty()) << "all can be given back, and no count is left";
 }
 
-/// Calls one thing after the other as blocks of a family are written.
-class AfterBlocks final : public store::ForwardingStore {
- public:
-  AfterBlocks(store::Store& beneath, std::string names, std::deque<std::function<void()>> calls)
-      : ForwardingStore(beneath), names_(std::move(names)), calls_(std::move(calls)) {}
-  [[nodiscard]] Result<store::Revision> commit(std::span<const store::Write> writes, const store::WriteToken& token,
-                                               Deadline deadline) override {
-    auto done = ForwardingStore::commit(writes, token, deadline);
-    const core::Key& key = writes.front().key;
-    if (!done || key.kind != core::Kind::block || !key.name.starts_with(names_) || calls_.empty()) return done;
-    const auto call = std::move(calls_.front());
-    calls_.pop_front();
-    call();
-    return done;
-  }
-
- private:
-  const std::string names_;
-  std::deque<std::function<void()>> calls_;
-};
-
-/// An agent is slow between the two blocks of an ADD; the plugin goes its own way, finds the first address held, and
-/// answers with it. The agent's commit then fails at the second block, and what it takes back must not be what was
-/// answered: somebody would get it at once.
-TEST(OrderedCommitSeen, WhatSomebodyAnsweredWithIsNotTakenBack) {
-  for (const bool asks_for_both : {true, false}) {
-    SCOPED_TRACE(asks_for_both ? "both families" : "the one that is held");
-    OrderedWorld world;
-    ASSERT_EQ(world.add(OrderedWorld::both("before")).size(), 2U);
-    std::vector<std::string> told;
-    std::string thief;
-    const auto alone = [&] {
-      told = world.add(asks_for_both ? OrderedWorld::both("c1") : World::request("c1"));
-      core::AssignRequest only_v6 = OrderedWorld::both("other");
-      only_v6.count.v4 = 0;
-      if (!asks_for_both) world.add(only_v6);
-    };
-    AfterBlocks slow(world.store, core::block_names_of(net::Family::v4), {alone, [&] { thief = world.add("thief"); }});
-    const auto answer = assign({slow, world.clock, world.random}, OrderedWorld::both("c1"));
-    ASSERT_TRUE(answer) << answer.error().message;
-    ASSERT_EQ(told.size(), asks_for_both ? 2U : 1U) << told.front();
-    EXPECT_NE(thief, told.front()) << "two holders";
-    const auto held = held_addresses(world.context, {"net", "c1", "eth0"});
-    ASSERT_TRUE(held);
-    EXPECT_EQ(held->front().to_string(), told.front());
-    EXPECT_TRUE(audit(world.context, {})->findings.empty());
-  }
-}
-
 /// Calls something once, right after a record of a kind was made.
 class AfterMaking final : public store::ForwardingStore {
  public:
@@ -569,96 +519,6 @@ TEST(OrderedClaim, ThatIsOvertakenByAPoolMadeAnewFails) {
   }
 }
 
-/// A block that is claimed ahead, empty, is looked around as well; and by who takes from it before its claim is
-/// confirmed.
-TEST(OrderedClaim, AnEmptyBlockOfAnOvertakenClaimIsNotUsed) {
-  AnewWorld world;
-  std::string of_elm;
-  AfterMaking slow(world.store, core::Kind::affinity, [&] {
-    world.make_pool_anew();
-    of_elm = world.add("b", "elm");
-  });
-  const Context late{slow, world.clock, world.random};
-  const auto claimed = claim_affinity(late, {core::AffinityOwner::Type::host, "oak"}, world.prefix("10.79.0.0/28"));
-  EXPECT_FALSE(claimed);
-  EXPECT_EQ(world.blocks(), 1U) << "elm's";
-}
-
-/// An intermediary repeats one write of a kind, and the answer to the second is told: it is done, and said to be a
-/// conflict. Another may have written in between.
-class ToldAsConflict final : public store::ForwardingStore {
- public:
-  ToldAsConflict(store::Store& beneath, core::Kind kind, std::size_t nth, std::function<void(const core::Key&)> between)
-      : ForwardingStore(beneath), kind_(kind), nth_(nth), between_(std::move(between)) {}
-  [[nodiscard]] Result<store::Revision> commit(std::span<const store::Write> writes, const store::WriteToken& token,
-                                               Deadline deadline) override {
-    auto done = beneath().commit(writes, token, deadline);
-    const core::Key& key = writes.front().key;
-    if (!done || key.kind != kind_ || ++seen_ != nth_) return done;
-    ++told;
-    if (between_) between_(key);
-    return fail(ErrorCode::conflict, "the second of both finds what the first has written");
-  }
-  [[nodiscard]] Result<store::ReadAnswer> read(const core::Missing& wanted, Deadline deadline) override {
-    if (told > 0 && !reads_after) return fail(ErrorCode::unavailable, "no server could be reached");
-    return beneath().read(wanted, deadline);
-  }
-  std::size_t told = 0;
-  bool reads_after = true;  ///< else nothing can be read from then on
-
- private:
-  const core::Kind kind_;
-  const std::size_t nth_;
-  const std::function<void(const core::Key&)> between_;
-  std::size_t seen_ = 0;
-};
-
-/// Writes a block once more as it is, as somebody who took another address of it.
-void write_again(World& world, const core::Key& key) {
-  const auto record = world.store.get(key, Deadline{}).value();
-  if (!record || !std::holds_alternative<core::Block>(*record->value)) return;
-  world.put(key, core::stamped(std::get<core::Block>(*record->value)));
-}
-
-/// An address is eaten by none of these, and a DEL leaves none.
-TEST(OrderedCommitTwice, AnAddGetsOneAddressAndADelLeavesNone) {
-  for (const bool is_written_again : {false, true}) {
-    for (std::size_t nth = 1; nth <= 3; ++nth) {
-      SCOPED_TRACE(nth);
-      OrderedWorld world;
-      world.add("before");
-      ToldAsConflict proxy(world.store, core::Kind::block, nth, [&](const core::Key& key) {
-        if (is_written_again) write_again(world, key);
-      });
-      const Context context{proxy, world.clock, world.random};
-      const auto assigned = assign(context, OrderedWorld::both("c1"));
-      ASSERT_TRUE(assigned) << assigned.error().message;
-      ASSERT_EQ(proxy.told, 1U);
-      const auto held = held_addresses(world.context, {"net", "c1", "eth0"});
-      ASSERT_TRUE(held);
-      EXPECT_EQ(held->size(), 2U);
-      world.confirm_claims();
-      EXPECT_EQ(world.findings(), std::vector<std::string>());
-      EXPECT_EQ(world.del("c1"), 2U);
-      const auto text = world.register_text();
-      EXPECT_TRUE(std::ranges::none_of(text, [](const std::string& line) { return line.find("net.c1") != line.npos; }));
-    }
-  }
-}
-
-/// Of a block that can't be read nobody knows what it holds: the handle stays.
-TEST(OrderedCommitTwice, AHandleIsNotLoweredWhoseBlockCanNotBeRead) {
-  OrderedWorld world;
-  world.add("before");
-  ToldAsConflict proxy(world.store, core::Kind::block, 1, nullptr);
-  proxy.reads_after = false;
-  const auto assigned = assign({proxy, world.clock, world.random}, World::request("c1"));
-  ASSERT_FALSE(assigned);
-  ASSERT_EQ(proxy.told, 1U);
-  EXPECT_TRUE(world.store.get(core::handle_key("net.c1"), Deadline{}).value());
-  EXPECT_EQ(world.del("c1"), 1U);
-}
-
 /// The request that made a block came a second time, long after, when the block
 /// had been used and deleted.
 TEST(LateBlock, StartsAboveTheMarkOfItsSuccessor) {
@@ -684,35 +544,6 @@ TEST(LateBlock, StartsAboveTheMarkOfItsSuccessor) {
       EXPECT_TRUE(world.store.get(core::affinity_key(oak, cidr), Deadline{}).value()) << "its row";
     }
   }
-}
-
-/// Lets no pool be enabled, as an account that may make pools and not change them.
-class NoPoolEnabled final : public store::ForwardingStore {
- public:
-  using ForwardingStore::ForwardingStore;
-  [[nodiscard]] Result<store::Revision> commit(std::span<const store::Write> writes, const store::WriteToken& token,
-                                               Deadline deadline) override {
-    for (const store::Write& write : writes) {
-      const auto* pool = write.value ? std::get_if<core::Pool>(&*write.value) : nullptr;
-      const bool changes = write.condition.kind == store::Condition::Kind::revision;
-      if (pool != nullptr && changes) return fail(ErrorCode::permission_denied, "may not update pools");
-    }
-    return beneath().commit(writes, token, deadline);
-  }
-};
-
-TEST(OrderedCommitOfAPool, ThatCouldNotBeEnabledIsNoSuccess) {
-  OrderedWorld world;
-  NoPoolEnabled refusing(world.store);
-  const Context context{refusing, world.clock, world.random};
-  core::PoolSpec spec;
-  spec.name = "new";
-  spec.cidr = world.prefix("10.9.0.0/24");
-  const auto created = create_pool(context, spec);
-  ASSERT_FALSE(created);
-  EXPECT_EQ(created.error().code, ErrorCode::permission_denied);
-  EXPECT_NE(created.error().message.find("croft pool enable new"), std::string::npos) << created.error().message;
-  EXPECT_TRUE(set_pool_disabled(world.context, "new", false)) << "the remedy";
 }
 
 }  // namespace

@@ -1,23 +1,21 @@
 #include "ipam/use/pools.h"
 
 #include <algorithm>
-#include <chrono>
-#include <thread>
+#include <optional>
 #include <utility>
 #include <variant>
 
-#include "ipam/decide/keep_out.h"
+#include <fmt/format.h>
+
+#include "base/net/echo.h"
+#include "base/net/lenient.h"
+#include "ipam/decide/draft.h"
+#include "ipam/decide/pool_changes.h"
 #include "ipam/use/each_record.h"
 #include "ipam/use/inspect.h"
+#include "register/service.h"
 
 namespace croft::engine {
-
-namespace {
-
-/// A maker that lives has enabled its pool by then; it may be completed before all the same.
-constexpr std::chrono::milliseconds kMakerTime{500};
-
-}  // namespace
 
 Result<core::PoolCreated> create_pool(const Context& context, const core::PoolSpec& spec,
                                       const std::function<Result<std::vector<TakenSpace>>()>& taken) {
@@ -30,37 +28,18 @@ Result<core::PoolCreated> create_pool(const Context& context, const core::PoolSp
       TRY_VOID(check_space(spec, others));
     }
   }
-  bool is_begun = false;
-  const auto look = [&](const core::Snapshot& snapshot, const Instant&) {
-    auto step = core::plan_create_pool(snapshot, spec);
-    auto* const plan = std::get_if<core::Plan<core::PoolCreated>>(&step);
-    is_begun = plan != nullptr && plan->answer.was_completed;
-    if (is_begun) plan->writes.clear();
-    return step;
-  };
-  auto created = transact(context, TurnTaking::first, look);
-  if (!created || !is_begun) return created;
-  std::this_thread::sleep_for(kMakerTime);
   return transact(context, TurnTaking::first, [&](const core::Snapshot& snapshot, const Instant&) {
     return core::plan_create_pool(snapshot, spec);
   });
 }
 
 Result<void> ensure_pools(const Context& context, const std::vector<core::PoolSpec>& specs) {
-  if (specs.empty()) return {};
-  TRY(const std::vector<core::Pool> pools, list_pools(context));
   for (const core::PoolSpec& spec : specs) {
-    const auto existing =
-        std::find_if(pools.begin(), pools.end(), [&](const core::Pool& p) { return p.name == spec.name; });
-    const bool is_there = existing != pools.end() && core::disagreement(*existing, spec).empty();
-    if (is_there && !core::is_to_be_completed(*existing, spec)) continue;
-    // One that is there and damaged is not made anew; it serves nobody, and the others do.
-    if (existing == pools.end()) {
-      TRY(const auto record, context.store.get(core::pool_key(spec.name), deadline_of_use_case(context)));
-      if (record && !record->value) continue;
-    }
     const auto created = create_pool(context, spec);
     if (created) continue;
+    // One that is there and damaged is not made anew; it serves nobody, and the others do.
+    TRY(const auto record, context.store.get(core::pool_key(spec.name), deadline_of_use_case(context)));
+    if (record && !record->value) continue;
     Error error = created.error();
     if (error.code == ErrorCode::already_exists) error.code = ErrorCode::refused_by_configuration;
     return fail(std::move(error));
@@ -89,19 +68,11 @@ namespace {
   });
 }
 
-/// One commit of a deletion. Gone is gone, whoever did it in the end: its reply may have been lost.
+/// One commit of a deletion.
 [[nodiscard]] Result<core::PoolDeleted> delete_step(const Context& context, const std::string& name) {
-  using Answer = core::PoolDeleted;
-  bool was_there = false;
-  const auto decide = [&](const core::Snapshot& snapshot, const Instant& now) -> core::Step<Answer> {
-    auto step = core::plan_delete_pool(snapshot, name, now);
-    const auto* const error = std::get_if<Error>(&step);
-    const bool is_gone = error != nullptr && error->code == ErrorCode::not_found;
-    if (was_there && is_gone) return core::Plan<Answer>{{true}, {}};
-    was_there |= std::holds_alternative<core::Plan<Answer>>(step);
-    return step;
-  };
-  return transact(context, TurnTaking::first, decide);
+  return transact_away(context, core::PoolDeleted{true}, [&](const core::Snapshot& snapshot, const Instant& now) {
+    return core::plan_delete_pool(snapshot, name, now);
+  });
 }
 
 }  // namespace
@@ -130,12 +101,8 @@ Result<core::PoolsSplit> split_pool(const Context& context, const core::PoolSpli
                 "this store cannot replace a pool in one commit: a pool is not split there");
   }
   return transact(context, apply ? TurnTaking::first : TurnTaking::before_writing,
-                  [&](const core::Snapshot& snapshot, const Instant& now) -> core::Step<core::PoolsSplit> {
-                    auto step = core::plan_split_pool(snapshot, split, now);
-                    if (auto* plan = std::get_if<core::Plan<core::PoolsSplit>>(&step); plan != nullptr && !apply) {
-                      plan->writes.clear();
-                    }
-                    return step;
+                  [&](const core::Snapshot& snapshot, const Instant& now) {
+                    return written_if(apply, core::plan_split_pool(snapshot, split, now));
                   });
 }
 
@@ -155,18 +122,163 @@ Result<bool> create_reservation(const Context& context, const core::Reservation&
 }
 
 Result<void> delete_reservation(const Context& context, const std::string& name) {
-  using Answer = core::ReservationDeleted;
-  bool was_there = false;
-  const auto decide = [&](const core::Snapshot& snapshot, const Instant&) -> core::Step<Answer> {
-    auto step = core::plan_delete_reservation(snapshot, name);
-    const auto* const error = std::get_if<Error>(&step);
-    // Gone is gone, whoever did it in the end: its reply may have been lost.
-    if (was_there && error != nullptr && error->code == ErrorCode::not_found) return core::Plan<Answer>{{}, {}};
-    was_there |= std::holds_alternative<core::Plan<Answer>>(step);
-    return step;
-  };
-  TRY_VOID(transact(context, TurnTaking::first, decide));
+  TRY_VOID(
+      transact_away(context, core::ReservationDeleted(), [&](const core::Snapshot& snapshot, const Instant& /*now*/) {
+        return core::plan_delete_reservation(snapshot, name);
+      }));
   return {};
+}
+
+namespace {
+
+void add_addresses(const core::Service& service, std::vector<TakenSpace>& taken) {
+  for (const std::string& text : service.cluster_ips) {
+    const auto address = net::parse_address_leniently(text);  // or kHeadless
+    if (!address) continue;
+    taken.push_back({fmt::format("address {} of Service {}, whose range nothing tells", address->to_string(),
+                                 net::echo(service.name.to_string())),
+                     net::Prefix::containing(*address, net::bit_length(address->family()))});
+  }
+}
+
+}  // namespace
+
+Result<void> check_space(const core::PoolSpec& spec, const std::vector<TakenSpace>& taken) {
+  for (const TakenSpace& one : taken) {
+    if (!one.cidr.overlaps(spec.cidr)) continue;
+    return fail(ErrorCode::refused_by_configuration, fmt::format("cidr {} of pool {} overlaps {}; give another CIDR",
+                                                                 spec.cidr.to_string(), spec.name, one.whose));
+  }
+  return {};
+}
+
+Result<ServiceSpace> service_space(const Context& context) {
+  const store::Capabilities can = context.store.capabilities();
+  const bool sees_services = can.services == core::System::kubernetes && !can.lacks.contains(core::Kind::service_cidr);
+  if (!sees_services || !can.lacks.contains(core::Kind::range_allocation)) return ServiceSpace{};
+  TRY(const store::Page ranges,
+      context.store.list({core::Kind::service_cidr, "", "", 1}, deadline_of_use_case(context)));
+  if (!ranges.records.empty()) return ServiceSpace{};
+  ServiceSpace space;
+  auto done = for_each_record(
+      context, {core::Kind::service, ""},
+      [&](const store::Record& record) { add_addresses(std::get<core::Service>(*record.value), space.taken); },
+      OnDamage::skip);
+  if (done) return space;
+  if (done.error().code != ErrorCode::permission_denied) return fail(std::move(done.error()));
+  return ServiceSpace{{}, std::move(done.error())};
+}
+
+Result<std::vector<TakenSpace>> service_cidrs(const Context& context) {
+  std::vector<TakenSpace> taken;
+  if (context.store.capabilities().lacks.contains(core::Kind::service_cidr)) return taken;
+  TRY_VOID(for_each_record(
+      context, {core::Kind::service_cidr, ""},
+      [&](const store::Record& record) {
+        for (const net::Prefix& cidr : std::get<core::ServiceCidrObject>(*record.value).cidrs) {
+          taken.push_back({fmt::format("ServiceCIDR {} ({})", net::echo(record.key.name), cidr.to_string()), cidr});
+        }
+      },
+      OnDamage::skip));
+  return taken;
+}
+
+Result<std::vector<PoolInTakenSpace>> pools_in_taken_space(const Context& context,
+                                                           const std::vector<TakenSpace>& taken) {
+  std::vector<PoolInTakenSpace> found;
+  if (taken.empty()) return found;
+  Loader loader(context.store, deadline_of_use_case(context));
+  TRY_VOID(read_for(context.clock, loader, [&](core::Reader& reader) {
+    const core::PoolTable pools(reader);
+    found.clear();
+    for (const core::Pool* pool : pools.pools()) {
+      if (pool->disabled) continue;
+      for (const TakenSpace& one : taken) {
+        if (!one.cidr.overlaps(pool->cidr)) continue;
+        const net::Prefix& shared = one.cidr.length() > pool->cidr.length() ? one.cidr : pool->cidr;
+        if (!pools.reserved()->covers(shared)) found.push_back({pool->name, shared, one.whose});
+      }
+    }
+  }));
+  return found;
+}
+
+namespace {
+
+/// One that is half made only where there is no other.
+[[nodiscard]] Result<std::optional<core::Pool>> pool_of_family(const Context& context, net::Family family) {
+  TRY(std::vector<core::Pool> pools, list_pools(context));
+  std::optional<core::Pool> begun;
+  for (core::Pool& pool : pools) {
+    if (pool.cidr.family() != family) continue;
+    if (!pool.being_made) return std::optional(std::move(pool));
+    if (!begun) begun = std::move(pool);
+  }
+  return begun;
+}
+
+/// A half made pool of the family, where there is no other: what to do with it.
+[[nodiscard]] Error is_half_made(const core::Pool& pool, const core::PoolSpec& wanted) {
+  return {ErrorCode::refused_by_configuration,
+          fmt::format("pool {} ({}) was begun and never enabled, and is not the one that is wanted ({}): `croft pool "
+                      "enable {}` completes it, `croft pool disable {}` and `croft pool delete {}` make room",
+                      pool.name, pool.cidr.to_string(),
+                      pool.name != wanted.name ? fmt::format("pool {}", wanted.name) : core::disagreement(pool, wanted),
+                      pool.name, pool.name, pool.name),
+          {}};
+}
+
+[[nodiscard]] Result<DefaultPool> ensure_one(const Context& context, const core::PoolSpec& spec,
+                                             const DefaultPoolsOptions& options) {
+  using Outcome = DefaultPool::Outcome;
+  const net::Family family = spec.cidr.family();
+  TRY(auto there, pool_of_family(context, family));
+  const bool is_begun = there && there->being_made;
+  if (there && !is_begun) return DefaultPool{Outcome::there, *std::move(there)};
+  if (is_begun && (there->name != spec.name || !core::is_to_be_completed(*there, spec))) {
+    return fail(is_half_made(*there, spec));
+  }
+  TRY(core::Pool pool, core::make_pool(spec));
+  if (options.taken) {
+    TRY(const std::vector<TakenSpace> taken, options.taken());
+    TRY_VOID(check_space(spec, taken));
+  }
+  if (options.only_look) return DefaultPool{Outcome::to_be_made, std::move(pool)};
+  auto created = create_pool(context, spec);
+  if (created) {
+    const bool was_there = created->existed_before && !created->was_completed;
+    return DefaultPool{was_there ? Outcome::there : Outcome::made, std::move(created->pool)};
+  }
+  // Another one was first, maybe with another CIDR; or it is our own, which could not be enabled: that is no success.
+  TRY(there, pool_of_family(context, family));
+  const bool is_lost_race =
+      created.error().code == ErrorCode::conflict || created.error().code == ErrorCode::already_exists;
+  if (there && (is_lost_race || !there->disabled)) return DefaultPool{Outcome::there, *std::move(there)};
+  return fail(std::move(created.error()));
+}
+
+}  // namespace
+
+Result<std::vector<DefaultPool>> ensure_default_pools(const Context& context, const std::vector<core::PoolSpec>& specs,
+                                                      const DefaultPoolsOptions& options) {
+  std::vector<DefaultPool> all;
+  for (const core::PoolSpec& spec : specs) {
+    TRY(DefaultPool one, ensure_one(context, spec, options));
+    all.push_back(std::move(one));
+  }
+  return all;
+}
+
+Result<core::IpamConfig> read_config(const Context& context) {
+  const Deadline deadline = Deadline::after(context.clock.now(), context.time_limit);
+  TRY(const auto record, get_sound(context, core::ipam_config_key(), deadline));
+  return record ? std::get<core::IpamConfig>(*record->value) : core::IpamConfig();
+}
+
+Result<core::IpamConfig> set_config(const Context& context, const core::ConfigChange& change) {
+  return transact(context, TurnTaking::before_writing, [&](const core::Snapshot& snapshot, const Instant&) {
+    return core::plan_set_config(snapshot, change);
+  });
 }
 
 }  // namespace croft::engine

@@ -8,9 +8,15 @@
 #include <fmt/format.h>
 
 #include "ipam/decide/affinity_changes.h"
+#include "ipam/decide/assign.h"
 #include "ipam/use/inspect.h"
+#include "ipam/use/pools.h"
+#include "register/block.h"
+#include "register/records.h"
+#include "store/check_request.h"
 
 namespace croft::engine {
+
 namespace {
 
 /// The addresses by the block that contains them. The blocks are listed only when somebody does not know theirs.
@@ -80,10 +86,7 @@ void count_pinned(core::AddressReleases& answer, const std::set<net::Address>& p
         if (std::holds_alternative<core::Plan<core::AddressReleases>>(step) && pinned.empty()) {
           pin(snapshot, block, batch, pinned);
         }
-        if (auto* plan = std::get_if<core::Plan<core::AddressReleases>>(&step); plan != nullptr && !apply) {
-          plan->writes.clear();
-        }
-        return step;
+        return written_if(apply, std::move(step));
       }));
   count_pinned(some, pinned);
   all.released.insert(all.released.end(), some.released.begin(), some.released.end());
@@ -95,25 +98,19 @@ void count_pinned(core::AddressReleases& answer, const std::set<net::Address>& p
 }  // namespace
 
 Result<core::Released> release_owner(const Context& context, const core::Owner& owner) {
-  core::Released all;
-  do {
-    std::vector<net::Address> tried;
-    const auto decide = [&](const core::Snapshot& snapshot, const Instant& now) {
-      core::Step<core::Released> step = core::plan_release_owner(snapshot, owner, now, all.up_to);
-      if (const auto* plan = std::get_if<core::Plan<core::Released>>(&step)) {
-        // A try that met a conflict at the handle has freed them before.
-        for (const net::Address& address : plan->answer.addresses) {
-          if (std::ranges::find(tried, address) == tried.end()) tried.push_back(address);
-        }
+  std::vector<net::Address> tried;
+  const auto decide = [&](const core::Snapshot& snapshot, const Instant& now) {
+    core::Step<core::Released> step = core::plan_release_owner(snapshot, owner, now);
+    if (const auto* plan = std::get_if<core::Plan<core::Released>>(&step)) {
+      // A try that met a conflict at the handle has freed them before.
+      for (const net::Address& address : plan->answer.addresses) {
+        if (std::ranges::find(tried, address) == tried.end()) tried.push_back(address);
       }
-      return step;
-    };
-    TRY(core::Released some, transact(context, TurnTaking::before_writing, decide));
-    all.addresses.insert(all.addresses.end(), tried.begin(), tried.end());
-    all.at_odds |= some.at_odds;
-    all.up_to = std::move(some.up_to);
-  } while (!all.up_to.empty());
-  return all;
+    }
+    return step;
+  };
+  TRY_VOID(transact(context, TurnTaking::before_writing, decide));
+  return core::Released{std::move(tried)};
 }
 
 BatchedCall release_in_batch(const core::Owner& owner, Deadline not_after, core::Released& answer) {
@@ -122,7 +119,7 @@ BatchedCall release_in_batch(const core::Owner& owner, Deadline not_after, core:
     if (auto* missing = std::get_if<core::Missing>(&step)) return std::move(*missing);
     if (auto* error = std::get_if<Error>(&step)) return std::move(*error);
     auto& plan = std::get<core::Plan<core::Released>>(step);
-    const bool is_final = plan.answer.up_to.empty() && blocks_at_odds(snapshot, core::handle_of(owner)).empty();
+    const bool is_final = blocks_at_odds(snapshot, core::handle_of(owner)).empty();
     if (is_final) answer = std::move(plan.answer);
     return core::Plan<bool>{is_final, std::move(plan.writes)};
   };
@@ -154,20 +151,12 @@ Result<void> check_release_share(const Context& context, const std::vector<core:
   for (const core::AddressToRelease& one : addresses) wanted.emplace(one.address, &one);
   std::map<std::string, Count> nodes;
   TRY_VOID(for_each_block(context, [&](const core::Block& block) {
-    for (std::uint32_t i = 0; i < block.allocations.size(); ++i) {
-      const net::Ordinal ordinal(i);
-      const core::Attribute* holder = core::attribute_of(block, ordinal);
-      if (holder == nullptr || holder->cooling) continue;
-      const auto node = holder->secondary.find(core::kNodeKey);
-      Count& count = nodes[node == holder->secondary.end() ? "" : node->second];
+    core::for_each_held(block, [&](net::Ordinal ordinal, const core::Attribute& holder) {
+      Count& count = nodes[core::member_of(holder.secondary, core::kNodeKey)];
       ++count.held;
       const auto goes = wanted.find(net::address_at(block.cidr, ordinal));
-      if (goes == wanted.end()) continue;
-      const core::AddressToRelease& one = *goes->second;
-      const bool matches = (!one.handle_id || one.handle_id == holder->handle_id) &&
-                           (!one.sequence_number || *one.sequence_number == core::sequence_of(block, ordinal));
-      if (matches) ++count.going;
-    }
+      if (goes != wanted.end() && is_meant(*goes->second, block, ordinal, holder)) ++count.going;
+    });
   }));
   for (const auto& [name, count] : nodes) {
     if (static_cast<double>(count.going) <= share * static_cast<double>(count.held)) continue;
@@ -196,6 +185,46 @@ Result<Collected> collect_attachments(const Context& context, const std::string&
       context, [&](const core::Block& block) { core::audit::add_garbage(block, authority, valid, now, garbage); }));
   TRY(core::AddressReleases done, release_addresses(context, garbage.leaked));
   return Collected{std::move(done.released), garbage.kept_young};
+}
+
+Result<void> check_writable(const Context& context) {
+  const store::Write write = store::write_question();
+  const Deadline soon = Deadline::after(
+      context.clock.now(), std::min<std::chrono::nanoseconds>(context.time_limit, std::chrono::milliseconds(500)));
+  const auto turn = context.store.take_turn(soon);
+  if (!turn && turn.error().code == ErrorCode::deadline_exceeded) return {};
+  if (!turn) return fail(turn.error());
+  const Deadline deadline = Deadline::after(context.clock.now(), context.time_limit);
+  const auto committed = context.store.commit({&write, 1}, {}, deadline);
+  if (committed || committed.error().code == ErrorCode::conflict) return {};
+  return fail(committed.error());
+}
+
+Result<std::vector<net::Address>> held_addresses(const Context& context, const core::Owner& owner) {
+  return transact(context, TurnTaking::before_writing, [&](const core::Snapshot& snapshot, const Instant&) {
+    return core::audit::held_addresses(snapshot, owner);
+  });
+}
+
+Result<void> check_attachment(const Context& context, const core::Owner& owner,
+                              const std::vector<net::Address>& expected) {
+  TRY(const std::vector<net::Address> held, held_addresses(context, owner));
+  std::vector<core::Pool> pools;
+  if (!held.empty() && !expected.empty()) {
+    TRY(pools, list_pools(context));
+  }
+  return core::audit::check_attachment(owner, held, expected, pools);
+}
+
+Result<void> check_status(const Context& context, const StatusRequest& request,
+                          const std::vector<core::PoolSpec>& pools) {
+  TRY_VOID(core::check_node_name(request.node.name));
+  TRY(const core::AssignAnswer answer, transact_with_pools(context, TurnTaking::before_writing, pools,
+                                                           [&](const core::Snapshot& snapshot, const Instant& now) {
+                                                             return core::audit::try_assign(snapshot, request, now);
+                                                           }));
+  if (auto why = core::audit::unready(answer, request.fail_when_full)) return fail(*std::move(why));
+  return check_writable(context);
 }
 
 }  // namespace croft::engine

@@ -16,7 +16,6 @@
 #include "base/clock.h"
 #include "base/manual_clock.h"
 #include "ipam/use/assign.h"
-#include "ipam/use/attachments.h"
 #include "ipam/use/audit.h"
 #include "ipam/use/inspect.h"
 #include "ipam/use/pools.h"

@@ -8,6 +8,7 @@
 #include <memory>
 #include <optional>
 #include <set>
+#include <span>
 #include <string_view>
 #include <type_traits>
 #include <utility>
@@ -98,8 +99,26 @@ inline constexpr int kTriesMax = 100;
 /// Rounds of reading within one try; a decision that asks for more has lost its way.
 inline constexpr int kReadRoundsMax = 100000;
 
-/// Commits the writes of a plan made from `as_read`: at once where the store can (commit_once.h), else one by one in
-/// the order that keeps the register true (ordered_commit.h). Unknown outcomes are settled. Returns done, conflict, or
+/// One commit() of the store, with an unknown outcome settled by reading back the token
+/// (docs/notes/reliability.md#unknown-outcomes). While nothing has changed it commits again with the same conditions
+/// and token, after pauses that double up to a second, a limited number of times and until the deadline. Returns the
+/// revision, or conflict, or why not; unknown_outcome only when it could not be settled. A conflict after a lost reply
+/// may hide that it was done before another wrote: who decides again finds what is there.
+[[nodiscard]] Result<store::Revision> commit_once(const Context& context, std::span<const store::Write> writes,
+                                                  Deadline deadline);
+
+/// The same of writes that have nothing to do with each other, each a commit of its own: their outcomes in their order.
+[[nodiscard]] std::vector<Result<store::Revision>> commit_each_once(const Context& context,
+                                                                    std::span<const store::Write> writes,
+                                                                    Deadline deadline);
+
+/// Commits the writes of one plan, made from `as_read`, one by one to a store that has no atomic commit, in the order
+/// that keeps the register true (ordered_commit.cc).
+[[nodiscard]] Result<void> commit_in_order(const Context& context, const core::Snapshot& as_read,
+                                           std::vector<store::Write> writes, Deadline deadline);
+
+/// Commits the writes of a plan made from `as_read`: at once where the store can, else by commit_in_order().
+/// Unknown outcomes are settled. Returns done, conflict, or
 /// why not.
 [[nodiscard]] Result<void> commit_settled(const Context& context, const core::Snapshot& as_read,
                                           std::vector<store::Write> writes, Deadline deadline);
@@ -138,8 +157,8 @@ template <class Look>
 }
 
 /// The conflicts of one call, and its waits between them. A caller that has met another writer waits a random time: up
-/// to what the try took, from its reading to its conflict, times the number of conflicts. Where a try takes next to
-/// nothing the bound is moments, and grows to a second behind sixteen. A wait leaves time for one more try.
+/// to what the try took, from its reading to its conflict, times the number of conflicts; where a try takes next to
+/// nothing, up to moments that grow to a second. A wait leaves time for one more try.
 class Conflicts {
  public:
   /// The first try begins now, each further one when wait() returns.
@@ -205,6 +224,30 @@ auto transact(const Context& context, TurnTaking turn_taking, Decide decide) {
     }
     return fail(ErrorCode::unavailable, "too many writers changed the same records at once (100 tries); try again");
   }();
+}
+
+/// The same of a decision that takes something away, and whose error is not_found where there is nothing. Gone is gone,
+/// whoever did it in the end, for its reply may have been lost: then the answer is `gone`.
+template <class Answer, class Decide>
+[[nodiscard]] Result<Answer> transact_away(const Context& context, Answer gone, Decide decide) {
+  bool was_there = false;
+  return transact(context, TurnTaking::first,
+                  [&](const core::Snapshot& snapshot, const Instant& now) -> core::Step<Answer> {
+                    core::Step<Answer> step = decide(snapshot, now);
+                    const auto* const error = std::get_if<Error>(&step);
+                    const bool is_gone = error != nullptr && error->code == ErrorCode::not_found;
+                    if (was_there && is_gone) return core::Plan<Answer>{gone, {}};
+                    was_there |= std::holds_alternative<core::Plan<Answer>>(step);
+                    return step;
+                  });
+}
+
+/// A decision of which nothing is written, unless it is applied: what would come of it.
+template <class Answer>
+[[nodiscard]] core::Step<Answer> written_if(bool apply, core::Step<Answer> step) {
+  auto* const plan = std::get_if<core::Plan<Answer>>(&step);
+  if (plan != nullptr && !apply) plan->writes.clear();
+  return step;
 }
 
 }  // namespace croft::engine

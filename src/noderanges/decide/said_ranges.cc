@@ -110,7 +110,7 @@ std::vector<SurplusRange> surplus_ranges(const std::vector<RecordedRange>& recor
       if (one != ranges.front() && !is_said(*one)) surplus.push_back({one->range, ranges.front()->range.cidr});
     }
   }
-  // Of two that overlap the one that is said stays, else the first; also beside one that goes itself, since another
+  // The one that is said stays of two that overlap, else the first; also beside one that goes itself, since another
   // pass may see that one alone. Sorted, what lies inside a prefix comes behind it, so that only the prefixes around a
   // range have to be kept at hand.
   std::vector<const RecordedRange*> sorted;

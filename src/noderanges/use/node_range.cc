@@ -7,8 +7,8 @@
 
 #include <fmt/format.h>
 
-#include "ipam/use/commit_once.h"
 #include "ipam/use/each_record.h"
+#include "ipam/use/transact.h"
 #include "noderanges/decide/said_ranges.h"
 
 namespace croft::engine {

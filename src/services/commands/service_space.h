@@ -2,7 +2,7 @@
 
 #include <vector>
 
-#include "ipam/use/taken_space.h"
+#include "ipam/use/pools.h"
 
 namespace croft::app {
 

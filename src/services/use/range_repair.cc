@@ -10,8 +10,8 @@
 #include <fmt/format.h>
 
 #include "base/assert.h"
-#include "ipam/use/commit_once.h"
 #include "ipam/use/each_record.h"
+#include "ipam/use/transact.h"
 #include "register/address_claims.h"
 
 namespace croft::engine {

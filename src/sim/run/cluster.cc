@@ -12,7 +12,6 @@
 #include "base/pauses.h"
 #include "base/planted.h"
 #include "ipam/use/assign.h"
-#include "ipam/use/config.h"
 #include "ipam/use/pools.h"
 #include "ipam/use/release.h"
 

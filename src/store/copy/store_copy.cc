@@ -11,7 +11,7 @@
 #include <fmt/format.h>
 
 #include "base/net/echo.h"
-#include "ipam/use/commit_once.h"
+#include "ipam/use/transact.h"
 #include "store/pause.h"
 #include "store/store_url.h"
 

@@ -29,7 +29,7 @@ struct KubeStoreOptions {
 };
 
 /// A register in a Kubernetes API: each record an object, written by itself under its resourceVersion
-/// (docs/formats/kubernetes-own.md). Without atomic commits: the engine writes in order (ipam/use/ordered_commit.h).
+/// (docs/formats/kubernetes-own.md). Without atomic commits: the engine writes in order (ipam/use/ordered_commit.cc).
 /// Each record of a read is as of some moment of the call; lists are as of one moment each. Calico's group is found
 /// once: where its records have gone to the other one since, every call fails (unavailable: start this program again).
 /// The clock must outlive the store.

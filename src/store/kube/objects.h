@@ -69,7 +69,7 @@ class Objects {
   // Single writes, whose condition is a revision, or for a put that there is none. Errors, beside those of every call:
   // conflict, naming the key, when the API says that what is there is another object than the condition says;
   // unknown_outcome. An intermediary may have sent a request twice: with a conflict the write may be in what is there
-  // (ipam/use/ordered_commit.h).
+  // (ipam/use/ordered_commit.cc).
 
   [[nodiscard]] Result<Revision> write(const Write& write, const WriteToken& token, Deadline deadline);
   /// The request that a write makes first, where that most likely is all; nothing for other conditions and kinds that
