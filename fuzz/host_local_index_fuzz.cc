@@ -13,7 +13,6 @@
 #include "base/manual_clock.h"
 #include "base/net/address.h"
 #include "hostlocal/directory/index.h"
-#include "hostlocal/directory/view.h"
 #include "os/directory.h"
 #include "os/scratch_directory.h"
 

@@ -12,7 +12,6 @@
 #include "base/net/range.h"
 #include "base/result.h"
 #include "hostlocal/decide/assign.h"
-#include "hostlocal/decide/reservation.h"
 
 // The contract of host-local's reservations: one directory a network, shared with any plugin that keeps the rules of
 // the reference (docs/notes/host-local.md#files). It is not a Store: no revisions, no conditional commits; one

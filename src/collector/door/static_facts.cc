@@ -25,8 +25,6 @@ using core::collect::PodFact;
 
 constexpr std::size_t kDepthMax = 16;
 constexpr std::size_t kNameBytesMax = 512;
-constexpr std::size_t kLabelsMax = 1000;
-constexpr std::size_t kLabelBytesMax = 1024;
 
 MaybeFault read_name(const JsonAt& at, std::string& out) {
   if (auto fault = read_text(at, kNameBytesMax, out)) return fault;
@@ -43,18 +41,8 @@ MaybeFault read_address(const JsonAt& at, net::Address& out) {
   return {};
 }
 
-MaybeFault look_at_labels(const JsonAt& at, NodeFact&) {
-  std::size_t count = 0;
-  return each_member(at, [&](const JsonAt& label) -> MaybeFault {
-    if (++count > kLabelsMax) return at.bad_value("more than " + std::to_string(kLabelsMax) + " labels");
-    std::string text;
-    return read_text(label, kLabelBytesMax, text);
-  });
-}
-
-constexpr std::array<JsonMember<NodeFact>, 3> kNodeMembers{{
+constexpr std::array<JsonMember<NodeFact>, 2> kNodeMembers{{
     {"name", [](const JsonAt& at, NodeFact& out) { return read_name(at, out.name); }},
-    {"labels", look_at_labels},
     {"tunnelAddresses",
      [](const JsonAt& at, NodeFact& out) {
        return read_list(at, core::collect::kPodAddressesMax, read_address, out.tunnel_addresses);
@@ -119,20 +107,9 @@ constexpr std::array<JsonMember<Root>, 5> kRootMembers{{
     {"cluster", [](const JsonAt& at, Root& out) { return read_name(at, out.file.cluster); }},
 }};
 
-/// No JSON text has more values: each but the first comes behind a comma or the beginning of a list or an object.
-/// Commas in texts count too; names have none.
-std::size_t values_at_most(std::string_view bytes) {
-  return 1 + static_cast<std::size_t>(
-                 std::count_if(bytes.begin(), bytes.end(), [](char c) { return c == ',' || c == '[' || c == '{'; }));
-}
-
 }  // namespace
 
 Result<FactsFile> parse_facts(std::string_view bytes) {
-  if (values_at_most(bytes) > kFactsValuesMax) {
-    return fail(ErrorCode::invalid_argument,
-                "it has more than " + std::to_string(kFactsValuesMax) + " values; leave out what is not asked for");
-  }
   TRY(const JsonDocument document, parse_json(bytes, {.bytes_max = kFactsBytesMax, .depth_max = kDepthMax}));
   Root root;
   const JsonAt at{document.root(), nullptr, {}, {}};

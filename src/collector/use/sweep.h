@@ -5,7 +5,6 @@
 #include <optional>
 #include <vector>
 
-#include "collector/decide/brake.h"
 #include "collector/decide/judge.h"
 #include "collector/decide/register_view.h"
 #include "collector/use/ports.h"

@@ -8,8 +8,8 @@
 #include "base/net/count.h"
 #include "cli/croft/data.h"
 #include "cli/croft/table.h"
+#include "hostlocal/decide/assign.h"
 #include "hostlocal/decide/audit.h"
-#include "hostlocal/decide/range_set.h"
 #include "hostlocal/reservations.h"
 
 namespace croft::app {

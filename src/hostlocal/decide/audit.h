@@ -11,8 +11,7 @@
 #include "base/clock.h"
 #include "base/net/address.h"
 #include "base/result.h"
-#include "hostlocal/decide/range_set.h"
-#include "hostlocal/decide/reservation.h"
+#include "hostlocal/decide/assign.h"
 #include "register/cached_attachment.h"
 
 // Compares a host-local directory with what lives on this machine. Pure: facts in, findings out. The rule of a proven

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "hostlocal/decide/range_set.h"
+#include "hostlocal/decide/assign.h"
 
 namespace croft::core::host_local {
 

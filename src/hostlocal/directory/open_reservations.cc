@@ -1,12 +1,14 @@
 #include "hostlocal/directory/open_reservations.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -17,14 +19,138 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/result.h"
+#include "cni/format/environment.h"
 #include "hostlocal/directory/index.h"
-#include "hostlocal/directory/reservation_files.h"
-#include "hostlocal/directory/view.h"
 #include "hostlocal/format/files.h"
+#include "hostlocal/reservations.h"
 #include "os/directory.h"
 #include "os/file_lock.h"
 
 namespace croft::store::hostlocal {
+
+/// Whether a file has nothing in it: what a crash left, or what a plugin of the old kind is about to write.
+[[nodiscard]] bool is_empty_file(const os::SmallFile& file);
+/// The holder of its address by a file's content. A text that is no CNI container ID is somebody's note: it names
+/// nobody.
+[[nodiscard]] std::optional<Holder> holder_of(const os::SmallFile& file);
+
+/// The files in a network's directory: one for each address that is held, with its name, and one for each set's cursor.
+/// They are the truth. Remembers nothing of them. `clock` must outlive the object. All errors as os::path_error.
+class ReservationFiles {
+ public:
+  ReservationFiles(os::Directory directory, const Clock& clock) : directory_(std::move(directory)), clock_(clock) {}
+
+  [[nodiscard]] const os::Directory& directory() const { return directory_; }
+
+  // ---- reading
+
+  /// Nothing when there is none.
+  [[nodiscard]] Result<std::optional<os::SmallFile>> read(const std::string& name) const;
+  /// The same, and nothing is read through a link: for looks at all that is there.
+  [[nodiscard]] Result<std::optional<os::SmallFile>> read_own(const std::string& name) const;
+  /// The reservation that a file with this content is.
+  [[nodiscard]] Result<Reservation> reservation_of(const net::Address& address, const std::string& name,
+                                                   const os::SmallFile& file) const;
+  /// Whether an empty file is what a crash left, and nobody's.
+  [[nodiscard]] bool is_takeable(const std::string& name, const os::SmallFile& file) const;
+  [[nodiscard]] Result<std::optional<net::Address>> cursor(std::size_t set) const;
+
+  // ---- writing; durable once the directory is synced
+
+  /// All that can fail for want of space, before anything has a name: the content, and the cursor. `number`: a draft's
+  /// own, of those that are there at once.
+  [[nodiscard]] Result<os::DraftFile> prepare(const NewReservation& wanted, const std::string& content,
+                                              std::size_t number) const;
+  /// Gives a draft its address for a name, unless somebody has that.
+  [[nodiscard]] Result<Reserved> place(const os::DraftFile& draft, const NewReservation& wanted) const;
+  [[nodiscard]] Result<void> move_cursor(const NewReservation& to) const;
+
+ private:
+  os::Directory directory_;
+  const Clock& clock_;
+};
+
+namespace {
+
+namespace files = wire::host_local;
+
+/// A content is a container ID, a line end and an interface name; nothing an environment variable can carry is longer.
+constexpr std::size_t kContentBytesMax = std::size_t{132} << 10;
+constexpr std::size_t kCursorBytesMax = 256;
+/// The beginning of the names that contents have before they get their own, where files without name are not known.
+constexpr std::string_view kDraftStart = ".croft.new.";
+/// An empty file younger than this may be one that a plugin of the old kind is about to write, should somebody have
+/// removed the lock file under it.
+constexpr std::chrono::seconds kEmptyAgeMin{10};
+constexpr unsigned kFileMode = 0600;
+
+}  // namespace
+
+bool is_empty_file(const os::SmallFile& file) { return file.regular && file.content.empty(); }
+
+std::optional<Holder> holder_of(const os::SmallFile& file) {
+  if (!file.regular || file.cut) return std::nullopt;
+  auto holder = files::parse_holder(file.content);
+  return holder && wire::cni::is_cni_name(holder->container_id) ? std::move(holder) : std::nullopt;
+}
+
+Result<std::optional<os::SmallFile>> ReservationFiles::read(const std::string& name) const {
+  return directory_.read(name.c_str(), kContentBytesMax);
+}
+
+Result<std::optional<os::SmallFile>> ReservationFiles::read_own(const std::string& name) const {
+  return directory_.read_own(name.c_str(), kContentBytesMax);
+}
+
+Result<Reservation> ReservationFiles::reservation_of(const net::Address& address, const std::string& name,
+                                                     const os::SmallFile& file) const {
+  Reservation reservation;
+  reservation.address = address;
+  reservation.file = name;
+  reservation.empty = is_empty_file(file);
+  reservation.holder = holder_of(file);
+  TRY(const auto written, directory_.modified(name.c_str()));
+  reservation.written = written.value_or(WallTime());
+  return reservation;
+}
+
+bool ReservationFiles::is_takeable(const std::string& name, const os::SmallFile& file) const {
+  if (!is_empty_file(file)) return false;
+  const auto changed = directory_.modified(name.c_str());
+  return changed && *changed && clock_.now().wall - **changed > kEmptyAgeMin;
+}
+
+Result<std::optional<net::Address>> ReservationFiles::cursor(std::size_t set) const {
+  const std::string name = files::cursor_file_name(set);
+  TRY(const auto file, directory_.read(name.c_str(), kCursorBytesMax));
+  if (!file) return std::optional<net::Address>();
+  if (!file->regular) return fail(os::path_error("read", directory_.path_of(name), EISDIR));
+  return files::parse_cursor(file->content);
+}
+
+Result<os::DraftFile> ReservationFiles::prepare(const NewReservation& wanted, const std::string& content,
+                                                std::size_t number) const {
+  const std::string name = fmt::format("{}{}", kDraftStart, number);
+  TRY(os::DraftFile draft, directory_.create_draft(name.c_str(), content, kFileMode));
+  TRY_VOID(move_cursor(wanted));
+  return draft;
+}
+
+Result<Reserved> ReservationFiles::place(const os::DraftFile& draft, const NewReservation& wanted) const {
+  const std::string name = files::file_name(wanted.address);
+  TRY(bool placed, directory_.name_draft(draft, name.c_str()));
+  if (placed) return Reserved::done;
+  TRY(const auto there, read(name));
+  if (!there || !is_takeable(name, *there)) return Reserved::taken;
+  TRY_VOID(directory_.remove(name.c_str()));
+  TRY(placed, directory_.name_draft(draft, name.c_str()));
+  return placed ? Reserved::done : Reserved::taken;
+}
+
+Result<void> ReservationFiles::move_cursor(const NewReservation& to) const {
+  if (!to.set) return {};
+  return directory_.overwrite(files::cursor_file_name(*to.set).c_str(), to.address.to_string(), kFileMode);
+}
 
 /// The view of a directory while it is locked: where it comes from, up to when it is believed, and whether it becomes
 /// an index for the next call. docs/adr/0005-host-local-index.md has the rules. `files` and `clock` must outlive the

@@ -20,7 +20,6 @@
 #include <rapidcheck/gtest.h>
 
 #include "hostlocal/directory/index.h"
-#include "hostlocal/directory/view.h"
 #include "os/clock.h"
 #include "os/directory.h"
 #include "os/scratch_directory.h"

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "base/result.h"
+#include "hostlocal/decide/assign.h"
 #include "hostlocal/decide/audit.h"
-#include "hostlocal/decide/range_set.h"
 #include "hostlocal/format/config.h"
 
 // The facts that a look at a host-local directory needs, read from this machine. Nothing here changes anything.

@@ -15,7 +15,7 @@
 #include "cni/format/environment.h"
 #include "cni/format/network.h"
 #include "cni/format/result.h"
-#include "hostlocal/decide/range_set.h"
+#include "hostlocal/decide/assign.h"
 
 // The network configuration of the personality `host-local`: the grammar, order of checks and error texts of the
 // reference (docs/notes/host-local.md#configuration, #load-order, #ranges).

@@ -6,6 +6,93 @@
 
 #include "base/net/test_values.h"
 #include "cni/format/network.h"
+#include "hostlocal/format/files.h"
+
+// Numbers in brackets are rows of docs/notes/host-local.md#cases.
+
+namespace croft::wire::host_local {
+namespace {
+
+using net::Address;
+
+// [1, 9]
+TEST(HostLocalFiles, AReservationIsContainerAndInterface) {
+  EXPECT_EQ(print_holder({"dummy", "eth0"}), "dummy\r\neth0");
+  EXPECT_EQ(print_holder({"   dummy\n ", "eth0"}), "dummy\r\neth0");
+  EXPECT_EQ(print_holder({"dummy", ""}), "dummy");
+  EXPECT_EQ(parse_holder("dummy\r\neth0"), (Holder{"dummy", "eth0"}));
+  EXPECT_EQ(parse_holder("dummy"), (Holder{"dummy", ""}));
+}
+
+// [111]
+TEST(HostLocalFiles, WhiteSpaceAtTheEndsDoesNotCount) {
+  EXPECT_EQ(parse_holder(" dummy\r\neth0 \n"), (Holder{"dummy", "eth0"}));
+  EXPECT_EQ(parse_holder("dummy\r\n"), (Holder{"dummy", ""}));
+  EXPECT_EQ(parse_holder("\xE2\x80\x83\t dummy\r\neth0\v\f\xC2\x85"), (Holder{"dummy", "eth0"}));
+  EXPECT_EQ(holder_key(" dummy\r\neth0 \n"), "dummy\r\neth0");
+  EXPECT_EQ(holder_key(" \r\n\xC2\xA0"), "");
+  EXPECT_EQ(holder_key(""), "");
+}
+
+// A lone byte of UTF-8 is no white space, even if Latin-1 has some there.
+TEST(HostLocalFiles, BytesThatAreNotUtf8Count) {
+  EXPECT_EQ(holder_key("\x85 dummy\xA0"), "\x85 dummy\xA0");
+  EXPECT_EQ(holder_key("dummy\xE2\x80"), "dummy\xE2\x80");
+}
+
+// [111]
+TEST(HostLocalFiles, WhateverElseItSaysIsTheContainer) {
+  EXPECT_EQ(parse_holder("dummy\neth0"), (Holder{"dummy\neth0", ""}));
+  EXPECT_EQ(parse_holder("dummy \r\neth0"), (Holder{"dummy ", "eth0"}));
+  EXPECT_EQ(parse_holder("dummy\r\neth0\r\neth1"), (Holder{"dummy", "eth0\r\neth1"}));
+  EXPECT_EQ(parse_holder(" \n"), (Holder{"", ""}));
+}
+
+TEST(HostLocalFiles, AnEmptyReservationSaysNothing) { EXPECT_EQ(parse_holder(""), std::nullopt); }
+
+// [114]
+TEST(HostLocalFiles, FilesAreNamedByTheCanonicalText) {
+  EXPECT_EQ(file_name(address("10.1.2.3")), "10.1.2.3");
+  EXPECT_EQ(file_name(address("2001:0DB8::00ff")), "2001:db8::ff");
+  EXPECT_EQ(file_name(address("2001:db8::1.2.3.4")), "2001:db8::102:304");
+  EXPECT_EQ(file_name(address("::1.2.3.4")), "::102:304");
+  EXPECT_EQ(file_name(address("::ffff:10.1.2.3")), "10.1.2.3");
+}
+
+TEST(HostLocalFiles, ANameThatIsAnAddressIsAReservation) {
+  EXPECT_EQ(address_of_file("10.1.2.3"), address("10.1.2.3"));
+  EXPECT_EQ(address_of_file("2001:DB8::1"), address("2001:db8::1"));
+  EXPECT_EQ(address_of_file("::ffff:10.1.2.3"), address("10.1.2.3"));
+  for (const char* name : {"", "lock", "last_reserved_ip.0", "10.1.2.3.tmp", " 10.1.2.3", "010.1.2.3", "fe80::1%eth0",
+                           "10.1.2.3\n", "2001_db8__1", ".", ".."}) {
+    EXPECT_EQ(address_of_file(name), std::nullopt) << name;
+  }
+}
+
+TEST(HostLocalFiles, ACursorFileIsNamedByTheNumberOfItsSet) {
+  EXPECT_EQ(cursor_file_name(0), "last_reserved_ip.0");
+  EXPECT_EQ(cursor_file_name(12), "last_reserved_ip.12");
+  EXPECT_EQ(set_of_cursor_file("last_reserved_ip.0"), 0U);
+  EXPECT_EQ(set_of_cursor_file("last_reserved_ip.18446744073709551615"), 18446744073709551615U);
+  for (const char* name :
+       {"last_reserved_ip.", "last_reserved_ip", "last_reserved_ip.00", "last_reserved_ip.01", "last_reserved_ip.-1",
+        "last_reserved_ip.+1", "last_reserved_ip.1 ", "last_reserved_ip.18446744073709551616", "Last_reserved_ip.1"}) {
+    EXPECT_EQ(set_of_cursor_file(name), std::nullopt) << name;
+  }
+}
+
+// [108]
+TEST(HostLocalFiles, ACursorIsExactlyAnAddress) {
+  EXPECT_EQ(parse_cursor("10.1.2.7"), address("10.1.2.7"));
+  EXPECT_EQ(parse_cursor("2001:db8::7"), address("2001:db8::7"));
+  EXPECT_EQ(parse_cursor("::ffff:10.1.2.7"), address("10.1.2.7"));
+  for (const char* content : {"garbage", "10.1.2.7\n", "", " 10.1.2.7", "10.1.2.7/24"}) {
+    EXPECT_EQ(parse_cursor(content), std::nullopt) << content;
+  }
+}
+
+}  // namespace
+}  // namespace croft::wire::host_local
 
 // Numbers in brackets are rows of docs/notes/host-local.md#cases.
 
@@ -181,19 +268,6 @@ TEST(HostLocalConfig, SubnetsAreCidrs) {
   // Go takes zeros in front of a length.
   EXPECT_THAT(texts(decode(with_range(R"("subnet":"10.1.2.0/024")"))->sets), ElementsAre("10.1.2.1-10.1.2.254"));
   EXPECT_THAT(texts(decode(with_range(R"("subnet":"0.0.0.0/00")"))->sets), ElementsAre("0.0.0.1-255.255.255.254"));
-}
-
-// [56-61, 92, 93], as far as they concern what is decoded
-TEST(HostLocalConfig, RangesAreCheckedAsTheyWereWritten) {
-  EXPECT_EQ(refusal(with_range(R"("subnet":"192.0.2.12/24")")),
-            "invalid range set 0: Network has host bits set. For a subnet mask of length 24 the network address is "
-            "192.0.2.0");
-  EXPECT_EQ(refusal(with_range(R"("subnet":"::ffff:10.1.2.0/120")")),
-            "invalid range set 0: IPNet IP and Mask version mismatch");
-  EXPECT_EQ(refusal(with_range(R"("subnet":"::ffff:10.1.2.0/127")")),
-            "invalid range set 0: Network 10.1.2.0/31 too small to allocate from");
-  EXPECT_EQ(refusal(with_range(R"("subnet":"192.0.2.0/24","rangeStart":"192.0.2.50","rangeEnd":"192.0.2.40")")),
-            "invalid range set 0: RangeStart 192.0.2.50 not in network 192.0.2.0/24");
 }
 
 // docs/notes/cni.md#json-rules
@@ -450,10 +524,6 @@ TEST(HostLocalConfig, OnlyGcReadsTheListOfAttachments) {
   EXPECT_EQ(refusal(with(kPlain, R"(,"cni.dev/valid-attachments":[{"ifname":"eth0"}])"), Command::gc),
             "invalid network config: cni.dev/valid-attachments[0]: has no containerID");
 }
-
-}  // namespace
-
-namespace {
 
 using testing::ElementsAre;
 using testing::HasSubstr;

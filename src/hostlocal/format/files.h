@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include "base/net/address.h"
-#include "hostlocal/decide/reservation.h"
+#include "hostlocal/decide/assign.h"
 
 // The files of a host-local directory (docs/notes/host-local.md#files, #matching): one a reservation, one cursor a
 // range set, `lock`.

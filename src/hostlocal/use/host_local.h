@@ -11,7 +11,6 @@
 #include "base/net/address.h"
 #include "base/result.h"
 #include "hostlocal/decide/assign.h"
-#include "hostlocal/decide/range_set.h"
 #include "hostlocal/reservations.h"
 
 // host-local's use cases, on the locked reservations of one network: read, decide, write once, answer.

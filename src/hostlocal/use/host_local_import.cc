@@ -10,7 +10,7 @@
 
 #include "base/net/echo.h"
 #include "base/net/range.h"
-#include "hostlocal/decide/range_set.h"
+#include "hostlocal/decide/assign.h"
 #include "ipam/decide/pool_changes.h"
 #include "ipam/use/assign.h"
 #include "ipam/use/inspect.h"

@@ -8,7 +8,7 @@
 #include "base/net/address.h"
 #include "base/net/prefix.h"
 #include "base/net/range.h"
-#include "hostlocal/decide/reservation.h"
+#include "hostlocal/decide/assign.h"
 #include "hostlocal/reservations.h"
 #include "ipam/use/transact.h"
 #include "register/affinity.h"

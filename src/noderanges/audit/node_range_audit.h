@@ -7,7 +7,6 @@
 #include "base/result.h"
 #include "ipam/audit/register_report.h"
 #include "noderanges/decide/node_range_look.h"
-#include "noderanges/decide/said_ranges.h"
 
 namespace croft::core::audit {
 

@@ -5,7 +5,7 @@
 
 #include "cli/croft/data.h"
 #include "cli/croft/table.h"
-#include "noderanges/decide/said_ranges.h"
+#include "noderanges/decide/node_range_look.h"
 #include "noderanges/use/node_range.h"
 
 namespace croft::app {

@@ -10,8 +10,8 @@
 #include "base/assert.h"
 #include "base/counted.h"
 #include "base/net/echo.h"
+#include "noderanges/decide/node_range_look.h"
 #include "noderanges/decide/node_range_table.h"
-#include "noderanges/decide/said_ranges.h"
 #include "register/address_claims.h"
 #include "register/node.h"
 

@@ -4,19 +4,272 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "base/net/test_values.h"
 #include "noderanges/decide/node_range_look.h"
+#include "noderanges/decide/node_range_table.h"
 #include "register/records.h"
 #include "register/test_register.h"
 
-namespace croft::core {
+// Names in brackets are rows of docs/notes/node-ranges.md#cases.
+
+namespace croft::core::node_range {
 namespace {
+
+using namespace net::literals;
+using testing::Optional;
+using Indices = std::pair<std::uint32_t, std::uint32_t>;
+
+CidrSet set_of(const char* cluster, int node_length, std::uint64_t cursor = 0) {
+  return CidrSet::make({net::Prefix::parse(cluster).value(), node_length}, cursor).value();
+}
+
+std::string next(CidrSet& set) {
+  const auto found = set.take_next();
+  return found ? found->cidr.to_string() : "none";
+}
+
+TEST(CidrSet, OneNodeRangeAsLongAsTheClusterCidr) {  // [C1]
+  CidrSet set = set_of("127.123.234.0/30", 30);
+  EXPECT_EQ(next(set), "127.123.234.0/30");
+  EXPECT_EQ(next(set), "none");
+  EXPECT_TRUE(set.is_full());
+}
+
+TEST(CidrSet, NumbersToPrefixes) {  // [C2] [C3] [C4]
+  struct Row {
+    const char* cluster;
+    int node_length;
+    std::uint32_t index;
+    const char* cidr;
+  };
+  for (const Row& row : {
+           Row{"127.123.0.0/16", 24, 15, "127.123.15.0/24"},
+           Row{"2001:db8:1234::/48", 64, 15, "2001:db8:1234:f::/64"},
+           Row{"192.168.5.208/28", 32, 5, "192.168.5.213/32"},
+           Row{"2001:db8:85a3::/50", 63, 6425, "2001:db8:85a3:3232::/63"},
+           Row{"2001:db8::/32", 48, 6425, "2001:db8:1919::/48"},
+           Row{"2001:db8:1234:ff00::/56", 72, 6425, "2001:db8:1234:ff19:1900::/72"},
+           Row{"2001:db8:1234:ff00::/80", 96, 6425, "2001:db8:1234:ff00:0:1919::/96"},
+       }) {
+    const CidrSet set = set_of(row.cluster, row.node_length);
+    EXPECT_EQ(set.at(row.index).to_string(), row.cidr);
+    EXPECT_EQ(set.indices_of(prefix(row.cidr)).value(), Indices(row.index, row.index));
+  }
+}
+
+TEST(CidrSet, PrefixesOfEverySizeRelation) {  // [C7] [C8] [C9]
+  struct Row {
+    const char* cluster;
+    int node_length;
+    const char* cidr;
+    Indices indices;
+  };
+  for (const Row& row : {
+           Row{"127.0.0.0/8", 16, "127.0.0.0/8", {0, 255}},
+           Row{"127.0.0.0/8", 16, "64.0.0.0/2", {0, 255}},
+           Row{"126.0.0.0/7", 16, "127.0.0.0/15", {256, 257}},
+           Row{"126.0.0.0/7", 15, "127.0.0.0/15", {128, 128}},
+           Row{"126.0.0.0/7", 18, "127.0.0.0/15", {1024, 1031}},
+           Row{"127.0.0.0/8", 32, "127.0.0.0/16", {0, 65535}},
+           Row{"10.0.0.0/16", 24, "10.0.7.64/26", {7, 7}},
+           Row{"fd00:10::/48", 64, "fd00:10:0:8000::/49", {32768, 65535}},
+       }) {
+    CidrSet set = set_of(row.cluster, row.node_length);
+    EXPECT_EQ(set.indices_of(prefix(row.cidr)).value(), row.indices) << row.cidr;
+    const std::uint32_t count = row.indices.second - row.indices.first + 1;
+    EXPECT_EQ(set.occupy(prefix(row.cidr)).value(), count);
+    EXPECT_EQ(set.taken(), count);
+  }
+}
+
+TEST(CidrSet, ElsewhereIsAnError) {
+  CidrSet set = set_of("10.10.0.0/16", 24);
+  EXPECT_EQ(set.occupy("172.10.0.0/24"_prefix).error().message,
+            "cidr 172.10.0.0/24 is out the range of cluster cidr 10.10.0.0/16");
+  EXPECT_EQ(set.occupy("fd00::/64"_prefix).error().code, ErrorCode::invalid_argument);
+  EXPECT_EQ(set.taken(), 0U);
+}
+
+TEST(CidrSet, Limits) {  // [C10]
+  EXPECT_THAT(CidrSet::make({"beef:1234::/32"_prefix, 49}).error().message,
+              testing::StartsWith("New CIDR set failed; the node CIDR size is too big"));
+  EXPECT_TRUE(CidrSet::make({"beef:1234::/32"_prefix, 48}));
+  // IPv4 has no limit in the reference; here one that keeps the bits in 2 MiB.
+  EXPECT_EQ(set_of("10.0.0.0/8", 30).size(), 1U << 22);
+  EXPECT_EQ(set_of("10.0.0.0/8", 32).size(), 1U << 24);
+  EXPECT_EQ(CidrSet::make({"10.0.0.0/7"_prefix, 32}).error().message,
+            "New CIDR set failed; the node CIDR size is too big: 10.0.0.0/7 cut into /32 makes 2^25 node ranges, and "
+            "2^24 is the most");
+  EXPECT_EQ(CidrSet::make({"10.0.0.0/24"_prefix, 23}).error().message,
+            "node ranges of cluster CIDR 10.0.0.0/24 must be of length 24 to 32, not 23");
+  EXPECT_FALSE(CidrSet::make({"10.0.0.0/24"_prefix, 33}));
+  EXPECT_TRUE(CidrSet::make({"10.0.0.0/24"_prefix, 24}));
+}
+
+TEST(CidrSet, TriesCountRoundTheEnd) {
+  CidrSet set = set_of("10.0.0.0/28", 32, 14);
+  ASSERT_TRUE(set.occupy("10.0.0.14/31"_prefix));
+  ASSERT_TRUE(set.occupy("10.0.0.0/32"_prefix));
+  EXPECT_THAT(set.take_next(), Optional(CidrSet::Found{"10.0.0.1/32"_prefix, 3}));
+  EXPECT_EQ(set.cursor(), 2U);
+}
+
+TEST(CidrSet, ASetMadeAnewGoesOnAtItsCursor) {  // [C13]
+  CidrSet set = set_of("10.0.0.0/16", 24);
+  for (int i = 0; i < 5; ++i) ASSERT_NE(next(set), "none");
+  EXPECT_EQ(next(set), "10.0.5.0/24");
+  // One past the end is taken modulo the size.
+  EXPECT_EQ(set.cursor(), 6U);
+  CidrSet again = set_of("10.0.0.0/16", 24, set.cursor());
+  EXPECT_EQ(next(again), "10.0.6.0/24");
+  EXPECT_EQ(set_of("10.0.0.0/16", 24, 258).cursor(), 2U);
+}
+
+TEST(CidrSet, WhatIsExcludedStaysTaken) {  // [N2], #excluded
+  CidrSet set = set_of("127.123.234.0/24", 30);
+  set.exclude("127.123.234.0/26"_prefix);
+  set.exclude("127.123.234.32/27"_prefix);  // within
+  set.exclude("127.123.234.62/31"_prefix);  // a part of a node range takes all of it
+  set.exclude("127.123.234.128/32"_prefix);
+  set.exclude("10.96.0.0/12"_prefix);  // elsewhere
+  EXPECT_EQ(set.taken(), 17U);
+  EXPECT_EQ(set.excluded_count(), 17U);
+  EXPECT_EQ(next(set), "127.123.234.64/30");
+}
+
+}  // namespace
+}  // namespace croft::core::node_range
+
+namespace croft::core {
+
+namespace {
+
+using testing::ElementsAre;
+using testing::IsEmpty;
+
+NodeRange of(const char* node, const char* cidr) { return {node, prefix(cidr)}; }
+
+TEST(SaidRanges, WhatIsSaidAndRecordedAlikeIsNoFinding) {
+  const std::vector<NodeRange> ranges{of("a", "10.0.0.0/24"), of("a", "fd00::/64"), of("b", "10.0.1.0/24")};
+  const SaidComparison compared = compare_said(ranges, ranges, {});
+  EXPECT_THAT(compared.overlaps, IsEmpty());
+  EXPECT_THAT(compared.differing, IsEmpty());
+  EXPECT_THAT(compared.unrecorded, IsEmpty());
+  EXPECT_THAT(compare_said({}, ranges, {}).differing, IsEmpty()) << "who says nothing yet says nothing else";
+  EXPECT_THAT(compare_said({of("a", "10.0.0.0/24")}, ranges, {}).differing, IsEmpty()) << "one family of two";
+}
+
+TEST(SaidRanges, TwoNodesThatSayOneRange) {
+  const auto compared =
+      compare_said({of("b", "10.0.0.128/25"), of("a", "10.0.0.0/24"), of("c", "10.0.0.0/24")}, {}, {});
+  EXPECT_THAT(compared.overlaps, ElementsAre(SaidOverlap{of("a", "10.0.0.0/24"), of("c", "10.0.0.0/24"), false},
+                                             SaidOverlap{of("a", "10.0.0.0/24"), of("b", "10.0.0.128/25"), false}));
+  EXPECT_THAT(compared.unrecorded, testing::SizeIs(3));
+}
+
+/// One fault, though the node has the record of what it says.
+TEST(SaidRanges, OneFaultIsToldOnce) {
+  const auto a = of("a", "10.0.0.0/24"), b = of("b", "10.0.0.0/24");
+  EXPECT_THAT(compare_said({a, b}, {b}, {}).overlaps, ElementsAre(SaidOverlap{a, b, false}));
+  EXPECT_THAT(compare_said({a, b}, {a, b}, {}).overlaps, ElementsAre(SaidOverlap{a, b, false}));
+}
+
+TEST(SaidRanges, ANodeThatSaysWhatIsRecordedForAnother) {
+  const auto said = of("a", "10.0.0.0/25"), recorded = of("b", "10.0.0.0/24");
+  EXPECT_THAT(compare_said({said}, {recorded}, {}).overlaps, ElementsAre(SaidOverlap{said, recorded, true}));
+  const auto wide = of("a", "10.0.0.0/16");
+  EXPECT_THAT(compare_said({wide}, {recorded}, {}).overlaps, ElementsAre(SaidOverlap{wide, recorded, true}));
+}
+
+/// A kubelet registers its node with what it likes: what would leave nobody else a range is told, and keeps none.
+TEST(SaidRanges, WhatCantBeOneNodesIsToldApart) {
+  const std::vector<ClusterCidr> clusters{{prefix("10.0.0.0/16"), 24}, {prefix("10.9.0.0/24"), 24}};
+  const std::vector<NodeRange> wide{of("a", "10.0.0.0/16"), of("b", "0.0.0.0/0"), of("c", "10.0.32.0/19"),
+                                    of("d", "10.9.0.0/23")};
+  const std::vector<NodeRange> others{of("e", "10.0.16.0/20"), of("f", "10.9.0.0/24"), of("g", "192.168.0.0/16"),
+                                      of("h", "::/0")};
+  std::vector<NodeRange> all = wide;
+  all.insert(all.end(), others.begin(), others.end());
+  const auto compared = compare_said(all, {of("i", "10.0.40.0/24")}, clusters);
+  EXPECT_THAT(compared.too_wide, testing::ElementsAreArray(wide));
+  EXPECT_THAT(compared.unrecorded, testing::UnorderedElementsAreArray(others));
+  EXPECT_THAT(compared.overlaps, IsEmpty());
+  EXPECT_THAT(said_by_one_node(all, clusters), testing::ElementsAreArray(others));
+}
+
+TEST(SaidRanges, RecordsThatCollideAreToldElsewhere) {
+  EXPECT_THAT(compare_said({}, {of("a", "10.0.0.0/24"), of("b", "10.0.0.0/25")}, {}).overlaps, IsEmpty());
+}
+
+TEST(SaidRanges, ANodeThatSaysAnotherRangeThanItsRecord) {
+  const auto compared = compare_said({of("a", "10.0.0.0/24")}, {of("a", "10.0.1.0/24")}, {});
+  EXPECT_THAT(compared.differing, ElementsAre(DifferingCidrs{"a", {prefix("10.0.0.0/24")}, {prefix("10.0.1.0/24")}}));
+  EXPECT_THAT(compared.overlaps, IsEmpty());
+}
+
+/// Of any claims that overlap, each two nodes are found out through the widest.
+TEST(SaidRanges, NothingThatOverlapsIsLeftOut) {
+  const std::vector<NodeRange> said{of("a", "10.0.0.0/16"), of("a", "10.0.1.0/24"), of("b", "10.0.1.0/25"),
+                                    of("c", "10.0.2.0/24"), of("a", "10.0.2.0/25"), of("d", "10.1.0.0/24")};
+  std::vector<std::string> nodes;
+  for (const SaidOverlap& one : compare_said(said, {}, {}).overlaps) nodes.push_back(one.said.node + one.other.node);
+  EXPECT_THAT(nodes, ElementsAre("ab", "ac"));
+}
+
+NodeRange range(const char* node, const char* cidr) { return {node, net::Prefix::parse(cidr).value()}; }
+
+std::vector<std::string> text_of(const std::vector<SurplusRange>& surplus) {
+  std::vector<std::string> lines;
+  for (const SurplusRange& one : surplus) {
+    lines.push_back(one.range.node + " " + one.range.cidr.to_string() + " for " + one.kept.to_string());
+  }
+  return lines;
+}
+
+TEST(SurplusRanges, TheFirstOfAFamilyIsKeptUnlessTheObjectSaysAnother) {
+  const std::vector<RecordedRange> recorded{{range("a", "10.0.1.0/24"), 9}, {range("a", "10.0.2.0/24"), 7},
+                                            {range("a", "fd00::/64"), 8},   {range("b", "10.0.3.0/24"), 3},
+                                            {range("a", "10.0.4.0/24"), 8}, {range("c", "10.0.5.0/24"), 1}};
+  EXPECT_THAT(text_of(surplus_ranges(recorded, {})),
+              testing::ElementsAre("a 10.0.4.0/24 for 10.0.2.0/24", "a 10.0.1.0/24 for 10.0.2.0/24"));
+  EXPECT_THAT(text_of(surplus_ranges(recorded, {range("a", "10.0.1.0/24"), range("b", "10.0.2.0/24")})),
+              testing::ElementsAre("a 10.0.2.0/24 for 10.0.1.0/24", "a 10.0.4.0/24 for 10.0.1.0/24"));
+  EXPECT_THAT(text_of(surplus_ranges(recorded, {range("a", "10.0.1.0/24"), range("a", "10.0.2.0/24")})),
+              testing::ElementsAre("a 10.0.4.0/24 for 10.0.2.0/24"))
+      << "what is said is never given back";
+}
+
+TEST(SurplusRanges, OfTwoNodesThatOverlapTheFirstIsKeptUnlessTheOtherIsSaid) {
+  const std::vector<RecordedRange> recorded{{range("a", "10.0.0.0/24"), 5},
+                                            {range("b", "10.0.0.32/27"), 4},
+                                            {range("c", "10.0.1.0/24"), 2},
+                                            {range("d", "10.0.1.64/27"), 3},
+                                            {range("e", "10.0.2.0/24"), 1}};
+  EXPECT_THAT(text_of(surplus_ranges(recorded, {})),
+              testing::ElementsAre("a 10.0.0.0/24 for 10.0.0.32/27", "d 10.0.1.64/27 for 10.0.1.0/24"));
+  EXPECT_THAT(text_of(surplus_ranges(recorded, {range("a", "10.0.0.0/24"), range("d", "10.0.1.64/27")})),
+              testing::ElementsAre("b 10.0.0.32/27 for 10.0.0.0/24", "c 10.0.1.0/24 for 10.0.1.64/27"));
+  EXPECT_THAT(text_of(surplus_ranges(recorded, {range("a", "10.0.0.0/24"), range("b", "10.0.0.32/27")})),
+              testing::ElementsAre("d 10.0.1.64/27 for 10.0.1.0/24"))
+      << "what is said is never given back";
+  const std::vector<RecordedRange> chain{
+      {range("a", "10.0.0.0/27"), 1}, {range("b", "10.0.0.0/24"), 2}, {range("c", "10.0.0.64/27"), 3}};
+  EXPECT_THAT(text_of(surplus_ranges(chain, {})),
+              testing::ElementsAre("b 10.0.0.0/24 for 10.0.0.0/27", "c 10.0.0.64/27 for 10.0.0.0/24"))
+      << "b may be there yet when a is gone";
+  // A node beside two others: it goes once.
+  const std::vector<RecordedRange> wide{
+      {range("a", "10.0.0.0/24"), 9}, {range("b", "10.0.0.0/27"), 1}, {range("c", "10.0.0.32/27"), 2}};
+  EXPECT_THAT(text_of(surplus_ranges(wide, {})), testing::ElementsAre("a 10.0.0.0/24 for 10.0.0.0/27"));
+}
 
 class NodeRangeChanges : public testing::Test {
  protected:

@@ -42,3 +42,67 @@ struct NodeRangesSeen {
 [[nodiscard]] Step<NodeRangesSeen> look_at_node_ranges(const Snapshot& snapshot);
 
 }  // namespace croft::core
+
+// Ranges that nodes' own objects say, beside Croft's records (docs/notes/node-ranges.md#said).
+
+namespace croft::core {
+
+/// Whether a range that an object says can be one node's. A kubelet registers its node's object with whatever it likes,
+/// once and for all: one that says a whole cluster CIDR of several ranges, or more than 2^kSaidBitsMax of them, would
+/// leave nobody else any. Up to there it may be of an older configuration with wider ranges, whose pods are alive.
+[[nodiscard]] bool can_be_one_nodes(const net::Prefix& cidr, const std::vector<ClusterCidr>& cluster_cidrs);
+inline constexpr int kSaidBitsMax = 4;
+
+/// Without those that can't be.
+[[nodiscard]] std::vector<NodeRange> said_by_one_node(std::vector<NodeRange> said,
+                                                      const std::vector<ClusterCidr>& cluster_cidrs);
+
+/// Two nodes with addresses in common, by what the object of the first one says.
+struct SaidOverlap {
+  NodeRange said;
+  NodeRange other;
+  bool other_is_recorded = false;  ///< else its object says so too
+  friend bool operator==(const SaidOverlap&, const SaidOverlap&) = default;
+};
+
+/// A node with records whose object says a range that is none of them; neither is changed.
+struct DifferingCidrs {
+  std::string node;
+  std::vector<net::Prefix> said, recorded;
+  friend bool operator==(const DifferingCidrs&, const DifferingCidrs&) = default;
+};
+
+struct SaidComparison {
+  std::vector<SaidOverlap> overlaps;  ///< of each set of ranges that overlap, the others with the largest
+  std::vector<DifferingCidrs> differing;
+  std::vector<NodeRange> too_wide;  ///< can't be one node's, and keeps nothing from others; no record, in no other list
+  std::vector<NodeRange> unrecorded;  ///< said by a node that has no record at all: kept from others all the same
+};
+
+/// Compares them with one another and with the records.
+[[nodiscard]] SaidComparison compare_said(const std::vector<NodeRange>& said, const std::vector<NodeRange>& recorded,
+                                          const std::vector<ClusterCidr>& cluster_cidrs);
+
+// Two programs that give ranges at once leave, where a store writes one record at a time: a node with two ranges of one
+// family by its records, of which its object can say one only (docs/notes/node-ranges.md); and ranges of two nodes
+// that overlap, cut by one of them with the mask size of before.
+
+/// A range with the time of its record, in an order of the store's own: the smaller the earlier.
+struct RecordedRange {
+  NodeRange range;
+  std::uint64_t since = 0;
+};
+
+struct SurplusRange {
+  NodeRange range;
+  net::Prefix kept;  ///< what the node has instead, or another has of the same addresses
+};
+
+/// Ranges that are to be given back, since their node has another of the family, or they overlap one of another node:
+/// what an object says (`said`) stays, else what was recorded first. One of those that overlap goes also beside one
+/// that goes itself: so nothing that was answered once is given back later. Nobody has answered with the others: who
+/// records a range looks at all of them afterwards, and sees what was recorded before.
+[[nodiscard]] std::vector<SurplusRange> surplus_ranges(const std::vector<RecordedRange>& recorded,
+                                                       const std::vector<NodeRange>& said);
+
+}  // namespace croft::core

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "collector/use/ports.h"
-#include "noderanges/decide/said_ranges.h"
+#include "noderanges/decide/node_range_look.h"
 #include "noderanges/use/node_range.h"
 
 // Node ranges beside the nodes' own objects (docs/notes/node-ranges.md#contract). Croft's records are the truth and

@@ -199,18 +199,6 @@ TEST(NodeCidrs, ARecordIsNotSaidBesideAnotherNodesWord) {
   EXPECT_THAT(cluster.said_by("oak"), ElementsAre("10.244.1.0/24", "fd00:0:0:1::/64"));
 }
 
-TEST(NodeCidrs, ADryRunTellsWhatIsSaidTwice) {
-  Cluster cluster;
-  cluster.make("oak", {"10.244.7.0/24"});
-  cluster.make("elm", {"10.244.7.0/25"});
-  const auto found = adopt_node_cidrs(cluster.context, cluster.nodes, cluster.memory, true);
-  ASSERT_TRUE(found);
-  EXPECT_THAT(found->said, testing::SizeIs(2));
-  EXPECT_THAT(found->overlaps,
-              ElementsAre(core::SaidOverlap{
-                  {"oak", World::prefix("10.244.7.0/24")}, {"elm", World::prefix("10.244.7.0/25")}, false}));
-}
-
 TEST(NodeCidrs, WhatAnotherNodeSaysIsNotTakenDownByHand) {
   Cluster cluster;
   cluster.make("oak");

@@ -9,7 +9,7 @@
 
 #include "ipam/use/each_record.h"
 #include "ipam/use/transact.h"
-#include "noderanges/decide/said_ranges.h"
+#include "noderanges/decide/node_range_look.h"
 
 namespace croft::engine {
 namespace {
@@ -26,32 +26,6 @@ bool may_have_surplus(const Context& context) { return !context.store.capabiliti
 bool has_two_of_a_family(const std::vector<net::Prefix>& cidrs) {
   std::set<net::Family> families;
   return !std::ranges::all_of(cidrs, [&](const net::Prefix& cidr) { return families.insert(cidr.family()).second; });
-}
-
-/// Gives back what nodes have beside another range of the family, and what overlaps another's, all of it: also what
-/// somebody left who died. The answer includes what another gives back in the same moment. `kept` gets what is left.
-[[nodiscard]] Result<std::vector<core::SurplusRange>> settle_surplus(
-    const Context& context, const std::vector<core::NodeRange>& said,
-    std::map<net::Prefix, std::string>* kept = nullptr) {
-  std::vector<core::RecordedRange> recorded;
-  std::map<net::Prefix, store::Revision> revisions;
-  TRY_VOID(for_each_record(context, {core::Kind::node_range, ""}, [&](const store::Record& record) {
-    const auto& range = std::get<core::NodeRange>(*record.value);
-    recorded.push_back({range, record.revision.value});
-    revisions.insert_or_assign(range.cidr, record.revision);
-  }));
-  std::vector<core::SurplusRange> surplus = core::surplus_ranges(recorded, said);
-  if (kept != nullptr) {
-    for (const core::RecordedRange& one : recorded) kept->insert_or_assign(one.range.cidr, one.range.node);
-    for (const core::SurplusRange& one : surplus) kept->erase(one.range.cidr);
-  }
-  for (const core::SurplusRange& one : surplus) {
-    const store::Write write{core::node_range_key(one.range.cidr), std::nullopt,
-                             store::Condition::if_revision(revisions.at(one.range.cidr)), false};
-    const auto done = commit_once(context, {&write, 1}, deadline_of_use_case(context));
-    if (!done && done.error().code != ErrorCode::conflict) return fail(done.error());
-  }
-  return surplus;
 }
 
 /// Where commits are not atomic, two who give ranges at once may both have recorded one for a node, and neither has
@@ -71,7 +45,7 @@ bool has_two_of_a_family(const std::vector<net::Prefix>& cidrs) {
     // Also what is there already: a try before may have recorded it, and ended before it looked.
     if (!has_two && !may_have_surplus(context)) return answers;
     std::map<net::Prefix, std::string> kept;
-    TRY_VOID(settle_surplus(context, said, &kept));
+    TRY_VOID(give_back_surplus(context, said, &kept));
     // An answer may have been given back, here or by another before this reading: then it is decided again. Two
     // of a family that stay are both said.
     const bool is_so = std::ranges::all_of(answers, [&](const core::NodeRangesAssigned& one) {
@@ -143,7 +117,7 @@ class Reconciling {
     const bool is_settled =
         result_.seen.surplus.empty() && (result_.seen.collisions.empty() || !may_have_surplus(context_));
     if (options_.dry_run || is_settled) return {};
-    TRY(result_.surplus, settle_surplus(context_, options_.said));
+    TRY(result_.surplus, give_back_surplus(context_, options_.said));
     TRY(result_.seen, look_at_node_ranges(context_));
     return {};
   }
@@ -278,7 +252,7 @@ Result<core::NodeRangesAssigned> adopt_node_range(const Context& context, const 
   // A range given to it meanwhile is not the one that its object says.
   std::vector<core::NodeRange> all_said = said;
   all_said.push_back({node, cidr});
-  TRY_VOID(settle_surplus(context, all_said));
+  TRY_VOID(give_back_surplus(context, all_said));
   return answer;
 }
 
@@ -311,8 +285,27 @@ Result<core::NodeRangesSeen> look_at_node_ranges(const Context& context) {
 }
 
 Result<std::vector<core::SurplusRange>> give_back_surplus(const Context& context,
-                                                          const std::vector<core::NodeRange>& said) {
-  return settle_surplus(context, said);
+                                                          const std::vector<core::NodeRange>& said,
+                                                          std::map<net::Prefix, std::string>* kept) {
+  std::vector<core::RecordedRange> recorded;
+  std::map<net::Prefix, store::Revision> revisions;
+  TRY_VOID(for_each_record(context, {core::Kind::node_range, ""}, [&](const store::Record& record) {
+    const auto& range = std::get<core::NodeRange>(*record.value);
+    recorded.push_back({range, record.revision.value});
+    revisions.insert_or_assign(range.cidr, record.revision);
+  }));
+  std::vector<core::SurplusRange> surplus = core::surplus_ranges(recorded, said);
+  if (kept != nullptr) {
+    for (const core::RecordedRange& one : recorded) kept->insert_or_assign(one.range.cidr, one.range.node);
+    for (const core::SurplusRange& one : surplus) kept->erase(one.range.cidr);
+  }
+  for (const core::SurplusRange& one : surplus) {
+    const store::Write write{core::node_range_key(one.range.cidr), std::nullopt,
+                             store::Condition::if_revision(revisions.at(one.range.cidr)), false};
+    const auto done = commit_once(context, {&write, 1}, deadline_of_use_case(context));
+    if (!done && done.error().code != ErrorCode::conflict) return fail(done.error());
+  }
+  return surplus;
 }
 
 Result<NodeRangesReconciled> reconcile_node_ranges(const Context& context, GoneNodes& memory,

@@ -7,11 +7,10 @@
 #include <utility>
 #include <vector>
 
-#include "collector/decide/brake.h"
+#include "collector/decide/judge.h"
 #include "ipam/use/transact.h"
 #include "noderanges/decide/node_range_changes.h"
 #include "noderanges/decide/node_range_look.h"
-#include "noderanges/decide/said_ranges.h"
 
 // Node ranges: the prefixes that nodes take their pods' addresses from. Each call is one commit
 // (noderanges/decide/node_range_changes.h), but for reconcile, which makes several.
@@ -82,12 +81,14 @@ struct NodeRangesReconciled {
 
 /// Gives back what nodes have beside another range of the family, as two who gave one at once leave it: all but what
 /// their objects say (`said`), else what was recorded first.
-[[nodiscard]] Result<std::vector<core::SurplusRange>> give_back_surplus(const Context& context,
-                                                                        const std::vector<core::NodeRange>& said);
+/// The answer includes what another gives back in the same moment. `kept` gets what is left, with its node.
+[[nodiscard]] Result<std::vector<core::SurplusRange>> give_back_surplus(
+    const Context& context, const std::vector<core::NodeRange>& said,
+    std::map<net::Prefix, std::string>* kept = nullptr);
 
 /// One pass: every node with a record gets the ranges it lacks; what nodes have that have been gone for the grace, in
 /// two looks at least, is given back, proven once more in the commit itself. The brake of the collector
-/// (collector/decide/brake.h) applies: a list of nodes that is empty, or has shrunk to less than half, proves nothing
+/// (collector/decide/judge.h) applies: a list of nodes that is empty, or has shrunk to less than half, proves nothing
 /// and begins the grace anew, and one pass gives back no more than collect::allowance of the ranges. Does nothing while
 /// node ranges are not configured. Errors: of the store; what was done before stays done, and the next pass goes on.
 [[nodiscard]] Result<NodeRangesReconciled> reconcile_node_ranges(const Context& context, GoneNodes& memory,

@@ -260,17 +260,6 @@ TEST(NodeRangeReconcile, ANodeThatCameBackBeginsTheGraceAnew) {
   EXPECT_THAT(world.pass(), ElementsAre("gone b 10.0.1.0/24"));
 }
 
-TEST(NodeRangeReconcile, AnEmptyListOfNodesGivesNothingBack) {
-  Reconciled world;
-  world.node("a", {});
-  ASSERT_EQ(world.pass().size(), 1U);
-  world.put(core::node_key("a"), std::nullopt);
-  for (int i = 0; i < 5; ++i) {
-    EXPECT_THAT(world.pass(), ElementsAre("gone a 10.0.0.0/24"));
-    world.clock.advance(1h);
-  }
-}
-
 TEST(NodeRangeReconcile, TheGraceDoesNotRunWhileNoNodeIsSeen) {
   Reconciled world;
   for (const char* node : {"a", "b", "c"}) world.node(node, {});
@@ -399,29 +388,6 @@ TEST(NodeRange, ALateReleaseLeavesTheNextRangeAlone) {
   meddled.after_commit = [&] { ASSERT_EQ(world.take("b"), "10.0.2.0/24 fd00:0:0:2::/64"); };
   EXPECT_EQ(release_node_ranges(late, "a", core::IfRecorded::release).value().cidrs.size(), 2U);
   EXPECT_THAT(world.records(), ElementsAre("10.0.2.0/24 b", "fd00:0:0:2::/64 b"));
-}
-
-TEST(NodeRange, OneByOneEveryCrashLeavesRangesApart) {
-  // Commit number n and all after it fail: the process died there.
-  for (std::uint64_t n = 1; n <= 6; ++n) {
-    NodeWorld world;
-    world.store.set_capabilities(kOneByOne);
-    ASSERT_EQ(world.configure({cut("10.0.0.0/22", 24), cut("fd00::/62", 64)}), "changed");
-    ASSERT_EQ(world.take("a"), "10.0.0.0/24 fd00::/64");
-    const auto before = world.store.counts().commit;
-    world.store.set_faults(store::FaultScript().from_commit(before + n, store::Fault::unavailable));
-    static_cast<void>(assign_node_ranges(world.context, "b"));
-    static_cast<void>(release_node_ranges(world.context, "a", core::IfRecorded::release));
-    world.store.set_faults({});
-    EXPECT_THAT(world.seen().collisions, IsEmpty());
-    // What was begun is finished by asking again, and nobody else gets it.
-    EXPECT_EQ(world.take("b"), "10.0.1.0/24 fd00:0:0:1::/64") << n;
-    EXPECT_THAT(world.take("c"), testing::Not(HasSubstr("10.0.1.0"))) << n;
-    EXPECT_THAT(world.seen().collisions, IsEmpty());
-    const auto left = release_node_ranges(world.context, "a", core::IfRecorded::release);
-    ASSERT_TRUE(left);
-    EXPECT_EQ(world.records().size(), 4U) << n;
-  }
 }
 
 /// kubernetes/kubernetes#90922: another mask size.

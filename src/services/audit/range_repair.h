@@ -17,7 +17,7 @@
 #include "register/allocation.h"
 #include "register/service.h"
 #include "services/decide/mapped_range.h"
-#include "services/decide/range_changes.h"
+#include "services/decide/service_changes.h"
 
 // One pass of the repair of Kubernetes' ranges (docs/notes/service-ranges.md#repair): makes each range anew from
 // what the Services hold, and says what was wrong with the stored one.

@@ -72,8 +72,8 @@ inline constexpr int kRepairTriesMax = 4;
 
 /// One pass. One range has one set of holders: Services of the store's own kind and of the other are read. A range that
 /// is made, or moved, is refused where somebody else claims its addresses (register/address_claims.h). Errors: those of
-/// reading, which then name what could not be seen; not_found where a Kubernetes is to be and nothing of it is.
-/// Later failures are in the report's failures, and `memory` is then as before for that range.
+/// reading, which then name what could not be seen; not_found where a Kubernetes is to be and nothing of it is. The
+/// report's failures tell what goes wrong later, and `memory` is then as before for that range.
 [[nodiscard]] Result<RangeRepairReport> repair_ranges(const Context& context, const RangeRepairOptions& options,
                                                       RangeRepairMemory& memory);
 

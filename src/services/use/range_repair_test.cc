@@ -193,17 +193,6 @@ TEST(RepairRanges, AFailureIsToldAndTheRestDone) {  // [R1]
   EXPECT_EQ(world.taken_in<core::service::NodePortRange>(core::kServiceNodePorts).size(), 1U);
 }
 
-TEST(RepairRanges, ALostReplyIsSettled) {
-  for (const Fault fault : {Fault::lose_reply, Fault::lose_request}) {
-    World world;
-    EXPECT_EQ(world.create(World::with_ip(World::service("a"), "10.0.0.7")), "ok");
-    world.lose("10.0.0.7");
-    world.store.set_faults(FaultScript().on_commit(world.store.counts().commit + 1, fault));
-    EXPECT_THAT(world.repair().failures, IsEmpty());
-    EXPECT_EQ(world.taken(), world.held());
-  }
-}
-
 /// A cluster whose addresses are objects.
 struct Objects : World {
   Objects() {

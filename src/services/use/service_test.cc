@@ -456,19 +456,6 @@ INSTANTIATE_TEST_SUITE_P(All, ServiceFaults,
                          testing::Values(store::Fault::lose_reply, store::Fault::lose_request, store::Fault::conflict,
                                          store::Fault::unavailable, store::Fault::storage_full));
 
-/// A process that dies right after its commit was sent: whatever became of it, both records say the same.
-TEST_F(ServiceEngine, ADeathAroundTheCommitLeavesBothRecordsOrNone) {
-  for (const auto fault : {store::Fault::lose_reply, store::Fault::lose_request}) {
-    const LateClock late(clock, store, store.counts().commit + 1);
-    Context hurried{store, late, random};
-    store.set_faults(store::FaultScript().from_commit(1, fault));
-    static_cast<void>(create_service(hurried, local_balancer(fault == store::Fault::lose_reply ? "a" : "b"), ranges));
-    store.set_faults({});
-    EXPECT_EQ(taken(), held());
-  }
-  EXPECT_EQ(taken().size(), 3U);
-}
-
 /// The reply of the deletion is lost, and before it is decided again another Service has the name.
 TEST_F(ServiceEngine, ALateDeletionLeavesTheSuccessorAlone) {
   ASSERT_TRUE(create_service(context, service("web"), ranges));
