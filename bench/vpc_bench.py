@@ -6,18 +6,20 @@ usage: bench/vpc_bench.py BUILD_DIR DISK      e.g. build/release /var/tmp; the s
 """
 
 import json
+import os
 import pathlib
 import statistics
 import subprocess
 import sys
 import tempfile
+import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "e2e"))
 import rows  # noqa: E402
 from lib import World, wait_for  # noqa: E402
 from vpc_lib import Agent, Cloud  # noqa: E402
 
-ROUNDS, CALLERS, TIMES = 400, 64, 3
+ROUNDS, CALLERS, TIMES, PROCESSES = 400, 64, 3, 200
 STOCK, BURST = 220, 110
 
 
@@ -77,6 +79,36 @@ def at_once(build, agent):
     return commits
 
 
+def spawned(program, stdin, env):
+    """The seconds that a process takes, from its start to its end."""
+    began = time.perf_counter()
+    process = os.posix_spawn(program, [str(program)], env, file_actions=[
+        (os.POSIX_SPAWN_OPEN, 0, str(stdin), os.O_RDONLY, 0), (os.POSIX_SPAWN_OPEN, 1, "/dev/null", os.O_WRONLY, 0)])
+    if os.waitpid(process, 0)[1] != 0:
+        sys.exit(f"{program} failed: {env}")
+    return time.perf_counter() - began
+
+
+def plugin(build, agent, directory):
+    config = directory / "config.json"
+    config.write_text(json.dumps({"cniVersion": "1.0.0", "name": "demo", "type": "croft-vpc", "ipam": {
+        "type": "croft-vpc", "agent": str(agent.socket), "store": f"sqlite:{agent.store}", "probe": False}}))
+    empty, add = [], []
+    for i in range(PROCESSES):
+        env = {"CNI_CONTAINERID": f"{i:064x}", "CNI_NETNS": "/run/netns/none", "CNI_IFNAME": "eth0", "CNI_PATH": "/",
+               "CNI_ARGS": f"K8S_POD_NAME=plugin-{i};K8S_POD_NAMESPACE=default",
+               "CROFT_LOG_DIRECTORY": str(directory)}
+        empty.append(spawned(build / "bench" / "empty_process", config, env))
+        add.append(spawned(build / "bin" / "croft-vpc", config, {**env, "CNI_COMMAND": "ADD"}))
+        spawned(build / "bin" / "croft-vpc", config, {**env, "CNI_COMMAND": "DEL"})
+    floor, took = statistics.median(empty) * 1000, statistics.median(add) * 1000
+    show("the plugin's process", {"empty_ms": round(floor, 3), "add_ms": round(took, 3)})
+    rows.record("vpc.plugin", "a plugin's ADD by the agent, from its start to its end, p50", took, "ms",
+                limit=rows.figure("an empty static process", floor, "ms"), ratio=took / floor,
+                ratio_of="an empty static process", budget=rows.budget("ratio", "at most", 3))
+    return took / floor
+
+
 def main():
     build, disk = (pathlib.Path(word).resolve() for word in sys.argv[1:3])
     with World("vpc-bench", build / "bin") as world, tempfile.TemporaryDirectory(dir=disk, prefix="croft-vpc-bench-") as made:
@@ -92,6 +124,7 @@ def main():
         ratio = alone(build, agent, made)
         ratio_many, rate = together(build, agent)
         commits = at_once(build, agent)
+        process = plugin(build, agent, pathlib.Path(made))
         memory = memory_mib(agent)
         show("memory", {"MiB": round(memory, 1), "addresses": STOCK})
         rows.record("vpc.memory", f"memory of an agent with {STOCK} addresses after that", memory, "MiB",
@@ -102,6 +135,7 @@ def main():
         for what, met in ((f"1 caller: {ratio:.2f} x an empty call and a commit, at most 1.5", ratio <= 1.5),
                           (f"{CALLERS} callers: {ratio_many:.2f} x an empty call, at most 4", ratio_many <= 4),
                           (f"{rate:,} ADDs and DELs a second, at least 5,000", rate >= 5000),
+                          (f"a plugin's ADD: {process:.2f} x an empty process, at most 3", process <= 3),
                           (f"{commits} commits for {BURST} at once, at most 6", commits <= 6),
                           (f"{memory:.1f} MiB, at most 40", memory <= 40)):
             print(("met     " if met else "MISSED  ") + what, flush=True)

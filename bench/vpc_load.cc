@@ -27,7 +27,6 @@
 #include "os/clock.h"
 #include "processes.h"
 #include "vpc/format/messages.h"
-#include "vpc/format/methods.h"
 
 namespace croft::bench {
 namespace {

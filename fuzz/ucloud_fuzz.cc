@@ -7,19 +7,19 @@
 #include <string_view>
 
 #include "base/assert.h"
-#include "vpc/format/ucloud/answers.h"
-#include "vpc/format/ucloud/requests.h"
+#include "vpc/format/ucloud.h"
 
 using namespace croft;
 using namespace croft::wire::ucloud;
 
 namespace {
 
-void check(const IpInfo& info) {
-  CROFT_ASSERT(info.address.is_valid() && info.address.value() != net::U128{});
-  const auto bits = static_cast<std::uint32_t>(net::bit_length(info.address.family()));
-  CROFT_ASSERT(!info.prefix_length || (*info.prefix_length > 0 && *info.prefix_length <= bits));
-  CROFT_ASSERT(!info.gateway || info.gateway->family() == info.address.family());
+void check(const Addresses& all) {
+  for (const cloud::CloudAddress& one : all.addresses) {
+    CROFT_ASSERT(one.address.is_valid() && one.address.value() != net::U128{});
+    CROFT_ASSERT(one.prefix_length <= static_cast<std::uint32_t>(net::bit_length(one.address.family())));
+    CROFT_ASSERT(!one.gateway || one.gateway->family() == one.address.family());
+  }
 }
 
 }  // namespace
@@ -28,22 +28,13 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const std::string_view text(reinterpret_cast<const char*>(data), size);
   if (const auto answer = decode_answer(text)) {
     CROFT_ASSERT(answer->message.size() <= 256);
-    CROFT_ASSERT((verdict_of(answer->ret_code) == Verdict::ok) == (answer->ret_code == 0));
-    if (const auto one = decode_allocated(*answer)) check(*one);
-    if (const auto items = decode_batch(*answer)) {
-      CROFT_ASSERT(items->size() <= kListMax);
-      for (const BatchItem& item : *items) {
-        if (item.given) check(*item.given);
-      }
-    }
-    if (const auto all = decode_addresses(*answer)) {
-      CROFT_ASSERT(all->addresses.size() + all->odd.size() <= kListMax);
-      for (const IpInfo& info : all->addresses) check(info);
-    }
+    CROFT_ASSERT((meaning_of(answer->ret_code).verdict == Verdict::ok) == (answer->ret_code == 0));
+    if (const auto given = decode_given(*answer)) check(*given);
+    if (const auto all = decode_addresses(*answer)) check(*all);
     if (const auto subnets = decode_subnets(*answer)) {
-      for (const SubnetInfo& one : *subnets) CROFT_ASSERT(!one.subnet.empty());
+      for (const cloud::SubnetState& one : *subnets) CROFT_ASSERT(!one.subnet.empty());
     }
-    static_cast<void>(decode_host_interfaces(*answer));
+    static_cast<void>(decode_interface_id(*answer, net::Mac{}));
   }
   static_cast<void>(decode_metadata(text));
   if (const auto credentials = decode_credentials(text)) CROFT_ASSERT(!credentials->keys.private_key.empty());

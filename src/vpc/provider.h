@@ -18,6 +18,15 @@
 
 namespace croft::cloud {
 
+/// "52:54:00:26:6E:DA", as UCloud and its agents write it.
+[[nodiscard]] inline std::string capital_text(const net::Mac& mac) {
+  std::string text = mac.to_string();
+  for (char& c : text) {
+    if (c >= 'a' && c <= 'f') c = static_cast<char>(c - 'a' + 'A');
+  }
+  return text;
+}
+
 /// The interface of this node whose secondary addresses are the stock, as the cloud calls it.
 struct Interface {
   net::Mac mac;

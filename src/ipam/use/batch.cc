@@ -12,6 +12,7 @@
 
 #include "base/planted.h"
 #include "ipam/decide/draft.h"
+#include "ipam/use/transact.h"
 
 namespace croft::engine {
 namespace {
@@ -106,19 +107,27 @@ bool is_over(const BatchedCall& call, const Instant& now) {
 /// One round over the calls that wait: what is read has the deadline, what is committed the limit.
 class Round {
  public:
-  Round(const Context& context, std::span<BatchedCall> calls, std::size_t most, Deadline deadline, Deadline limit)
+  Round(const Context& context, std::span<BatchedCall> calls, std::size_t most, Deadline deadline, Deadline limit,
+        BatchMemory* memory)
       : context_(context),
         calls_(calls),
         most_(most),
         limit_(limit),
+        memory_(memory),
         is_atomic_(context.store.capabilities().atomic_commit),
-        loader_(context.store, deadline),
+        loader_(remembered(deadline)),
         plan_(loader_, !is_atomic_ || is_planted("batch_blind")) {}
+  /// Memory that shows plans which were not committed is none.
+  ~Round() {
+    if (memory_ != nullptr && (trouble_ || (!is_done_ && !plan_.empty()))) memory_->loader.reset();
+  }
+  Round(const Round&) = delete;
+  Round& operator=(const Round&) = delete;
 
   /// Answers whether there is something to commit.
   [[nodiscard]] bool decide() {
     planning_until_ = Deadline::after(context_.clock.now(), kPlanningTime);
-    if (!read_together()) return false;
+    if (!is_warm_ && !read_together()) return false;
     for (BatchedCall& call : calls_) {
       if (call.fate == BatchFate::alone) hold(call);
       if (call.fate != BatchFate::waits || is_behind_another(call)) continue;
@@ -138,6 +147,7 @@ class Round {
   }
 
   [[nodiscard]] Result<void> commit() {
+    if (memory_ != nullptr) return commit_from_memory();
     if (is_atomic_) return commit_settled(context_, loader_.snapshot(), plan_.writes(), limit_);
     const core::Snapshot as_read = plan_.as_read();
     return commit_settled(context_, as_read, plan_.writes(), limit_);
@@ -153,6 +163,27 @@ class Round {
   [[nodiscard]] const std::optional<Error>& trouble() const { return trouble_; }
 
  private:
+  /// The loader of memory, where there is one.
+  [[nodiscard]] Loader& remembered(Deadline deadline) {
+    std::optional<Loader>& loader = memory_ != nullptr ? memory_->loader : own_;
+    const std::uint64_t epoch = context_.store.epoch();
+    is_warm_ = loader.has_value() && memory_->epoch == epoch;
+    if (memory_ != nullptr) memory_->epoch = epoch;
+    if (!is_warm_) loader.emplace(context_.store, deadline);
+    loader->set_deadline(deadline);
+    return *loader;
+  }
+  [[nodiscard]] Result<void> commit_from_memory() {
+    if (context_.store.epoch() != memory_->epoch) {
+      return fail(ErrorCode::conflict, "the register is another one than that which was remembered; read again");
+    }
+    const std::vector<store::Write> writes = plan_.writes();
+    TRY(const store::Revision at, commit_once(context_, writes, limit_));
+    loader_.committed(writes, at);
+    is_done_ = true;
+    return {};
+  }
+
   [[nodiscard]] bool is_behind_another(const BatchedCall& call) const { return held_.contains(call.owner); }
   void hold(const BatchedCall& call) { held_.insert(call.owner); }
 
@@ -216,8 +247,12 @@ class Round {
   const std::span<BatchedCall> calls_;
   const std::size_t most_;  ///< calls of one commit
   const Deadline limit_;
+  BatchMemory* const memory_;
   const bool is_atomic_;
-  Loader loader_;
+  bool is_warm_ = false;  ///< memory had something
+  bool is_done_ = false;
+  std::optional<Loader> own_;  ///< without memory
+  Loader& loader_;
   JointPlan plan_;
   std::vector<BatchedCall*> planned_;
   std::set<std::string_view> held_;  ///< owners whose next call must not overtake an earlier one
@@ -300,7 +335,8 @@ std::vector<core::KeyOf<core::Block>> blocks_at_odds(const core::Snapshot& snaps
   return keys;
 }
 
-BatchDone commit_together(const Context& direct, store::Store& cached, std::span<BatchedCall> calls, std::size_t most) {
+BatchDone commit_together(const Context& direct, store::Store& cached, std::span<BatchedCall> calls, std::size_t most,
+                          BatchMemory* memory) {
   BatchDone did;
   did.most = std::max<std::size_t>(most, 1);
   store::Store* const stores[] = {&cached, &direct.store};
@@ -327,7 +363,7 @@ BatchDone commit_together(const Context& direct, store::Store& cached, std::span
                           direct.time_limit,
                           direct.not_after,
                           direct.pause_by};
-    Round round(context, calls, did.most, deadline, limit);
+    Round round(context, calls, did.most, deadline, limit, tries == 0 ? memory : nullptr);
     const bool is_to_commit = round.decide();
     if (round.trouble()) {
       if (is_worth_another_try(round.trouble()->code) && ++tries < std::size(stores)) continue;

@@ -48,6 +48,13 @@ struct BatchedCall {
 [[nodiscard]] std::vector<core::KeyOf<core::Block>> blocks_at_odds(const core::Snapshot& snapshot,
                                                                    const std::string& handle_id);
 
+/// What one batch leaves to the next, for who alone writes the records that its calls rest on: a reading as after the
+/// last commit. Whoever may have written meanwhile drops it; each commit still proves what it rests on.
+struct BatchMemory {
+  std::optional<Loader> loader{};  ///< nothing: the next batch reads
+  std::uint64_t epoch = 0;         ///< of the store (store::Store::epoch)
+};
+
 /// The result of a batch.
 struct BatchDone {
   std::size_t commits = 0;   ///< tried
@@ -68,8 +75,9 @@ struct BatchDone {
 ///   other.
 /// A store that stays away or is read-only fails all that were planned. On a store without atomic commits the writes go
 /// in the order of commit_in_order. Nothing is believed that came from memory and was not confirmed by the commit.
-/// `most`: calls of one commit, as the last batch left it (BatchDone::most).
+/// `most`: calls of one commit, as the last batch left it (BatchDone::most). With `memory`, for stores with atomic
+/// commits, the first try rests on that instead of on a reading of `cached`, and fills it.
 BatchDone commit_together(const Context& direct, store::Store& cached, std::span<BatchedCall> calls,
-                          std::size_t most = store::kCommitWritesMax);
+                          std::size_t most = store::kCommitWritesMax, BatchMemory* memory = nullptr);
 
 }  // namespace croft::engine

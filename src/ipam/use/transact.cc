@@ -148,6 +148,15 @@ void Loader::remember_list(const core::Listing& listing, std::vector<store::Reco
   snapshot_.set_list(listing, std::move(values));
 }
 
+void Loader::committed(std::span<const store::Write> writes, store::Revision at) {
+  for (const store::Write& write : writes) {
+    if (write.only_check) continue;
+    conditions_[write.key] = write.value ? store::Condition::if_revision(at) : store::Condition::if_absent();
+  }
+  planned_.clear();
+  snapshot_.end_planning();
+}
+
 store::Condition Loader::condition_of(const core::PlannedWrite& write) const {
   if (write.guard == core::Guard::none) return store::Condition::always();
   const auto it = conditions_.find(write.key);

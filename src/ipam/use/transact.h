@@ -78,6 +78,9 @@ class Loader {
   /// The same of one write.
   [[nodiscard]] store::Condition condition_of(const core::PlannedWrite& write) const;
   [[nodiscard]] bool has_loaded(const core::Key& key) const { return conditions_.contains(key); }
+  /// The writes that were shown are done: what was loaded is as after their commit.
+  void committed(std::span<const store::Write> writes, store::Revision at);
+  void set_deadline(Deadline deadline) { deadline_ = deadline; }
 
  private:
   void remember(const core::Key& key, std::optional<store::Record> record);
@@ -85,7 +88,7 @@ class Loader {
   void remember_list(const core::Listing& listing, std::vector<store::Record> records);
 
   store::Store& store_;
-  const Deadline deadline_;
+  Deadline deadline_;
   core::Snapshot snapshot_;
   std::map<core::Key, store::Condition> conditions_;
   std::set<core::Key> planned_;

@@ -1,34 +1,33 @@
 #include "vpc/commands/vpc_commands.h"
 
 #include <algorithm>
+#include <array>
 #include <atomic>
-#include <chrono>
-#include <cstddef>
 #include <cstdio>
-#include <cstdlib>
 #include <functional>
+#include <map>
 #include <memory>
 #include <set>
-#include <string>
 #include <thread>
 #include <utility>
-#include <vector>
 
 #include <fmt/format.h>
 
 #include "base/net/echo.h"
-#include "cli/croft/command_line.h"
 #include "cli/croft/listing.h"
 #include "cli/program.h"
 #include "cli/stores/commit.h"
+#include "cli/stores/environment.h"
 #include "cli/stores/open_store.h"
 #include "cni/error_table.h"
+#include "http/endpoint.h"
+#include "http/grpc_channel.h"
 #include "http/tls.h"
 #include "os/files.h"
 #include "os/look_up.h"
 #include "os/process.h"
+#include "store/kube/vpc_objects.h"
 #include "store/store_url.h"
-#include "vpc/commands/vpc_agents.h"
 #include "vpc/commands/vpc_views.h"
 #include "vpc/format/messages.h"
 
@@ -50,15 +49,146 @@ struct VpcOptions {
   std::string target;  ///< the node that something is done to
   std::string ip;
   bool yes = false, dry_run = false;
-  bool cnivpctl = false;
 };
 
-// ---------------------------------------------------------------- who is asked
+// ---------------------------------------------------------------- one agent
+
+constexpr std::chrono::seconds kConnect{1};
+constexpr std::chrono::seconds kCall{10};
+
+/// One node's agent.
+struct AgentPlace {
+  std::string node;
+  std::string address;                 ///< "unix:/run/cni-vpc-ipamd.sock", "10.0.0.2:7312", "[fd00::2]:7312"
+  std::string subnet{};                ///< as the cluster says; empty: it does not
+  std::optional<std::int64_t> pool{};  ///< free addresses as the cluster says; absent: it does not
+  /// The address is what an object of the cluster says: a numeric one, never a socket of this machine.
+  bool is_of_board = false;
+};
+
+/// Go's names of gRPC's codes, by number.
+constexpr std::array<std::string_view, 17> kGoCodes = {
+    "OK",       "Canceled",       "Unknown",          "InvalidArgument",   "DeadlineExceeded",
+    "NotFound", "AlreadyExists",  "PermissionDenied", "ResourceExhausted", "FailedPrecondition",
+    "Aborted",  "OutOfRange",     "Unimplemented",    "Internal",          "Unavailable",
+    "DataLoss", "Unauthenticated"};
+constexpr std::string_view kBeforeReason = " desc = ";
+
+/// As Go's clients say it, which operators know.
+std::string go_text(os::GrpcCode code, std::string_view message) {
+  return fmt::format("rpc error: code = {}{}{}", kGoCodes.at(static_cast<std::size_t>(code)), kBeforeReason, message);
+}
+
+[[nodiscard]] Result<os::Endpoint> endpoint_of(const std::string& address, bool secure) {
+  const bool is_socket = address.starts_with("unix:");
+  auto endpoint = os::Endpoint::parse(is_socket ? address : fmt::format("http{}://{}", secure ? "s" : "", address));
+  if (!endpoint) {
+    return fail(ErrorCode::invalid_argument,
+                fmt::format("address of an agent {}: {}; it is unix:/path, 10.0.0.2:7312 or [fd00::2]:7312",
+                            net::echo(address), endpoint.error().message));
+  }
+  return *endpoint;
+}
+
+/// Asks agents, each call on a connection of its own. Safe to use from several threads.
+struct AgentCaller {
+  const Clock& clock;
+  /// Nothing: nothing is encrypted. A Unix socket never is. An agent's certificate has to have its node's name: what is
+  /// meant for one node's stock is told to no other node.
+  std::optional<os::TlsFiles> tls{};
+
+  /// The bytes of the answer. Errors: unavailable when the agent cannot be reached or does not answer, internal with
+  /// its own words when it answers that it failed; as go_text() has them.
+  [[nodiscard]] Result<std::string> call(const AgentPlace& agent, Method method, std::string_view request) const;
+};
+
+Result<std::string> AgentCaller::call(const AgentPlace& agent, Method method, std::string_view request) const {
+  if (agent.is_of_board && !os::Endpoint::parse_numeric(agent.address, true)) {
+    return fail(
+        ErrorCode::invalid_argument,
+        fmt::format("spec.addr of the ipamds object of node {} is {}, no numeric ADDRESS:PORT; its agent writes "
+                    "it anew, or delete the object",
+                    net::echo(agent.node), net::echo(agent.address)));
+  }
+  TRY(os::Endpoint endpoint, endpoint_of(agent.address, tls.has_value()));
+  std::shared_ptr<const os::TransportSecurity> security;
+  if (tls) {
+    os::TlsFiles files = *tls;
+    files.server_name = agent.node;
+    security = os::make_tls(std::move(files));
+  }
+  os::GrpcOptions options;
+  options.message_bytes_max = wire::vpc::kAnswerBytesMax;
+  const auto channel =
+      os::GrpcChannel::connect(endpoint, security.get(), options, clock, Deadline::after(clock.now(), kConnect));
+  if (!channel) {
+    return fail(channel.error().code, go_text(os::GrpcCode::unavailable, channel.error().message));
+  }
+  const os::GrpcReply reply =
+      (*channel)->call(wire::vpc::path_of(method), request, Deadline::after(clock.now(), kCall));
+  if (reply.status.ok()) return reply.message;
+  const ErrorCode code = reply.status.from_server                               ? ErrorCode::internal
+                         : reply.status.code == os::GrpcCode::deadline_exceeded ? ErrorCode::deadline_exceeded
+                                                                                : ErrorCode::unavailable;
+  return fail(code, go_text(reply.status.code, reply.status.message));
+}
+
+// ---------------------------------------------------------------- the agents of a cluster
+
+/// The agents that a command line names: each text `NODE=ADDRESS`, or `ADDRESS` alone for that of `own_node`. Error:
+/// invalid_argument for an address that is none, for two agents of one node.
+[[nodiscard]] Result<std::vector<AgentPlace>> named_agents(const std::vector<std::string>& texts,
+                                                           const std::string& own_node) {
+  std::vector<AgentPlace> agents;
+  for (const std::string& text : texts) {
+    // A path may have a `=` in it, an address of the network has none.
+    const std::size_t equals = text.starts_with("unix:") ? std::string::npos : text.find('=');
+    const bool has_node = equals != std::string::npos;
+    AgentPlace place{has_node ? text.substr(0, equals) : own_node, has_node ? text.substr(equals + 1) : text};
+    if (place.node.empty()) {
+      return fail(ErrorCode::invalid_argument,
+                  fmt::format("--agent {}: it names no node; give NODE=ADDRESS", net::echo(text)));
+    }
+    TRY_VOID(endpoint_of(place.address, false));
+    if (std::ranges::any_of(agents, [&](const AgentPlace& other) { return other.node == place.node; })) {
+      return fail(ErrorCode::invalid_argument,
+                  fmt::format("--agent: node {} has two; give each node's agent once", net::echo(place.node)));
+    }
+    agents.push_back(std::move(place));
+  }
+  return agents;
+}
+
+/// The agents that say so in a cluster, by their objects `ipamds`. A node that the cluster does not have is left out,
+/// where nodes may be listed; of a node with several objects the stocks are added up. That of `own_node` is reached by
+/// `own_socket` where that is not empty. Errors: those of the API.
+[[nodiscard]] Result<std::vector<AgentPlace>> cluster_agents(store::kube::Api& api, const std::string& own_node,
+                                                             const std::string& own_socket, Deadline deadline) {
+  store::kube::VpcObjects<wire::kube::IpamdRecord> stocks(api);
+  TRY(const auto all, stocks.all(deadline));
+  const auto nodes = store::kube::node_names(api, deadline);
+  if (!nodes && nodes.error().code != ErrorCode::permission_denied) return fail(nodes.error());
+  std::map<std::string, AgentPlace> by_node;
+  for (const auto& one : all) {
+    const wire::kube::IpamdRecord& record = one.record;
+    if (record.node.empty() || (nodes && !nodes->contains(record.node))) continue;
+    const auto [place, is_new] = by_node.try_emplace(record.node);
+    AgentPlace& agent = place->second;
+    if (is_new) agent = {record.node, record.address, record.subnet, 0, true};
+    agent.pool = agent.pool.value_or(0) + record.current;
+    if (record.node != own_node || own_socket.empty()) continue;
+    agent.address = "unix:" + own_socket;
+    agent.is_of_board = false;
+  }
+  std::vector<AgentPlace> agents;
+  for (auto& [node, agent] : by_node) agents.push_back(std::move(agent));
+  return agents;
+}
 
 /// The name that the agent behind a socket of this machine has for its node; empty: it does not say it, as UK8S' own
 /// agent.
 std::string name_by_agent(const std::string& address, const Clock& clock) {
-  const auto bytes = AgentCaller(clock, std::nullopt).call({"", address, "", {}, false}, Method::show_stock, "");
+  const auto bytes = AgentCaller{clock}.call({"", address}, Method::show_stock, "");
   const auto answer =
       bytes ? wire::vpc::decode_show_answer(*bytes) : Result<wire::vpc::ShowAnswer>(fail(bytes.error()));
   if (!answer) return "";
@@ -74,8 +204,7 @@ std::string name_by_agent(const std::string& address, const Clock& clock) {
 /// The name of this machine's node is not always its host name. `socket` is its agent's, "unix:/path"; empty: it has
 /// none that is asked.
 [[nodiscard]] Result<std::string> own_node(const std::string& socket, const Clock& clock) {
-  const char* given = std::getenv("KUBE_NODE_NAME");
-  if (given != nullptr && *given != '\0') return std::string(given);
+  if (std::string given = from_environment("KUBE_NODE_NAME"); !given.empty()) return given;
   std::string named = socket.empty() ? "" : name_by_agent(socket, clock);
   if (!named.empty()) return named;
   return os::host_name();
@@ -84,11 +213,6 @@ std::string name_by_agent(const std::string& address, const Clock& clock) {
 bool is_there(const std::string& path) {
   const auto status = os::file_status(path);
   return status && *status;
-}
-
-std::string from_environment(const char* name) {
-  const char* given = std::getenv(name);
-  return given == nullptr ? "" : given;
 }
 
 /// The cluster whose objects name the agents, as a `kube:` URL; empty: none is known. As cnivpctl looks for it
@@ -110,20 +234,21 @@ std::string from_environment(const char* name) {
   return std::string();
 }
 
-/// A list on the command line, else the cluster's, else the agent of this machine.
-[[nodiscard]] Result<std::unique_ptr<AgentDirectory>> directory_of(const VpcOptions& options, const Clock& clock) {
+/// Those on the command line, else the cluster's, else the agent of this machine.
+[[nodiscard]] Result<std::vector<AgentPlace>> all_agents(const VpcOptions& options, const Clock& clock) {
   if (!options.agents.empty()) {
     const auto own = std::ranges::find_if(options.agents, [](const auto& text) { return text.starts_with("unix:"); });
     TRY(const std::string node, own_node(own == options.agents.end() ? "" : *own, clock));
-    return static_agents(options.agents, node);
+    return named_agents(options.agents, node);
   }
-  TRY(const std::string node, own_node(is_there(kOwnSocket) ? std::string("unix:") + kOwnSocket : "", clock));
+  const std::string socket = is_there(kOwnSocket) ? kOwnSocket : "";
+  TRY(const std::string node, own_node(socket.empty() ? "" : "unix:" + socket, clock));
   TRY(const std::string cluster, cluster_of(options));
   if (!cluster.empty()) {
-    TRY(auto api, open_kube_api(cluster, clock, {nullptr, os::look_up_host}, AgentCaller::kCall));
-    return cluster_agents(std::move(api), node, is_there(kOwnSocket) ? kOwnSocket : "");
+    TRY(const auto api, open_kube_api(cluster, clock, {nullptr, os::look_up_host}, kCall));
+    return cluster_agents(*api, node, socket, Deadline::after(clock.now(), kCall));
   }
-  if (is_there(kOwnSocket)) return static_agents({std::string("unix:") + kOwnSocket}, node);
+  if (!socket.empty()) return named_agents({"unix:" + socket}, node);
   return fail(ErrorCode::not_found,
               fmt::format("no agent is known: this machine has no {}, and no kubeconfig names a cluster; give --agent "
                           "NODE=ADDRESS for each, or --kubernetes kube:/path/kubeconfig",
@@ -132,7 +257,7 @@ std::string from_environment(const char* name) {
 
 [[nodiscard]] Result<AgentCaller> caller_of(const VpcOptions& options, const Clock& clock) {
   if (options.ca.empty()) {
-    if (options.certificate.empty() && options.key.empty()) return AgentCaller(clock, std::nullopt);
+    if (options.certificate.empty() && options.key.empty()) return AgentCaller{clock};
     return fail(ErrorCode::invalid_argument, "--cert and --key need --ca, who signed the agents' certificates");
   }
   if (options.certificate.empty() != options.key.empty()) {
@@ -142,22 +267,16 @@ std::string from_environment(const char* name) {
   files.ca_file = options.ca;
   files.certificate_file = options.certificate;
   files.key_file = options.key;
-  return AgentCaller(clock, std::move(files));
-}
-
-[[nodiscard]] Error no_such_node(const std::string& node) {
-  return {ErrorCode::not_found, fmt::format("Could not find node \"{}\"", node), {}};
+  return AgentCaller{clock, std::move(files)};
 }
 
 /// All of them, or the one of `node`; by node.
 [[nodiscard]] Result<std::vector<AgentPlace>> agents_of(const VpcOptions& options, const std::string& node,
                                                         const Clock& clock) {
-  TRY(const std::unique_ptr<AgentDirectory> directory, directory_of(options, clock));
-  TRY(std::vector<AgentPlace> agents, directory->agents(Deadline::after(clock.now(), AgentCaller::kCall)));
-  if (!node.empty()) {
-    std::erase_if(agents, [&](const AgentPlace& agent) { return agent.node != node; });
-    if (agents.empty()) return fail(no_such_node(node));
-  }
+  TRY(std::vector<AgentPlace> agents, all_agents(options, clock));
+  if (node.empty()) return agents;
+  std::erase_if(agents, [&](const AgentPlace& agent) { return agent.node != node; });
+  if (agents.empty()) return fail(ErrorCode::not_found, fmt::format("Could not find node \"{}\"", node));
   return agents;
 }
 
@@ -297,43 +416,32 @@ struct Target {
   return Target{std::move(caller), std::move(agents.front())};
 }
 
-/// The answer of pop and push.
-[[nodiscard]] Result<std::string> moved_ip(const Target& target, Method method, const std::string& ip) {
-  TRY(const auto answer,
-      ask(target.caller, target.agent, method, encode(wire::vpc::StockRequest{ip}), wire::vpc::decode_network_answer));
-  if (!answer.network || answer.network->ip.empty()) {
-    return fail(ErrorCode::internal, fmt::format("the agent of {} names no address in its answer", target.agent.node));
-  }
-  return answer.network->ip;
-}
-
-[[nodiscard]] Result<int> pop(const VpcOptions& options, const Clock& clock) {
+/// Takes an address out of a stock, or puts one into it.
+[[nodiscard]] Result<int> move_one(bool is_pop, const VpcOptions& options, const Clock& clock) {
   TRY(const Target target, target_of(options, clock));
+  const std::string& node = target.agent.node;
+  if (options.dry_run && !is_pop) {
+    print(fmt::format("Would push {} into the pool of {}\n",
+                      options.ip.empty() ? "an address of the cloud" : options.ip, node));
+    return 0;
+  }
   if (options.dry_run) {
     TRY(const auto stock, ask(target.caller, target.agent, Method::describe_pool, "", wire::vpc::decode_stock_answer));
     const bool there = std::ranges::any_of(
         stock.pool, [&](const PodNetwork& network) { return options.ip.empty() || network.ip == options.ip; });
     if (!there) {
-      return fail(ErrorCode::not_found, fmt::format("the pool of {} has no {}", target.agent.node,
-                                                    options.ip.empty() ? "address" : options.ip));
+      return fail(ErrorCode::not_found,
+                  fmt::format("the pool of {} has no {}", node, options.ip.empty() ? "address" : options.ip));
     }
     print(fmt::format("Would pop {} and give it back to the cloud\n", options.ip.empty() ? "an address" : options.ip));
     return 0;
   }
-  TRY(const std::string ip, moved_ip(target, Method::pop_pool, options.ip));
-  print(fmt::format("Pop IP: {}\n", ip));
-  return 0;
-}
-
-[[nodiscard]] Result<int> push(const VpcOptions& options, const Clock& clock) {
-  TRY(const Target target, target_of(options, clock));
-  if (options.dry_run) {
-    print(fmt::format("Would push {} into the pool of {}\n",
-                      options.ip.empty() ? "an address of the cloud" : options.ip, target.agent.node));
-    return 0;
+  TRY(const auto answer, ask(target.caller, target.agent, is_pop ? Method::pop_pool : Method::push_pool,
+                             encode(wire::vpc::StockRequest{options.ip}), wire::vpc::decode_network_answer));
+  if (!answer.network || answer.network->ip.empty()) {
+    return fail(ErrorCode::internal, fmt::format("the agent of {} names no address in its answer", node));
   }
-  TRY(const std::string ip, moved_ip(target, Method::push_pool, options.ip));
-  print(fmt::format("Push IP: {}\n", ip));
+  print(fmt::format("{} IP: {}\n", is_pop ? "Pop" : "Push", answer.network->ip));
   return 0;
 }
 
@@ -385,9 +493,8 @@ constexpr int kNotConfirmed = static_cast<int>(edge::ExitCode::error);
 /// One agent of this machine, over its socket: over TCP none shows it.
 [[nodiscard]] Result<int> show(const CommandLine& line, const VpcOptions& options) {
   // Whatever its node is called.
-  TRY(const auto directory,
-      static_agents(options.agents.empty() ? std::vector{std::string("unix:") + kOwnSocket} : options.agents, "this"));
-  TRY(const auto agents, directory->agents(Deadline::after(line.clock.now(), AgentCaller::kCall)));
+  TRY(const auto agents,
+      named_agents(options.agents.empty() ? std::vector{std::string("unix:") + kOwnSocket} : options.agents, "this"));
   if (agents.size() != 1 || !agents.front().address.starts_with("unix:")) {
     return fail(
         ErrorCode::invalid_argument,
@@ -395,20 +502,20 @@ constexpr int kNotConfirmed = static_cast<int>(edge::ExitCode::error);
                     "unix:{})",
                     kOwnSocket));
   }
-  const auto bytes = AgentCaller(line.clock, std::nullopt).call(agents.front(), Method::show_stock, "");
-  if (!bytes && bytes.error().code == ErrorCode::unavailable) {
-    return fail(ErrorCode::unavailable,
-                fmt::format("no agent answers at {} ({}). Start `croftd vpc-agent` on this machine, or name its socket "
+  const auto bytes = AgentCaller{line.clock}.call(agents.front(), Method::show_stock, "");
+  if (!bytes) {
+    const std::string& text = bytes.error().message;
+    const std::size_t reason = text.find(kBeforeReason);
+    // No store is away: the exit code is an error's, as of `croft agent status`.
+    return fail(ErrorCode::not_found,
+                fmt::format("no agent answers at {}: {}. Start `croftd vpc-agent` on this machine, or name its socket "
                             "with --agent unix:/path",
-                            agents.front().address, bytes.error().message));
+                            agents.front().address,
+                            reason == std::string::npos ? text : text.substr(reason + kBeforeReason.size())));
   }
-  if (!bytes) return fail(bytes.error());
   TRY(const auto answer, wire::vpc::decode_show_answer(*bytes));
-  if (line.json()) {
-    print(line.data(shown_data(answer)), Printed::json);
-  } else {
-    print(shown_text(answer));
-  }
+  if (line.json()) print(line.data(shown_data(answer)), Printed::json);
+  if (!line.json()) print(shown_text(answer));
   return 0;
 }
 
@@ -465,14 +572,11 @@ void add_verbs(CLI::App& vpc, const std::shared_ptr<VpcOptions>& options, const 
       add_kind("node", "List the nodes with an agent and how many addresses are free there", VpcKind::node);
   nodes->alias("no");
   nodes->alias("nodes");
-  CLI::App* pool = add_kind("pool", "List the addresses in the pools, free and cooling", VpcKind::pool);
+  add_kind("pool", "List the addresses in the pools, free and cooling", VpcKind::pool);
   CLI::App* pods = add_kind("pod", "List the pods that have an address of the cloud", VpcKind::pod);
   pods->alias("po");
   pods->alias("pods");
-  CLI::App* unuse =
-      add_kind("unuse", "List addresses that the cloud counts as the node's and nobody uses", VpcKind::unuse);
-  static_cast<void>(pool);
-  static_cast<void>(unuse);
+  add_kind("unuse", "List addresses that the cloud counts as the node's and nobody uses", VpcKind::unuse);
 
   const auto add_action = [&](const char* name, const char* what, auto action) {
     CLI::App* command = vpc.add_subcommand(name, what);
@@ -483,9 +587,10 @@ void add_verbs(CLI::App& vpc, const std::shared_ptr<VpcOptions>& options, const 
         [set_run, options, &clock, action] { set_run([options, &clock, action] { return action(*options, clock); }); });
     return command;
   };
-  add_action("pop", "Take an address out of a node's pool and give it back to the cloud", pop)
+  add_action("pop", "Take an address out of a node's pool and give it back to the cloud",
+             std::bind_front(move_one, true))
       ->footer("Without IP the agent chooses. It does not ask before.");
-  add_action("push", "Put an address into a node's pool", push)
+  add_action("push", "Put an address into a node's pool", std::bind_front(move_one, false))
       ->footer("Without IP a new one is allocated. One that the node has already is only recorded.");
   CLI::App* releasing = add_action("release", "Give addresses that nobody uses back to the cloud", release);
   releasing->add_flag("-y,--yes", options->yes, "Do not ask");
@@ -553,7 +658,6 @@ void add_vpc_commands(CLI::App& app, CommandLine& line) {
 
 int run_cnivpctl(int argc, char** argv, const Clock& clock) {
   const auto options = std::make_shared<VpcOptions>();
-  options->cnivpctl = true;
   std::string output;
   std::function<Result<int>()> run;
   CLI::App app("Look at and mend the pools of VPC addresses that nodes keep.", "cnivpctl");

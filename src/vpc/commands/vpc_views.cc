@@ -77,6 +77,7 @@ VpcRow vpc_unuse_row(const std::string& node, const PodNetwork& network) {
   row.object["Node"] = node;
   row.object["IP"] = network.ip;
   row.object["SubnetID"] = network.subnet;
+  if (!network.why.empty()) row.object["Why"] = row.why = network.why;
   return row;
 }
 
@@ -120,8 +121,14 @@ std::vector<std::string> vpc_headings(VpcKind kind, bool wide) {
 }
 
 Table vpc_table(VpcKind kind, const std::vector<VpcRow>& rows, bool wide) {
-  Table table(vpc_headings(kind, wide));
-  for (const VpcRow& row : rows) table.add(cells_of(kind, row, wide));
+  std::vector<std::string> headings = vpc_headings(kind, wide);
+  if (kind == VpcKind::unuse) headings.emplace_back("WHY");
+  Table table(std::move(headings));
+  for (const VpcRow& row : rows) {
+    std::vector<std::string> cells = cells_of(kind, row, wide);
+    if (kind == VpcKind::unuse) cells.push_back(row.why);
+    table.add(std::move(cells));
+  }
   return table;
 }
 

@@ -39,6 +39,7 @@ struct VpcRow {
   std::string ip;                  ///< the address; of a node nothing
   std::vector<std::string> cells;  ///< those of vpc_headings(), without the node of the wide form
   nlohmann::ordered_json object;   ///< of JSON and YAML
+  std::string why{};               ///< of unuse, for Croft's own table
 };
 
 /// `subnet`: empty when the agent did not say.

@@ -124,6 +124,9 @@ TEST(VpcViews, SortsNodesAndAddressesAsNumbers) {
 TEST(VpcViews, FiltersByPartOfNodeOrAddress) {
   std::vector<VpcRow> rows = {vpc_unuse_row("node-a", network("10.0.0.1", false)),
                               vpc_unuse_row("node-b", network("10.0.1.1", false))};
+  rows.front().why = "the host uses it";
+  EXPECT_NE(vpc_table(VpcKind::unuse, rows, false).to_string().find("WHY"), std::string::npos);
+  EXPECT_EQ(cnivpctl_table(VpcKind::unuse, rows, false).find("WHY"), std::string::npos) << "as UCloud's prints it";
   auto copy = rows;
   filter_vpc_rows(copy, "");
   EXPECT_EQ(copy.size(), 2U);

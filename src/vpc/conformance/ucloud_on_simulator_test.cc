@@ -11,7 +11,6 @@
 
 #include "base/manual_clock.h"
 #include "os/clock.h"
-#include "os/digest.h"
 #include "os/scratch_directory.h"
 #include "vpc/ucloud/ucloud.h"
 
@@ -56,7 +55,6 @@ class OnSimulator : public testing::TestWithParam<Family> {
     ucloud::Options options;
     options.api = os::HttpUrl::parse("http://" + where).value();
     options.metadata = os::HttpUrl::parse("http://" + where + "/" + node).value();
-    options.sha1 = os::sha1;
     options.rate = {0, 0, 0};
     return ucloud::make_ucloud(options, clock);
   }

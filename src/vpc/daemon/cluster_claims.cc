@@ -108,14 +108,9 @@ Result<std::optional<engine::FixedAddresses::Promise>> ClusterClaims::promise_to
   if (!claim || claim->record.ip.empty()) return std::optional<Promise>();
   auto address = net::Address::parse(claim->record.ip);
   if (!address) return fail(ErrorCode::corrupt, address.error().in("VpcIpClaim " + claim->meta.name).message);
-  Promise promise{*address, claim->record.subnet, std::nullopt, claim->record.node};
+  Promise promise{*address, claim->record.subnet, std::nullopt};
   if (const auto mac = net::Mac::parse(claim->record.mac)) promise.mac = *mac;
   return std::optional(std::move(promise));
-}
-
-Result<bool> ClusterClaims::is_gone(const std::string& node, Deadline deadline) {
-  TRY(const auto nodes, store::kube::node_names(api_, deadline));
-  return lacks(nodes, node);
 }
 
 Result<void> ClusterClaims::attach(const core::WarmAddress& held, const Wish& wish, Deadline deadline) {

@@ -32,7 +32,6 @@ class ClusterClaims final : public engine::FixedAddresses, public engine::Addres
   [[nodiscard]] Result<Wish> wish_of(const core::PodIdentity& pod, Deadline deadline) override;
   [[nodiscard]] Result<std::optional<Promise>> promise_to(const core::PodIdentity& pod, Deadline deadline) override;
   [[nodiscard]] Result<void> attach(const core::WarmAddress& held, const Wish& wish, Deadline deadline) override;
-  [[nodiscard]] Result<bool> is_gone(const std::string& node, Deadline deadline) override;
 
   /// A claim without an address promises none yet, and one with nonsense none that anybody could be given.
   [[nodiscard]] Result<std::vector<net::Address>> claimed(Deadline deadline) override;

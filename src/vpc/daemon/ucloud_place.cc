@@ -4,7 +4,6 @@
 
 #include "cli/stores/environment.h"
 #include "http/tls.h"
-#include "os/digest.h"
 #include "vpc/ucloud/ucloud.h"
 
 namespace croft::app {
@@ -23,7 +22,6 @@ Result<std::unique_ptr<cloud::Provider>> open_ucloud(const UCloudPlace& place, o
     files.http1 = true;
     options.http.security = os::make_tls(std::move(files));
   }
-  options.sha1 = os::sha1;
   options.keys = ucloud::keys_of_environment(place.environment);
   options.region = place.region;
   options.project = place.project;

@@ -37,7 +37,6 @@
 #include "os/look_up.h"
 #include "os/process.h"
 #include "register/affinity.h"
-#include "store/cached/cached_store.h"
 #include "store/store_url.h"
 #include "vpc/daemon/pod_annotations.h"
 #include "vpc/daemon/stock_store.h"
@@ -59,6 +58,8 @@ using std::chrono::seconds;
 constexpr seconds kVpcDrain{10};
 /// For a round that is under way when the agent ends.
 constexpr seconds kCloudPatience{1};
+/// The board is written between two rounds, which may have to serve ADDs that wait.
+constexpr seconds kBoardTime{2};
 constexpr seconds kLostTooOften{10};
 /// Before the first address is given. Calls are taken meanwhile: a plugin waits a second before it works alone. A cloud
 /// that is away says so at once; only one that hangs costs its time, once.
@@ -158,7 +159,6 @@ class VpcAgentProgram {
         fixed_peers_(std::move(fixed_peers)),
         log_("croftd"),
         opened_(opened),
-        cached_(*opened.store, {core::AffinityOwner::Type::host, options.node}, daemon.clock, memory_options()),
         probe_(options, daemon.clock, daemon.random),
         host_(daemon.clock),
         peers_([this](const std::string& subnet, Deadline deadline) { return directory(subnet, deadline); },
@@ -185,7 +185,6 @@ class VpcAgentProgram {
       annotations_ = std::make_unique<PodAnnotations>(*cluster_.api, daemon_.clock,
                                                       [this](const std::string& line) { note(line); });
     }
-    const store::CacheFollower follower(cached_, daemon_.clock);
     engine::StockKeeper keeper(keeper_world(), keeper_options());
     keeper_ = &keeper;
     probe_.interface = [&keeper] { return keeper.interface(); };
@@ -217,7 +216,7 @@ class VpcAgentProgram {
     int losses = 0;
     while (!daemon_.stop.wait_for(seconds{1})) {
       look(server, keeper);
-      const auto loss = loss_of(cached_.uncached(), path_of_store(options_), daemon_.clock);
+      const auto loss = loss_of(*opened_.store, path_of_store(options_), daemon_.clock);
       // That look has found out whether the store's files are others by now, or older ones were written over them.
       keeper.actor().tick();
       losses = loss ? losses + 1 : 0;
@@ -242,11 +241,6 @@ class VpcAgentProgram {
   }
 
  private:
-  static store::CachedStoreOptions memory_options() {
-    store::CachedStoreOptions options;
-    options.follower = core::Follower::stock;
-    return options;
-  }
   static edge::GrpcPeers::SecurityFor security(const VpcAgentOptions& options) {
     if (options.insecure_peers) return [](const std::string&) { return nullptr; };
     if (options.tls_ca.empty()) return nullptr;
@@ -302,8 +296,7 @@ class VpcAgentProgram {
   }
 
   engine::KeeperWorld keeper_world() {
-    engine::KeeperWorld world{cached_.uncached(), daemon_.clock, daemon_.random, cloud_};
-    world.cached = &cached_;
+    engine::KeeperWorld world{*opened_.store, daemon_.clock, daemon_.random, cloud_};
     world.probe = options_.no_probe ? nullptr : &probe_;
     world.peers = &peers_;
     world.pods = cluster_.pods.get();
@@ -395,7 +388,7 @@ class VpcAgentProgram {
 
   [[nodiscard]] Result<wire::vpc::ShowAnswer> show(engine::StockKeeper& keeper, std::deque<edge::StockHeard> heard) {
     edge::StockShown all;
-    TRY(all.view, engine::view_stock({cached_, daemon_.clock, daemon_.random, seconds{1}}));
+    TRY(all.view, engine::view_stock({*opened_.store, daemon_.clock, daemon_.random, seconds{1}}));
     const engine::StockSeen seen = keeper.actor().seen();
     const auto& interface = seen.interface;
     all.agent = {{"version", CROFT_VERSION},
@@ -436,7 +429,7 @@ class VpcAgentProgram {
       const VpcBoard::Status status{figures->counts.free, options_.low, options_.high,
                                     core::warm::status_of(figures->counts, keeper.options().marks)};
       tell("other agents are not told of this stock",
-           cluster_.board->publish(*interface, status, Deadline::after(daemon_.clock.now(), kVpcApiTime)));
+           cluster_.board->publish(*interface, status, Deadline::after(daemon_.clock.now(), kBoardTime)));
     }
     const auto now = daemon_.clock.now().since_boot;
     if (now < next_clean_up_) return;
@@ -450,7 +443,7 @@ class VpcAgentProgram {
     const auto now = daemon_.clock.now().since_boot;
     if (cluster_.claims == nullptr || now < next_claims_) return;
     next_claims_ = now + seconds{options_.reconcile_s};
-    const auto view = engine::view_stock({cached_, daemon_.clock, daemon_.random, seconds{1}});
+    const auto view = engine::view_stock({*opened_.store, daemon_.clock, daemon_.random, seconds{1}});
     if (!view) return;
     std::set<net::Address> held;
     for (const core::WarmAddress& one : view->addresses) {
@@ -480,7 +473,7 @@ class VpcAgentProgram {
   [[nodiscard]] std::optional<edge::StockFigures> figures() {
     engine::StockKeeper* const keeper = keeper_;
     if (keeper == nullptr) return std::nullopt;
-    const auto view = engine::view_stock({cached_, daemon_.clock, daemon_.random, seconds{1}});
+    const auto view = engine::view_stock({*opened_.store, daemon_.clock, daemon_.random, seconds{1}});
     if (!view) return std::nullopt;
     edge::StockFigures figures;
     const Instant now = daemon_.clock.now();
@@ -512,7 +505,6 @@ class VpcAgentProgram {
   const std::vector<engine::PeerAgents::Peer> fixed_peers_;
   spdlog::logger log_;
   const StockStore& opened_;
-  store::CachedStore cached_;
   InterfaceProbe probe_;
   edge::HostView host_;
   edge::GrpcPeers peers_;

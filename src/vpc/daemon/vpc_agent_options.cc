@@ -1,6 +1,6 @@
 #include "vpc/daemon/vpc_agent_options.h"
 
-#include "vpc/format/methods.h"
+#include "vpc/format/messages.h"
 
 namespace croft::app {
 

@@ -247,10 +247,7 @@ Step<Moved> plan_lent(const Snapshot& snapshot, const net::Address& address, con
 Step<Moved> plan_not_lent(const Snapshot& snapshot, const net::Address& address, const std::string& request,
                           const Instant& now) {
   return end_lending(snapshot, address, request, [&](const WarmAddress& lending) {
-    const auto promise = lending.extra.find(kPromisedKey);
-    const bool is_kept = promise != lending.extra.end();
-    WarmAddress after = entered(lending, is_kept ? WarmState::quarantined : WarmState::free, now);
-    if (is_kept) after.why = waits_for(promise->second);
+    WarmAddress after = entered(lending, WarmState::free, now);
     after.peer.clear();
     return after;
   });

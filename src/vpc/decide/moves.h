@@ -97,13 +97,9 @@ struct GiveBack {
 struct Lend {
   std::string request;  ///< names it; asked again it gets the same address
   net::Mac to;
-  std::string subnet;  ///< empty: any
-  /// This very one, which lies here for the pod that keeps it (plan_lend_kept).
-  std::optional<net::Address> address{};
-  std::string kept_for{};  ///< that pod, "namespace/name"
-  bool is_named = false;   ///< the promise names the interface that has it
-  std::string node{};      ///< the borrower's, as its certificate says; empty: not known
-  std::size_t keeps = 0;   ///< this many of the free ones are for pods of this node that wait
+  std::string subnet;     ///< empty: any
+  std::string node{};     ///< the borrower's, as its certificate says; empty: not known
+  std::size_t keeps = 0;  ///< this many of the free ones are for pods of this node that wait
 };
 /// WarmAddress::extra of `lending` and `lent`: the node that borrowed it.
 inline constexpr const char* kLentToKey = "lentTo";
@@ -118,7 +114,7 @@ inline constexpr std::size_t kLoansAMinute = 30;
 /// The cloud has moved it.
 [[nodiscard]] Step<Moved> plan_lent(const Snapshot& snapshot, const net::Address& address, const std::string& request,
                                     const Instant& now);
-/// It surely has not: free again, or kept for its pod as before.
+/// It surely has not: free again.
 [[nodiscard]] Step<Moved> plan_not_lent(const Snapshot& snapshot, const net::Address& address,
                                         const std::string& request, const Instant& now);
 

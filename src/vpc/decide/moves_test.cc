@@ -80,17 +80,7 @@ class WarmLoans : public WarmMoves {
         [&](const Snapshot& snapshot) { return plan_lent(snapshot, one.address, one.request, stock_.clock.now()); });
     return lent.addresses.empty() ? one : lent.addresses.front();
   }
-  [[nodiscard]] ErrorCode refusal(const std::string& node, const net::Mac& mac, const std::string& request = "") {
-    const auto lent = borrow(node, mac, request);
-    return lent ? ErrorCode::internal : lent.error().code;
-  }
-  [[nodiscard]] Result<std::optional<WarmAddress>> borrow_kept(const std::string& node, const net::Mac& mac) {
-    const Lend lend{"k1", mac, "subnet-1", address_of("10.9.0.10"), "shop/web-0", true, node};
-    return stock_.records.decide<std::optional<WarmAddress>>(
-        [&](const Snapshot& snapshot) { return plan_lend_kept(snapshot, lend, std::nullopt, stock_.clock.now()); });
-  }
   const net::Mac mac_b_ = net::Mac::parse("52:54:00:00:00:0b").value();
-  const net::Mac mac_f_ = net::Mac::parse("52:54:00:00:00:0f").value();
   const net::Mac mac_x_ = net::Mac::parse("52:54:00:00:00:0c").value();
 
  private:

@@ -86,41 +86,6 @@ std::optional<Error> obstacle_of(const WarmAddress& known, const Request& reques
   return std::nullopt;
 }
 
-Step<std::optional<WarmAddress>> plan_lend_kept(const Snapshot& snapshot, const Lend& lend,
-                                                const std::optional<Given>& stray, const Instant& now) {
-  return decide(snapshot, [&](Reader& reader) -> Flow<Plan<std::optional<WarmAddress>>> {
-    const net::Address& address = lend.address.value();
-    const std::string text = address.to_string();
-    reader.ask(warm_address_key(address));
-    TRY(const Stock stock, Stock::read(reader));
-    if (stock.is_damaged(address)) return fail(ErrorCode::corrupt, fmt::format("the record of {} is damaged", text));
-    const WarmAddress* known = stock.find(address);
-    const bool is_same_request = known != nullptr && !lend.request.empty() && known->request == lend.request &&
-                                 known->peer == lend.to.to_string();
-    if (is_same_request) return Plan<std::optional<WarmAddress>>{*known, {}};
-    const bool is_unknown = known == nullptr || known->state == WarmState::lent;
-    const bool may_be_stray =
-        is_unknown || (known->state == WarmState::quarantined && !known->other_mac && !is_kept(*known));
-    const bool is_for_pod = known != nullptr && known->state == WarmState::quarantined && !known->other_mac &&
-                            known->why == waits_for(lend.kept_for);
-    if (!is_for_pod && !(may_be_stray && stray)) {
-      if (is_unknown) return fail(ErrorCode::not_found, fmt::format("{} does not lie on this node's interface", text));
-      const std::string who = known->state == WarmState::held          ? "held by " + holder_of(*known)
-                              : known->state == WarmState::quarantined ? "quarantined: " + known->why
-                              : known->state == WarmState::lending     ? std::string("on its way elsewhere")
-                                                                       : std::string("in the stock, for any pod");
-      return fail(ErrorCode::conflict, fmt::format("{} is not kept for pod {}: it is {}", text, lend.kept_for, who));
-    }
-    WarmAddress after = is_unknown ? taken_in(*stray, now) : *known;
-    after = entered(std::move(after), WarmState::lending, now);
-    after.extra[kPromisedKey] = lend.kept_for;
-    if (!lend.node.empty()) after.extra[kLentToKey] = lend.node;
-    after.request = lend.request;
-    after.peer = lend.to.to_string();
-    return Plan<std::optional<WarmAddress>>{after, {put_of(after)}};
-  });
-}
-
 Step<Assigned> plan_give_promised(const Snapshot& snapshot, const std::string& intent_id, const Given& given,
                                   const Request& request, const Instant& now) {
   return decide(snapshot, [&](Reader& reader) -> Flow<Plan<Assigned>> {

@@ -18,8 +18,7 @@
 
 namespace croft::core::warm {
 
-/// In the `extra` of who holds one, and of one that is being lent for its pod: "namespace/name" of the pod it is
-/// promised to.
+/// In the `extra` of who holds one: "namespace/name" of the pod it is promised to.
 inline constexpr const char* kPromisedKey = "promisedTo";
 
 /// The same of one whose pod keeps none, as the cluster said when it was given.
@@ -51,12 +50,6 @@ void promise_to_holder(WarmAddress& address);
 /// Errors: conflict while somebody else has it, it waits for another pod or it is on its way elsewhere;
 /// refused_for_safety where somebody answers for it on the wire.
 [[nodiscard]] std::optional<Error> obstacle_of(const WarmAddress& known, const Request& request);
-
-/// To `lending`: `lend.address`, which waits here for the pod `lend.kept_for`. `stray` is the same where no record says
-/// so, the cloud has it here, and nothing here uses it. Errors: not_found (no record, or it is lent: it does not lie
-/// here); conflict (it is somebody else's: whose); corrupt where its record is damaged.
-[[nodiscard]] Step<std::optional<WarmAddress>> plan_lend_kept(const Snapshot& snapshot, const Lend& lend,
-                                                              const std::optional<Given>& stray, const Instant& now);
 
 /// Gives the address that is promised to `request.pod` to the request's owner, now that the cloud delivers it here
 /// (`given`); the intent goes. Errors: conflict while somebody else has it or it is on its way elsewhere;

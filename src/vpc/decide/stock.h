@@ -24,6 +24,7 @@ struct Counts {
   std::uint32_t held = 0;
   std::uint32_t probing = 0;
   std::uint32_t asked = 0;    ///< by open intents: the cloud or a peer may have given them
+  std::uint32_t unheard = 0;  ///< the same by calls that ended without an answer: they are not counted on
   std::uint32_t leaving = 0;  ///< releasing, lending
   std::uint32_t quarantined = 0;
   std::uint32_t conflicting = 0;  ///< of these, what somebody else answers for on the wire
@@ -31,7 +32,7 @@ struct Counts {
   std::uint32_t claimed = 0;      ///< of these, what the host or a pod's namespace says it has
   /// Addresses on this node's interface or on their way there.
   [[nodiscard]] std::uint32_t on_node() const {
-    return free + cooling + held + probing + asked + leaving + quarantined + doubted;
+    return free + cooling + held + probing + asked + unheard + leaving + quarantined + doubted;
   }
   friend bool operator==(const Counts&, const Counts&) = default;
 };

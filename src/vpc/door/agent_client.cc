@@ -1,11 +1,9 @@
 #include "vpc/door/agent_client.h"
 
 #include <chrono>
-#include <memory>
 #include <utility>
 
-#include "http/endpoint.h"
-#include "http/grpc_channel.h"
+#include "base/printable.h"
 #include "vpc/format/messages.h"
 
 namespace croft::edge {
@@ -18,7 +16,7 @@ constexpr std::chrono::milliseconds kPingTime{1000};
 constexpr std::chrono::seconds kAddTime{60};
 constexpr std::chrono::seconds kDelTime{5};
 
-[[nodiscard]] Result<std::shared_ptr<os::GrpcChannel>> greet(const std::string& socket, const Clock& clock) {
+[[nodiscard]] Result<std::shared_ptr<os::GrpcChannel>> agent_at(const std::string& socket, const Clock& clock) {
   os::Endpoint endpoint;
   endpoint.kind = os::Endpoint::Kind::unix_socket;
   endpoint.path = socket;
@@ -26,21 +24,11 @@ constexpr std::chrono::seconds kDelTime{5};
   options.message_bytes_max = vpc::kRequestBytesMax;
   // While a call waits, for an address perhaps, the agent shows that it lives.
   options.http2.ping_after = options.http2.ping_timeout = kPingTime / 2;
-  const Deadline deadline = Deadline::after(clock.now(), kPingTime);
-  auto channel = os::GrpcChannel::connect(endpoint, nullptr, options, clock, deadline);
-  if (!channel) return fail(ErrorCode::unavailable, channel.error().message);
-  const os::GrpcReply pong =
-      (*channel)->call(vpc::path_of(vpc::Method::ping), vpc::encode(vpc::Ping{vpc::own_speech()}), deadline);
+  auto channel = greet(endpoint, nullptr, options, vpc::own_speech(), clock, Deadline::after(clock.now(), kPingTime));
   // A plugin and an agent whose versions do not go together work on the same records, and those have a version of their
   // own.
-  if (pong.status.from_server && pong.status.code == os::GrpcCode::failed_precondition) {
-    return fail(ErrorCode::unavailable, "the agent refuses this plugin: " + pong.status.message);
-  }
-  if (!pong.status.ok()) return fail(ErrorCode::unavailable, "the agent does not answer: " + pong.status.message);
-  const auto said = vpc::decode_ping(pong.message);
-  if (!said) return fail(ErrorCode::unavailable, "the agent's answer to Ping: " + said.error().message);
-  if (const auto skew = vpc::skew_between(vpc::own_speech(), said->speech)) return fail(ErrorCode::unavailable, *skew);
-  return *std::move(channel);
+  if (!channel) return fail(ErrorCode::unavailable, channel.error().message);
+  return channel;
 }
 
 [[nodiscard]] Result<std::string> ask(os::GrpcChannel& channel, vpc::Method method, const std::string& message,
@@ -64,7 +52,7 @@ constexpr std::chrono::seconds kDelTime{5};
 
 Result<core::WarmAddress> assign_by_agent(const std::string& socket, const core::warm::Request& request,
                                           const Clock& clock) {
-  TRY(const auto channel, greet(socket, clock));
+  TRY(const auto channel, agent_at(socket, clock));
   vpc::AddPodNetworkRequest message;
   message.pod_name = request.pod.name;
   message.pod_namespace = request.pod.namespace_name;
@@ -85,7 +73,7 @@ Result<core::WarmAddress> assign_by_agent(const std::string& socket, const core:
 }
 
 Result<void> release_by_agent(const std::string& socket, const core::warm::Release& release, const Clock& clock) {
-  TRY(const auto channel, greet(socket, clock));
+  TRY(const auto channel, agent_at(socket, clock));
   vpc::DelPodNetworkRequest message;
   message.pod_network.emplace();
   message.pod_network->pod_name = release.pod.name;
@@ -100,6 +88,25 @@ Result<void> release_by_agent(const std::string& socket, const core::warm::Relea
   if (!reply && reply.error().code == ErrorCode::exhausted) return fail(ErrorCode::unavailable, reply.error().message);
   if (!reply) return fail(reply.error());
   return {};
+}
+
+Result<std::shared_ptr<os::GrpcChannel>> greet(const os::Endpoint& agent, const os::TransportSecurity* security,
+                                               const os::GrpcOptions& options, const vpc::Speech& own,
+                                               const Clock& clock, Deadline deadline) {
+  TRY(auto channel, os::GrpcChannel::connect(agent, security, options, clock, deadline));
+  TRY_VOID(channel->wait_until_ready(deadline));
+  const os::GrpcReply pong = channel->call(vpc::path_of(vpc::Method::ping), vpc::encode(vpc::Ping{own}), deadline);
+  if (!pong.status.ok()) {
+    const bool is_refused = pong.status.from_server && pong.status.code == os::GrpcCode::failed_precondition;
+    return fail(is_refused ? ErrorCode::refused_by_configuration : ErrorCode::unavailable,
+                printable(pong.status.message, Printed::line));
+  }
+  const auto said = vpc::decode_ping(pong.message);
+  if (!said) return fail(ErrorCode::unavailable, said.error().message);
+  if (auto skew = vpc::skew_between(own, said->speech)) {
+    return fail(ErrorCode::refused_by_configuration, *std::move(skew));
+  }
+  return channel;
 }
 
 }  // namespace croft::edge

@@ -1,13 +1,17 @@
 #pragma once
 
+#include <memory>
 #include <string>
 
 #include "base/clock.h"
 #include "base/result.h"
+#include "http/endpoint.h"
+#include "http/grpc_channel.h"
 #include "register/warm.h"
 #include "vpc/decide/assign.h"
+#include "vpc/format/messages.h"
 
-// The agent of a stock as the node's plugin sees it.
+// The agent of a stock as the node's plugin sees it, and how agents are spoken to.
 
 namespace croft::edge {
 
@@ -20,5 +24,13 @@ namespace croft::edge {
                                                         const Clock& clock);
 [[nodiscard]] Result<void> release_by_agent(const std::string& socket, const core::warm::Release& release,
                                             const Clock& clock);
+
+/// A connection to an agent whose version goes together with `own`, as it said to Ping. Errors: unavailable;
+/// refused_by_configuration (one of the two does not take the other's version); those of a connection.
+[[nodiscard]] Result<std::shared_ptr<os::GrpcChannel>> greet(const os::Endpoint& agent,
+                                                             const os::TransportSecurity* security,
+                                                             const os::GrpcOptions& options,
+                                                             const wire::vpc::Speech& own, const Clock& clock,
+                                                             Deadline deadline);
 
 }  // namespace croft::edge

@@ -22,7 +22,7 @@ class GrpcPeers final : public engine::PeerAgents {
   /// own agents speak it.
   using SecurityFor = std::function<std::shared_ptr<const os::TransportSecurity>(const std::string& node)>;
   /// `security` may be null: then nobody is spoken to. `node` is this one, as its certificate says. `clock` outlives
-  /// it. From agents that speak an older version than `oldest_speech` nothing is borrowed (vpc/format/methods.h).
+  /// it. From agents that speak an older version than `oldest_speech` nothing is borrowed (vpc/format/messages.h).
   GrpcPeers(Directory directory, SecurityFor security, std::string node, const Clock& clock,
             std::uint32_t oldest_speech = 0)
       : directory_(std::move(directory)),
@@ -39,15 +39,8 @@ class GrpcPeers final : public engine::PeerAgents {
   /// refused_by_configuration (one of the two does not take the other's version: nothing was asked for).
   [[nodiscard]] Result<cloud::CloudAddress> borrow(const Peer& peer, const net::Mac& mac, const std::string& subnet,
                                                    const std::string& request, Deadline deadline) override;
-  [[nodiscard]] Result<cloud::CloudAddress> borrow_kept(const Peer& peer, const Kept& kept, const net::Mac& mac,
-                                                        const std::string& subnet, const std::string& request,
-                                                        Deadline deadline) override;
 
  private:
-  [[nodiscard]] Result<cloud::CloudAddress> ask(const Peer& peer, const Kept* kept, const net::Mac& mac,
-                                                const std::string& subnet, const std::string& request,
-                                                Deadline deadline);
-
   const Directory directory_;
   const SecurityFor security_;
   const std::string node_;

@@ -1,13 +1,10 @@
 #include "vpc/door/stock_server.h"
 
-#include <atomic>
-#include <cstddef>
 #include <utility>
-#include <vector>
 
 #include "agent/door/health.h"
 #include "agent/door/server.h"
-#include "vpc/format/messages.h"
+#include "http/grpc_server.h"
 
 namespace croft::edge {
 namespace {
@@ -23,13 +20,6 @@ bool is_let_in(const DoorRules& rules, vpc::Method method) {
     case vpc::Method::support_multi_subnet:
     case vpc::Method::borrow_ip:
       return true;
-    case vpc::Method::add_pod_network:
-    case vpc::Method::del_pod_network:
-    case vpc::Method::add_pod_network_record:
-    case vpc::Method::del_pod_network_record:
-    case vpc::Method::get_pod_network_record:
-    case vpc::Method::show_stock:
-      return rules.plugin;
     case vpc::Method::list_pod_network_record:
     case vpc::Method::describe_pool:
     case vpc::Method::push_pool:
@@ -37,12 +27,15 @@ bool is_let_in(const DoorRules& rules, vpc::Method method) {
     case vpc::Method::list_unuse:
     case vpc::Method::release_ip:
       return rules.operators;
+    default:
+      return rules.plugin;
   }
-  return false;
 }
 
+}  // namespace
+
 /// One listener's calls, in its server's thread.
-class Door final : public os::GrpcHandler {
+class StockServer::Door final : public os::GrpcHandler {
  public:
   Door(StockService& service, std::unique_ptr<os::GrpcServer> server, const DoorRules& rules, std::uint64_t number)
       : service_(service), server_(std::move(server)), rules_(rules), number_(number) {
@@ -87,79 +80,55 @@ class Door final : public os::GrpcHandler {
   std::vector<os::GrpcAnswer> answers_;  ///< of this round
 };
 
-}  // namespace
-
-class StockServer::Parts {
- public:
-  Parts(const StockWorld& world, const Clock& clock)
-      : clock_(clock), service_(world, [this](std::vector<os::GrpcAnswer> answers) { send(std::move(answers)); }) {}
-
-  [[nodiscard]] Result<void> open_door(std::unique_ptr<os::GrpcListener> listener, const DoorRules& rules) {
-    os::GrpcServerOptions options;
-    options.session.message_bytes_max = vpc::kRequestBytesMax;
-    options.idle_max = std::chrono::minutes{5};
-    TRY(auto server, os::GrpcServer::make(std::move(listener), options, clock_));
-    Door* door = nullptr;
-    {
-      const std::lock_guard lock(mutex_);
-      doors_.push_back(std::make_unique<Door>(service_, std::move(server), rules, doors_.size()));
-      door = doors_.back().get();
-      door->set_serving(serving_);
-    }
-    door->serve();
-    return {};
-  }
-  [[nodiscard]] StockService& service() { return service_; }
-  void set_serving(bool serving) {
-    const std::lock_guard lock(mutex_);
-    serving_ = serving;
-    for (const auto& door : doors_) door->set_serving(serving);
-  }
-  void stop(Deadline deadline) {
-    set_serving(false);
-    // No door is opened any more; the answers below need the lock themselves.
-    for (const auto& door : doors_) door->stop_listening();
-    // Those that wait are told; the rest is done. Then their callers are waited for.
-    service_.stop();
-    for (const auto& door : doors_) door->stop(deadline);
-  }
-
- private:
-  void send(std::vector<os::GrpcAnswer> answers) {
-    const std::lock_guard lock(mutex_);
-    std::vector<std::vector<os::GrpcAnswer>> by_door(doors_.size());
-    for (os::GrpcAnswer& answer : answers) {
-      const std::size_t door = static_cast<std::size_t>(answer.call >> kDoorShift);
-      answer.call &= (std::uint64_t{1} << kDoorShift) - 1;
-      by_door.at(door).push_back(std::move(answer));
-    }
-    for (std::size_t i = 0; i < by_door.size(); ++i) {
-      if (!by_door[i].empty()) doors_[i]->answer(std::move(by_door[i]));
-    }
-  }
-
-  const Clock& clock_;
-  std::mutex mutex_;  ///< guards both below
-  bool serving_ = false;
-  std::vector<std::unique_ptr<Door>> doors_;
-  StockService service_;
-};
-
-StockServer::StockServer(const StockWorld& world, const Clock& clock) {
+StockServer::StockServer(const StockWorld& world, const Clock& clock)
+    : clock_(clock), service_(world, [this](std::vector<os::GrpcAnswer> answers) { send(std::move(answers)); }) {
   silence_protobuf();
-  parts_ = std::make_unique<Parts>(world, clock);
 }
 
-StockServer::~StockServer() { parts_->stop(Deadline{std::chrono::nanoseconds{0}}); }
+StockServer::~StockServer() { stop(Deadline{std::chrono::nanoseconds{0}}); }
 
 Result<void> StockServer::open_door(std::unique_ptr<os::GrpcListener> listener, const DoorRules& rules) {
-  return parts_->open_door(std::move(listener), rules);
+  os::GrpcServerOptions options;
+  options.session.message_bytes_max = vpc::kRequestBytesMax;
+  options.idle_max = std::chrono::minutes{5};
+  TRY(auto server, os::GrpcServer::make(std::move(listener), options, clock_));
+  Door* door = nullptr;
+  {
+    const std::lock_guard lock(mutex_);
+    doors_.push_back(std::make_unique<Door>(service_, std::move(server), rules, doors_.size()));
+    door = doors_.back().get();
+    door->set_serving(serving_);
+  }
+  door->serve();
+  return {};
 }
 
-StockService& StockServer::service() { return parts_->service(); }
+void StockServer::set_serving(bool serving) {
+  const std::lock_guard lock(mutex_);
+  serving_ = serving;
+  for (const auto& door : doors_) door->set_serving(serving);
+}
 
-void StockServer::set_serving(bool serving) { parts_->set_serving(serving); }
+void StockServer::stop(Deadline deadline) {
+  set_serving(false);
+  // No door is opened any more; the answers below need the lock themselves.
+  for (const auto& door : doors_) door->stop_listening();
+  // Those that wait are told; the rest is done. Then their callers are waited for.
+  service_.stop();
+  for (const auto& door : doors_) door->stop(deadline);
+}
 
-void StockServer::stop(Deadline deadline) { parts_->stop(deadline); }
+void StockServer::send(std::vector<os::GrpcAnswer> answers) {
+  const std::lock_guard lock(mutex_);
+  std::vector<std::vector<os::GrpcAnswer>> by_door(doors_.size());
+  for (os::GrpcAnswer& answer : answers) {
+    const std::size_t door = static_cast<std::size_t>(answer.call >> kDoorShift);
+    answer.call &= (std::uint64_t{1} << kDoorShift) - 1;
+    by_door.at(door).push_back(std::move(answer));
+  }
+  for (std::size_t i = 0; i < by_door.size(); ++i) {
+    if (!by_door[i].empty()) doors_[i]->answer(std::move(by_door[i]));
+  }
+}
 
 }  // namespace croft::edge

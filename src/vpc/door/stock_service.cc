@@ -1,14 +1,11 @@
-#include "vpc/door/stock_service.h"
-
 #include <algorithm>
-#include <array>
 #include <utility>
 
 #include <fmt/format.h>
 
-#include "base/hex.h"
 #include "base/quoted.h"
 #include "vpc/decide/promised.h"
+#include "vpc/door/stock_server.h"
 #include "vpc/use/warm_stock.h"
 
 namespace croft::edge {
@@ -49,22 +46,43 @@ os::GrpcAnswer ok(os::GrpcCallId call, const Message& message) {
   return {call, os::GrpcCode::ok, {}, vpc::encode(message)};
 }
 
-/// As the protocol answers a failure. A failure that is only for now is said as gRPC says it, so that a caller may try
-/// again.
-os::GrpcAnswer answer_of(os::GrpcCallId call, vpc::Method method, vpc::Failure failure, const Error& error) {
-  const auto row = vpc::answer_of(method, failure);
-  os::GrpcCode code = row ? static_cast<os::GrpcCode>(row->status) : os::GrpcCode::internal;
-  if (code == os::GrpcCode::internal && error.code == ErrorCode::deadline_exceeded) {
-    code = os::GrpcCode::deadline_exceeded;
-  }
-  std::string text = error.message;
-  if (!error.details.empty()) text += "\n" + error.details;
-  return {call, code, std::move(text), {}};
-}
-
 /// One that could not be read, or names nonsense.
 os::GrpcAnswer malformed(os::GrpcCallId call, const Error& error) {
   return {call, os::GrpcCode::invalid_argument, error.message, {}};
+}
+
+/// The protocol says INTERNAL of each failure; that of which a caller may try again at once is said as gRPC says it.
+os::GrpcAnswer failure(os::GrpcCallId call, const Error& error) {
+  if (error.code == ErrorCode::invalid_argument) return malformed(call, error);
+  const bool is_late = error.code == ErrorCode::deadline_exceeded;
+  std::string text = error.message;
+  if (!error.details.empty()) text += "\n" + error.details;
+  return {call, is_late ? os::GrpcCode::deadline_exceeded : os::GrpcCode::internal, std::move(text), {}};
+}
+
+os::GrpcAnswer answer_of(os::GrpcCallId call, Result<std::string> done) {
+  if (!done) return failure(call, done.error());
+  return {call, os::GrpcCode::ok, {}, *std::move(done)};
+}
+
+/// A borrower has to know whether an address may be its already.
+os::GrpcAnswer no_loan(os::GrpcCallId call, const Error& error) {
+  switch (error.code) {
+    case ErrorCode::unknown_outcome:
+      return {call, os::GrpcCode::deadline_exceeded, error.message, {}};
+    case ErrorCode::exhausted:
+      return {call, os::GrpcCode::resource_exhausted, error.message, {}};
+    case ErrorCode::permission_denied:
+      return {call, os::GrpcCode::permission_denied, error.message, {}};
+    case ErrorCode::conflict:
+      return {call, os::GrpcCode::aborted, error.message, {}};
+    default:
+      return failure(call, error);
+  }
+}
+
+std::string network_answer(const core::WarmAddress& address) {
+  return vpc::encode(vpc::NetworkAnswer{vpc::CniCode::success, vpc::pod_network_of(address)});
 }
 
 [[nodiscard]] Result<std::optional<net::Address>> address_of(const std::string& text) {
@@ -118,11 +136,20 @@ Deadline StockService::limit_of(const os::GrpcRequest& request, nanoseconds span
 
 // ---------------------------------------------------------------- coming in
 
+template <class Read, class Run>
+StockService::Maybe StockService::with(engine::Workers& workers, os::GrpcCallId call, Result<Read> read, Run run) {
+  if (!read) return malformed(call, read.error());
+  return queue(workers, call, [call, run, read = *std::move(read)] { return answer_of(call, run(read)); });
+}
+
 StockService::Maybe StockService::take(vpc::Method method, os::GrpcRequest request) {
   const os::GrpcCallId call = request.call;
+  const std::string& message = request.message;
+  const Result<vpc::Nothing> nothing = vpc::Nothing{};
+  const Deadline limit = limit_of(request, kLookMax);
   switch (method) {
     case vpc::Method::ping: {
-      const auto read = vpc::decode_ping(request.message);
+      const auto read = vpc::decode_ping(message);
       if (!read) return malformed(call, read.error());
       if (auto refusal = check_speech(call, method, read->speech)) return refusal;
       return ok(call, vpc::Ping{vpc::own_speech(world_.oldest_speech)});
@@ -134,36 +161,32 @@ StockService::Maybe StockService::take(vpc::Method method, os::GrpcRequest reque
     case vpc::Method::del_pod_network:
       return take_del(std::move(request));
     case vpc::Method::del_pod_network_record: {
-      auto key = vpc::decode_record_key(request.message);
+      auto key = vpc::decode_record_key(message);
       if (!key) return malformed(call, key.error());
       if (key->sandbox_id.empty()) return ok(call, vpc::CodeAnswer{});
-      return write(call, [this, call, key = *std::move(key)] { return forget(call, key); });
+      return write(call, [this, key = *std::move(key)] { return forget(key); });
     }
     case vpc::Method::add_pod_network_record: {
-      const auto read = vpc::decode_record_request(request.message);
+      const auto read = vpc::decode_record_request(message);
       if (!read) return malformed(call, read.error());
       if (!read->pod_network) return malformed(call, invalid_argument("PodNetwork is missing"));
       auto told = vpc::warm_address_of(*read->pod_network);
       if (!told) return malformed(call, told.error());
-      return write(call, [this, call, told = *std::move(told)] { return record(call, told); });
+      return write(call, [this, told = *std::move(told)] { return record(told); });
     }
-    case vpc::Method::get_pod_network_record: {
-      auto key = vpc::decode_record_key(request.message);
-      if (!key) return malformed(call, key.error());
-      return queue(reads_, call, [this, call, key = *std::move(key)] { return get_record(call, key); });
-    }
+    case vpc::Method::get_pod_network_record:
+      return with(reads_, call, vpc::decode_record_key(message), [this](const auto& key) { return get_record(key); });
     case vpc::Method::list_pod_network_record:
-      return queue(reads_, call, [this, call] { return list_records(call); });
+      return with(reads_, call, nothing, [this](const auto&) { return list_records(); });
     case vpc::Method::show_stock:
-      return queue(reads_, call, [this, call] { return show(call); });
+      return with(reads_, call, nothing, [this](const auto&) { return show(); });
     case vpc::Method::describe_pool:
-      return queue(reads_, call, [this, call] { return describe(call); });
+      return with(reads_, call, nothing, [this](const auto&) { return describe(); });
     case vpc::Method::borrow_ip: {
-      auto read = vpc::decode_borrow_request(request.message);
+      auto read = vpc::decode_borrow_request(message);
       if (!read) return malformed(call, read.error());
       if (auto refusal = check_speech(call, method, read->speech)) return refusal;
       if (auto refusal = check_node(request, *read)) return refusal;
-      const Deadline limit = limit_of(request, kLookMax);
       const std::string certified = request.peer != nullptr ? request.peer->name : std::string();
       if (request.peer != nullptr) read->node = certified;
       return queue(cloud_, call, [this, call, limit, certified, read = *std::move(read)] {
@@ -171,25 +194,16 @@ StockService::Maybe StockService::take(vpc::Method method, os::GrpcRequest reque
       });
     }
     case vpc::Method::push_pool:
-    case vpc::Method::pop_pool: {
-      auto read = vpc::decode_stock_request(request.message);
-      if (!read) return malformed(call, read.error());
-      const Deadline limit = limit_of(request, kLookMax);
-      const bool is_push = method == vpc::Method::push_pool;
-      return queue(cloud_, call, [this, call, limit, is_push, ip = std::move(read->ip)] {
-        return is_push ? push(call, ip, limit) : pop(call, ip, limit);
-      });
-    }
-    case vpc::Method::list_unuse: {
-      const Deadline limit = limit_of(request, kLookMax);
-      return queue(cloud_, call, [this, call, limit] { return list_unused(call, limit); });
-    }
-    case vpc::Method::release_ip: {
-      auto read = vpc::decode_release_request(request.message);
-      if (!read) return malformed(call, read.error());
-      const Deadline limit = limit_of(request, kLookMax);
-      return queue(cloud_, call, [this, call, limit, ips = std::move(read->ips)] { return release(call, ips, limit); });
-    }
+      return with(cloud_, call, vpc::decode_stock_request(message),
+                  [this, limit](const auto& asked) { return move_one(&engine::StockKeeper::push, asked.ip, limit); });
+    case vpc::Method::pop_pool:
+      return with(cloud_, call, vpc::decode_stock_request(message),
+                  [this, limit](const auto& asked) { return move_one(&engine::StockKeeper::pop, asked.ip, limit); });
+    case vpc::Method::list_unuse:
+      return with(cloud_, call, nothing, [this, limit](const auto&) { return list_unused(limit); });
+    case vpc::Method::release_ip:
+      return with(cloud_, call, vpc::decode_release_request(message),
+                  [this, limit](const auto& asked) { return release(asked.ips, limit); });
   }
   return os::GrpcAnswer{call, os::GrpcCode::unimplemented, {}, {}};
 }
@@ -210,7 +224,7 @@ StockService::Maybe StockService::check_speech(os::GrpcCallId call, vpc::Method 
     is_news = std::exchange(told_skew_, *skew) != *skew;
   }
   // A refused caller asks again and again.
-  if (is_news && world_.log) world_.log(fmt::format("{} refused: {}", vpc::name_of(method), *skew));
+  if (is_news) world_.log(fmt::format("{} refused: {}", vpc::name_of(method), *skew));
   return os::GrpcAnswer{call, os::GrpcCode::failed_precondition, *skew, {}};
 }
 
@@ -228,7 +242,7 @@ StockService::Maybe StockService::check_node(const os::GrpcRequest& request, con
     is_news = std::exchange(told_stranger_, why) != why;
   }
   heard("BorrowIP", "node " + request.peer->name, why);
-  if (is_news && world_.log) world_.log(fmt::format("BorrowIP from {} refused: {}", request.peer->address, why));
+  if (is_news) world_.log(fmt::format("BorrowIP from {} refused: {}", request.peer->address, why));
   return os::GrpcAnswer{request.call, os::GrpcCode::permission_denied, why, {}};
 }
 
@@ -265,12 +279,11 @@ StockService::Maybe StockService::take_add(os::GrpcRequest request) {
     const std::lock_guard lock(told_mutex_);
     return asking_.erase(shared) > 0;
   };
-  const auto errand = [this, shared, is_left]() -> Maybe {
+  const auto errand = [this, shared, is_left] {
     if (is_left()) add_fixed(std::move(*shared));
-    return std::nullopt;
   };
-  auto refusal = queue(fixed_, id, errand, warm::promise_of(pod));
-  return !refusal || is_left() ? refusal : std::nullopt;
+  if (fixed_.run(errand, warm::promise_of(pod)) || !is_left()) return std::nullopt;
+  return too_many(id);
 }
 
 StockService::Maybe StockService::take_del(os::GrpcRequest request) {
@@ -304,21 +317,21 @@ StockService::Maybe StockService::queue(engine::StockCall call) {
   return os::GrpcAnswer{id, ends ? os::GrpcCode::unavailable : os::GrpcCode::resource_exhausted, refused->message, {}};
 }
 
-StockService::Maybe StockService::queue(engine::Workers& workers, os::GrpcCallId call, std::function<Maybe()> errand,
-                                        std::string name) {
-  const auto run = [this, errand = std::move(errand)] {
-    if (auto answer = errand()) send(*std::move(answer));
-  };
-  if (workers.run(run, std::move(name))) return std::nullopt;
-  const Error ends = engine::StockActor::ends();
-  if (stopping_) return os::GrpcAnswer{call, os::GrpcCode::unavailable, ends.message, {}};
-  return os::GrpcAnswer{call, os::GrpcCode::resource_exhausted, "too many calls wait", {}};
+StockService::Maybe StockService::queue(engine::Workers& workers, os::GrpcCallId call,
+                                        std::function<os::GrpcAnswer()> errand) {
+  if (workers.run([this, errand = std::move(errand)] { send(errand()); })) return std::nullopt;
+  return too_many(call);
+}
+
+os::GrpcAnswer StockService::too_many(os::GrpcCallId call) const {
+  if (stopping_) return {call, os::GrpcCode::unavailable, engine::StockActor::ends().message, {}};
+  return {call, os::GrpcCode::resource_exhausted, "too many calls wait", {}};
 }
 
 /// A write that rests on the records alone, a message like an ADD.
-StockService::Maybe StockService::write(os::GrpcCallId call, std::function<os::GrpcAnswer()> message) {
-  if (stopping_) return os::GrpcAnswer{call, os::GrpcCode::unavailable, engine::StockActor::ends().message, {}};
-  actor_.post([this, message = std::move(message)] { send(message()); });
+StockService::Maybe StockService::write(os::GrpcCallId call, std::function<Result<std::string>()> message) {
+  if (stopping_) return too_many(call);
+  actor_.post([this, call, message = std::move(message)] { send(answer_of(call, message())); });
   return std::nullopt;
 }
 
@@ -334,6 +347,7 @@ void StockService::send(os::GrpcAnswer answer) {
 /// to it first.
 void StockService::ended(std::vector<engine::StockCall> calls) {
   std::vector<os::GrpcAnswer> answers;
+  std::vector<std::string> lines;  // written once the callers go on
   answers.reserve(calls.size());
   for (engine::StockCall& call : calls) {
     if (!call.error && call.fixed) {
@@ -344,9 +358,10 @@ void StockService::ended(std::vector<engine::StockCall> calls) {
       call = std::move(*shared);
       call.error = told(engine::StockActor::ends());
     }
-    answers.push_back(call.error ? failed(call) : done(call));
+    answers.push_back(call.error ? failed(call, lines) : done(call, lines));
   }
   if (!answers.empty()) sink_(std::move(answers));
+  for (const std::string& line : lines) world_.log(line);
 }
 
 /// Answers an ADD that a worker has ended.
@@ -358,18 +373,15 @@ void StockService::ended_outside(engine::StockCall call, std::optional<Error> er
   actor_.post([this, shared] { ended(std::move(*shared)); });
 }
 
-os::GrpcAnswer StockService::done(engine::StockCall& call) {
+os::GrpcAnswer StockService::done(engine::StockCall& call, std::vector<std::string>& lines) {
   engine::StockCallTally& tally = actor_.state.seen.calls;
   if (const auto* del = std::get_if<engine::StockDel>(&call.what)) {
     ++tally.dels;
-    std::string addresses;
-    for (const core::WarmAddress& one : del->answer) addresses += " " + one.address.to_string();
-    heard("DEL", owner_text(del->release.owner, del->release.pod),
-          addresses.empty() ? "ok, nothing held" : "ok, released" + addresses);
-    if (world_.log) {
-      world_.log(fmt::format("DEL {} ok{}", owner_text(del->release.owner, del->release.pod),
-                             addresses.empty() ? " nothing held" : " released" + addresses));
-    }
+    std::string outcome = del->answer.empty() ? "nothing held" : "released";
+    for (const core::WarmAddress& one : del->answer) outcome += " " + one.address.to_string();
+    const std::string who = owner_text(del->release.owner, del->release.pod);
+    lines.push_back(fmt::format("DEL {} ok {}", who, outcome));
+    heard("DEL", who, "ok, " + outcome);
     return ok(call.id, vpc::CodeAnswer{});
   }
   const auto& add = std::get<engine::StockAdd>(call.what);
@@ -378,17 +390,15 @@ os::GrpcAnswer StockService::done(engine::StockCall& call) {
   ++tally.adds;
   ++tally.add_delays.at(bucket_of(took));
   tally.add_delay_sum += took;
-  if (world_.log) {
-    world_.log(fmt::format("ADD {} ok {} ms={:.1f}{}{}", owner_text(add.request.owner, add.request.pod),
-                           address.address.to_string(), static_cast<double>(took.count()) / 1e6,
-                           add.answer.was_held ? " held-already" : "", call.has_waited ? " waited" : ""));
-  }
-  heard("ADD", owner_text(add.request.owner, add.request.pod), "ok, " + address.address.to_string());
+  const std::string who = owner_text(add.request.owner, add.request.pod), ip = address.address.to_string();
+  lines.push_back(fmt::format("ADD {} ok {} ms={:.1f}{}{}", who, ip, static_cast<double>(took.count()) / 1e6,
+                              add.answer.was_held ? " held-already" : "", call.has_waited ? " waited" : ""));
+  heard("ADD", who, "ok, " + ip);
   if (world_.assigned) world_.assigned(add.request.pod, address.address);
   return ok(call.id, vpc::NetworkAnswer{vpc::CniCode::success, vpc::pod_network_of(address)});
 }
 
-os::GrpcAnswer StockService::failed(const engine::StockCall& call) {
+os::GrpcAnswer StockService::failed(const engine::StockCall& call, std::vector<std::string>& lines) {
   const Error& error = *call.error;
   if (call.was_deleted) return {call.id, os::GrpcCode::aborted, error.message, {}};
   const auto* del = std::get_if<engine::StockDel>(&call.what);
@@ -396,34 +406,33 @@ os::GrpcAnswer StockService::failed(const engine::StockCall& call) {
   ++(del != nullptr ? tally.dels_failed : tally.adds_failed);
   const core::Owner& owner = del != nullptr ? del->release.owner : std::get<engine::StockAdd>(call.what).request.owner;
   const core::PodIdentity& pod = del != nullptr ? del->release.pod : std::get<engine::StockAdd>(call.what).request.pod;
-  if (world_.log) {
-    world_.log(fmt::format("{} {} failed: {}", del != nullptr ? "DEL" : "ADD", owner_text(owner, pod), error.message));
-  }
-  heard(del != nullptr ? "DEL" : "ADD", owner_text(owner, pod), "failed: " + error.message);
+  const std::string who = owner_text(owner, pod);
+  lines.push_back(fmt::format("{} {} failed: {}", del != nullptr ? "DEL" : "ADD", who, error.message));
+  heard(del != nullptr ? "DEL" : "ADD", who, "failed: " + error.message);
   if (del == nullptr && world_.refused) world_.refused(pod, error);
   if (error.code == ErrorCode::unavailable) return {call.id, os::GrpcCode::unavailable, error.message, {}};
-  if (del != nullptr) return answer_of(call.id, vpc::Method::del_pod_network, vpc::Failure::not_released, error);
-  return answer_of(call.id, vpc::Method::add_pod_network, vpc::Failure::no_address, error);
+  return failure(call.id, error);
+}
+
+/// Why an ADD that has waited for a worker is not begun.
+std::optional<Error> StockService::obstacle_of(const engine::StockCall& call) const {
+  if (stopping_) return told(engine::StockActor::ends());
+  // For one whose caller is gone a DEL has come or will.
+  if (call.hung_up != nullptr && *call.hung_up) return Error{ErrorCode::conflict, "the caller is gone", {}};
+  if (!call.limit.passed(world_.clock.now())) return std::nullopt;
+  return Error{ErrorCode::exhausted, "others waited for the API server or the cloud until it was too late", {}};
 }
 
 /// An ADD of a pod that may keep its address by name. Whether the pod keeps its address is not guessed; what
 /// is promised to it and cannot be had is an error, and never another address.
 void StockService::add_fixed(engine::StockCall call) {
   auto& add = std::get<engine::StockAdd>(call.what);
-  const Instant now = world_.clock.now();
-  if (stopping_) return ended_outside(std::move(call), told(engine::StockActor::ends()));
-  // For one whose caller is gone a DEL has come or will.
-  if (call.hung_up != nullptr && *call.hung_up) {
-    return ended_outside(std::move(call), Error{ErrorCode::conflict, "the caller is gone", {}});
-  }
-  if (call.limit.passed(now)) {
-    return ended_outside(std::move(call),
-                         Error{ErrorCode::exhausted, "others waited for the API server until it was too late", {}});
-  }
+  if (auto obstacle = obstacle_of(call)) return ended_outside(std::move(call), std::move(obstacle));
   // The record of the pod's older sandbox needs no API.
   const std::optional<bool> known = world_.keeper.is_known_as_fixed(add.request.pod);
   if (known == false) return queue_again(std::move(call));
-  const Deadline patience{std::min(Deadline::after(now, kAskMax).at_since_boot, call.limit.at_since_boot)};
+  const Deadline patience{
+      std::min(Deadline::after(world_.clock.now(), kAskMax).at_since_boot, call.limit.at_since_boot)};
   auto wish = world_.fixed->wish_of(add.request.pod, patience);
   // The pod that has the name by now is not guessed either.
   if (!wish) {
@@ -465,10 +474,17 @@ void StockService::add_fixed(engine::StockCall call) {
     add.request.extra[warm::kPromisedKey] = warm::promise_of(add.request.pod);
     return queue_again(std::move(call));
   }
-  if (call.hung_up != nullptr && *call.hung_up) {
-    return ended_outside(std::move(call), Error{ErrorCode::conflict, "the caller is gone", {}});
-  }
-  auto given = world_.keeper.give_promised(*promised, add.request, call.limit);
+  // The cloud takes part from here on: where it hangs, ADDs that ask the API alone go on.
+  const std::string name = warm::promise_of(add.request.pod);
+  const auto shared = std::make_shared<engine::StockCall>(std::move(call));
+  const auto errand = [this, shared, promise = *promised] { give_promised(std::move(*shared), promise); };
+  if (!cloud_.run(errand, name)) ended_outside(std::move(*shared), told(engine::StockActor::ends()));
+}
+
+void StockService::give_promised(engine::StockCall call, const engine::FixedAddresses::Promise& promise) {
+  auto& add = std::get<engine::StockAdd>(call.what);
+  if (auto obstacle = obstacle_of(call)) return ended_outside(std::move(call), std::move(obstacle));
+  auto given = world_.keeper.give_promised(promise, add.request, call.limit);
   if (!given) return ended_outside(std::move(call), told(given.error()));
   add.answer = *std::move(given);
   attach(std::move(call));
@@ -490,169 +506,118 @@ void StockService::attach(engine::StockCall call) {
 
 // ---------------------------------------------------------------- all else
 
-os::GrpcAnswer StockService::record(os::GrpcCallId call, const core::WarmAddress& told) {
+Result<std::string> StockService::record(const core::WarmAddress& told) {
   core::WarmAddress whole = told;
-  if (const auto interface = world_.keeper.interface(); interface && whole.mac == net::Mac{})
-    whole.mac = interface->mac;
-  const auto recorded = actor_.in_new_term([&] {
+  const auto interface = world_.keeper.interface();
+  if (interface && whole.mac == net::Mac{}) whole.mac = interface->mac;
+  TRY_VOID(actor_.in_new_term([&] {
     return engine::record_in_stock(direct(Deadline::after(world_.clock.now(), kRecordMax)), whole, actor_.writer());
-  });
-  if (!recorded) {
-    return answer_of(call, vpc::Method::add_pod_network_record, vpc::Failure::record_not_written, recorded.error());
-  }
-  return ok(call, vpc::CodeAnswer{});
+  }));
+  return vpc::encode(vpc::CodeAnswer{});
 }
 
-os::GrpcAnswer StockService::forget(os::GrpcCallId call, const vpc::RecordKey& key) {
+Result<std::string> StockService::forget(const vpc::RecordKey& key) {
   const warm::Release release{{"", key.sandbox_id, ""}, {key.pod_name, key.pod_namespace, ""}, {}, {}};
-  const auto gone = actor_.in_new_term([&] {
+  TRY(const auto gone, actor_.in_new_term([&] {
     return engine::forget_in_stock(direct(Deadline::after(world_.clock.now(), kRecordMax)), release, actor_.writer());
-  });
-  if (!gone) {
-    return answer_of(call, vpc::Method::del_pod_network_record, vpc::Failure::record_not_written, gone.error());
-  }
-  for (const core::WarmAddress& one : *gone) {
-    if (!world_.log) break;
+  }));
+  for (const core::WarmAddress& one : gone) {
     world_.log(fmt::format("DelPodNetworkRecord pod={}/{} container={}: {} is not the stock's any more",
                            key.pod_namespace, key.pod_name, key.sandbox_id, one.address.to_string()));
   }
-  return ok(call, vpc::CodeAnswer{});
+  return vpc::encode(vpc::CodeAnswer{});
 }
 
-os::GrpcAnswer StockService::get_record(os::GrpcCallId call, const vpc::RecordKey& key) {
-  const auto view = engine::view_stock(actor_.context());
-  if (!view) return answer_of(call, vpc::Method::get_pod_network_record, vpc::Failure::record_unreadable, view.error());
-  const auto found = std::ranges::find_if(view->addresses, [&](const core::WarmAddress& one) {
+Result<std::string> StockService::get_record(const vpc::RecordKey& key) {
+  TRY(const auto view, engine::view_stock(actor_.context()));
+  for (const core::WarmAddress& one : view.addresses) {
     // A record that was taken in from the pod's status has no container.
     const bool is_of_sandbox = one.owner.container_id == key.sandbox_id || one.owner.container_id.empty();
-    return one.state == core::WarmState::held && is_of_sandbox && one.pod.name == key.pod_name &&
-           one.pod.namespace_name == key.pod_namespace;
-  });
-  vpc::NetworkAnswer answer;
-  if (found != view->addresses.end()) answer.network = vpc::pod_network_of(*found);
-  return ok(call, answer);
+    const bool is_of_pod = one.pod.name == key.pod_name && one.pod.namespace_name == key.pod_namespace;
+    if (one.state == core::WarmState::held && is_of_sandbox && is_of_pod) return network_answer(one);
+  }
+  return vpc::encode(vpc::NetworkAnswer{});
 }
 
-os::GrpcAnswer StockService::list_records(os::GrpcCallId call) {
-  const auto view = engine::view_stock(actor_.context());
-  if (!view)
-    return answer_of(call, vpc::Method::list_pod_network_record, vpc::Failure::record_unreadable, view.error());
+Result<std::string> StockService::list_records() {
+  TRY(const auto view, engine::view_stock(actor_.context()));
   vpc::NetworksAnswer answer;
-  for (const core::WarmAddress& one : view->addresses) {
+  for (const core::WarmAddress& one : view.addresses) {
     if (one.state == core::WarmState::held) answer.networks.push_back(vpc::pod_network_of(one));
   }
-  return ok(call, answer);
+  return vpc::encode(answer);
 }
 
-os::GrpcAnswer StockService::describe(os::GrpcCallId call) {
-  const auto view = engine::view_stock(actor_.context());
-  if (!view) return answer_of(call, vpc::Method::describe_pool, vpc::Failure::stock_unreadable, view.error());
+Result<std::string> StockService::describe() {
+  TRY(const auto view, engine::view_stock(actor_.context()));
   const Instant now = world_.clock.now();
   vpc::StockAnswer answer;
-  for (const core::WarmAddress& one : view->addresses) {
+  for (const core::WarmAddress& one : view.addresses) {
     if (core::is_free_at(one, now)) {
       answer.pool.push_back(vpc::pod_network_of(one));
     } else if (one.state == core::WarmState::cooling && one.doubts.empty()) {
       answer.cooldown.push_back(vpc::pod_network_of(one));
     }
   }
-  return ok(call, answer);
+  return vpc::encode(answer);
 }
 
-os::GrpcAnswer StockService::show(os::GrpcCallId call) {
-  if (!world_.show) return {call, os::GrpcCode::unimplemented, "this agent shows nothing", {}};
+Result<std::string> StockService::show() {
   std::deque<StockHeard> heard;
   {
     const std::lock_guard lock(told_mutex_);
     heard = heard_;
   }
-  const auto answer = world_.show(std::move(heard));
-  if (!answer) return {call, os::GrpcCode::unavailable, answer.error().message, {}};
-  return ok(call, *answer);
+  TRY(const auto answer, world_.show(std::move(heard)));
+  return vpc::encode(answer);
 }
 
 os::GrpcAnswer StockService::borrow(os::GrpcCallId call, const vpc::BorrowRequest& request,
                                     const std::string& certified, Deadline limit) {
   const auto mac = net::Mac::parse(request.mac);
-  if (!mac) {
-    return answer_of(call, vpc::Method::borrow_ip, vpc::Failure::missing_parameter,
-                     request.mac.empty() ? invalid_argument("MacAddr is missing") : mac.error());
-  }
-  const auto wanted = address_of(request.ip);
-  if (!wanted) return malformed(call, wanted.error());
-  if (wanted->has_value() && request.kept_for.empty()) return malformed(call, invalid_argument("KeptFor is missing"));
-  warm::Lend lend{request.request, *mac, request.subnet, *wanted, request.kept_for, request.is_named, certified};
-  if (lend.request.empty()) {
-    // An older borrower has no name for its request: each is another one.
-    std::array<std::uint8_t, 8> bytes{};
-    const std::uint64_t number = world_.random.next();
-    for (std::size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<std::uint8_t>(number >> (8 * i));
-    lend.request = hex_of(bytes);
-  }
+  if (!mac) return malformed(call, request.mac.empty() ? invalid_argument("MacAddr is missing") : mac.error());
+  warm::Lend lend{request.request, *mac, request.subnet, certified};
+  // An older borrower has no name for its request: each is another one.
+  if (lend.request.empty()) lend.request = fmt::format("{:016x}", world_.random.next());
   const auto lent = world_.keeper.lend(lend, limit);
   heard("BorrowIP",
         request.node.empty() ? mac->to_string() : fmt::format("node {}, {}", request.node, mac->to_string()),
         lent ? "ok, " + lent->address.to_string() : "failed: " + lent.error().message);
-  if (!lent) {
-    // The borrower has to know whether it may be his already.
-    if (lent.error().code == ErrorCode::unknown_outcome) {
-      return {call, os::GrpcCode::deadline_exceeded, lent.error().message, {}};
-    }
-    if (lent.error().code == ErrorCode::exhausted) {
-      return {call, os::GrpcCode::resource_exhausted, lent.error().message, {}};
-    }
-    if (lent.error().code == ErrorCode::permission_denied) {
-      return {call, os::GrpcCode::permission_denied, lent.error().message, {}};
-    }
-    // Surely nothing was moved.
-    if (lent.error().code == ErrorCode::conflict) return {call, os::GrpcCode::aborted, lent.error().message, {}};
-    if (lent.error().code == ErrorCode::not_found && lend.address) {
-      return {call, os::GrpcCode::not_found, lent.error().message, {}};
-    }
-    return answer_of(call, vpc::Method::borrow_ip, vpc::Failure::not_lent, lent.error());
-  }
-  vpc::PodNetwork network = vpc::pod_network_of(*lent);
-  return ok(call, vpc::NetworkAnswer{vpc::CniCode::success, std::move(network)});
+  if (!lent) return no_loan(call, lent.error());
+  return answer_of(call, network_answer(*lent));
 }
 
-os::GrpcAnswer StockService::push(os::GrpcCallId call, const std::string& ip, Deadline limit) {
-  const auto address = address_of(ip);
-  if (!address) return malformed(call, address.error());
-  const auto pushed = world_.keeper.push(*address, limit);
-  if (!pushed) return answer_of(call, vpc::Method::push_pool, vpc::Failure::cloud_failed, pushed.error());
-  return ok(call, vpc::NetworkAnswer{vpc::CniCode::success, vpc::pod_network_of(*pushed)});
+Result<std::string> StockService::move_one(Mover move, const std::string& ip, Deadline limit) {
+  TRY(const auto address, address_of(ip));
+  TRY(const core::WarmAddress moved, (world_.keeper.*move)(address, limit));
+  return network_answer(moved);
 }
 
-os::GrpcAnswer StockService::pop(os::GrpcCallId call, const std::string& ip, Deadline limit) {
-  const auto address = address_of(ip);
-  if (!address) return malformed(call, address.error());
-  const auto popped = world_.keeper.pop(*address, limit);
-  if (!popped) {
-    const bool is_absent = popped.error().code == ErrorCode::not_found;
-    return answer_of(call, vpc::Method::pop_pool, is_absent ? vpc::Failure::not_in_stock : vpc::Failure::not_given_back,
-                     popped.error());
-  }
-  return ok(call, vpc::NetworkAnswer{vpc::CniCode::success, vpc::pod_network_of(*popped)});
-}
-
-os::GrpcAnswer StockService::list_unused(os::GrpcCallId call, Deadline limit) {
-  const auto unused = world_.keeper.unused(limit);
-  if (!unused) return answer_of(call, vpc::Method::list_unuse, vpc::Failure::cloud_failed, unused.error());
+Result<std::string> StockService::list_unused(Deadline limit) {
+  TRY(const auto unused, world_.keeper.unused(limit));
   vpc::NetworksAnswer answer;
-  for (const core::WarmAddress& one : *unused) answer.networks.push_back(vpc::pod_network_of(one));
-  return ok(call, answer);
+  for (const core::WarmAddress& one : unused) {
+    answer.networks.push_back(vpc::pod_network_of(one));
+    answer.networks.back().why = why_aside(one);
+  }
+  if (const auto view = engine::view_stock(actor_.context())) {
+    for (auto& [ip, why] : damaged_of(*view)) {
+      vpc::PodNetwork& damaged = answer.networks.emplace_back();
+      damaged.ip = ip;
+      damaged.why = std::move(why);
+    }
+  }
+  return vpc::encode(answer);
 }
 
-os::GrpcAnswer StockService::release(os::GrpcCallId call, const std::vector<std::string>& ips, Deadline limit) {
+Result<std::string> StockService::release(const std::vector<std::string>& ips, Deadline limit) {
   std::vector<net::Address> addresses;
   for (const std::string& ip : ips) {
-    const auto address = net::Address::parse(ip);
-    if (!address) return malformed(call, address.error());
-    addresses.push_back(*address);
+    TRY(const net::Address address, net::Address::parse(ip));
+    addresses.push_back(address);
   }
-  const auto released = world_.keeper.release_unused(addresses, limit);
-  if (!released) return answer_of(call, vpc::Method::release_ip, vpc::Failure::in_use, released.error());
-  return ok(call, vpc::CodeAnswer{});
+  TRY_VOID(world_.keeper.release_unused(addresses, limit));
+  return vpc::encode(vpc::CodeAnswer{});
 }
 
 }  // namespace croft::edge

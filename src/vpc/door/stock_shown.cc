@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "base/printable.h"
 #include "register/owner.h"
 #include "vpc/decide/stock.h"
 
@@ -80,6 +81,14 @@ std::string_view name_of(core::WarmDoubt doubt) {
   return "";
 }
 
+std::string doubts_of(const core::WarmAddress& one) {
+  std::string doubts;
+  for (const core::WarmDoubt doubt : one.doubts) {
+    doubts += fmt::format("{}{}", doubts.empty() ? "" : "; ", name_of(doubt));
+  }
+  return doubts;
+}
+
 vpc::ShownTable aside_of(const StockShown& all) {
   vpc::ShownTable table{"setAside", {{"ip"}, {"state"}, {"why"}}, {}};
   for (const core::WarmAddress& one : all.view.addresses) {
@@ -87,11 +96,9 @@ vpc::ShownTable aside_of(const StockShown& all) {
     if (one.state == core::WarmState::quarantined) table.rows.push_back({ip, "quarantined", one.why});
     if (one.state == core::WarmState::releasing) table.rows.push_back({ip, "releasing", ""});
     if (one.state == core::WarmState::lending) table.rows.push_back({ip, "lending", "to " + one.peer});
-    std::string doubts;
-    for (const core::WarmDoubt doubt : one.doubts)
-      doubts += fmt::format("{}{}", doubts.empty() ? "" : "; ", name_of(doubt));
-    if (!doubts.empty()) table.rows.push_back({ip, "doubted", doubts});
+    if (!one.doubts.empty()) table.rows.push_back({ip, "doubted", doubts_of(one)});
   }
+  for (auto& [ip, why] : damaged_of(all.view)) table.rows.push_back({ip, "damaged", std::move(why)});
   return table;
 }
 
@@ -155,6 +162,28 @@ vpc::ShownTable cloud_of(const StockShown& all, const Instant& now) {
 }
 
 }  // namespace
+
+std::string why_aside(const core::WarmAddress& one) {
+  switch (one.state) {
+    case core::WarmState::quarantined:
+      return one.why;
+    case core::WarmState::releasing:
+      return "it is being given back, and the cloud has not confirmed that";
+    case core::WarmState::lending:
+      return fmt::format("it is being lent to {}, and the cloud has not confirmed that", one.peer);
+    default:
+      return doubts_of(one);
+  }
+}
+
+std::vector<std::pair<std::string, std::string>> damaged_of(const engine::StockView& view) {
+  std::vector<std::pair<std::string, std::string>> found;
+  for (const auto& [name, why] : view.damaged) {
+    const std::string ip = name.substr(name.find('/') + 1);  // of an intent it is no address
+    if (net::Address::parse(ip)) found.emplace_back(ip, printable(why.message, Printed::line));
+  }
+  return found;
+}
 
 vpc::ShowAnswer shown(const StockShown& all, const Instant& now) {
   vpc::ShownTable agent{"agent", {{"property"}, {"value"}}, {}};

@@ -42,6 +42,10 @@ struct StockShown {
   std::deque<StockHeard> heard;                 ///< the last one first
 };
 
+/// Why no pod gets it; empty: one may, has it, or had it and it cools.
+[[nodiscard]] std::string why_aside(const core::WarmAddress& one);
+/// The addresses whose records cannot be read, and why.
+[[nodiscard]] std::vector<std::pair<std::string, std::string>> damaged_of(const engine::StockView& view);
 [[nodiscard]] wire::vpc::ShowAnswer shown(const StockShown& all, const Instant& now);
 
 }  // namespace croft::edge

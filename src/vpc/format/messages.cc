@@ -1,6 +1,7 @@
 #include "vpc/format/messages.h"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <chrono>
 #include <utility>
@@ -12,43 +13,41 @@
 #include "base/net/prefix.h"
 #include "base/printable.h"
 #include "base/text/go_text.h"
+#include "vpc/provider.h"
 
 namespace croft::wire::vpc {
 namespace {
 
 namespace pb = ::rpc;
 
+/// In the order of Method.
+constexpr std::array<std::string_view, kMethodCount> kPaths = {
+    "/rpc.CNIIpam/Ping",
+    "/rpc.CNIIpam/AddPodNetwork",
+    "/rpc.CNIIpam/DelPodNetwork",
+    "/rpc.CNIIpam/AddPodNetworkRecord",
+    "/rpc.CNIIpam/DelPodNetworkRecord",
+    "/rpc.CNIIpam/GetPodNetworkRecord",
+    "/rpc.CNIIpam/ListPodNetworkRecord",
+    "/rpc.CNIIpam/BorrowIP",
+    "/rpc.CNIIpam/DescribePool",
+    "/rpc.CNIIpam/PushPool",
+    "/rpc.CNIIpam/PopPool",
+    "/rpc.CNIIpam/ListUnuse",
+    "/rpc.CNIIpam/ReleaseIP",
+    "/rpc.CNIIpam/SupportMultiSubnet",
+    "/rpc.CNIIpam/ShowStock",
+};
+
+std::string told(const Speech& side) {
+  const std::string versions =
+      side.oldest == side.newest ? fmt::format("{}", side.newest) : fmt::format("{} to {}", side.oldest, side.newest);
+  return fmt::format("{} speaks version {} of the protocol",
+                     side.program.empty() ? "a program without a name (UK8S' own?)" : side.program, versions);
+}
+
 Error wrong(std::string_view member, std::string_view why) {
   return {ErrorCode::invalid_argument, fmt::format("message of the node agent: {} {}", member, why), {}};
-}
-
-[[nodiscard]] Result<std::string> text_of(std::string_view member, const std::string& text, std::size_t bytes_max) {
-  if (text.size() > bytes_max) {
-    return fail(wrong(member, fmt::format("has {} bytes, more than {}", text.size(), bytes_max)));
-  }
-  if (!is_plain_text(text)) return fail(wrong(member, "is not UTF-8 without control characters"));
-  return text;
-}
-
-[[nodiscard]] Result<std::string> name(std::string_view member, const std::string& text) {
-  return text_of(member, text, kNameBytesMax);
-}
-
-[[nodiscard]] Result<std::string> text(std::string_view member, const std::string& value) {
-  return text_of(member, value, kTextBytesMax);
-}
-
-[[nodiscard]] Result<std::int64_t> seconds(std::string_view member, std::int64_t value) {
-  if (value < 0 || value > kUnixSecondsMax) {
-    return fail(wrong(member, fmt::format("is {}, no time between 1970 and the year 9999", value)));
-  }
-  return value;
-}
-
-template <class Items>
-[[nodiscard]] Result<void> check_count(std::string_view member, const Items& items) {
-  if (static_cast<std::size_t>(items.size()) <= kListMax) return {};
-  return fail(wrong(member, fmt::format("has {} entries, more than {}", items.size(), kListMax)));
 }
 
 template <class Message>
@@ -63,86 +62,228 @@ template <class Message>
   return message;
 }
 
-// ---------------------------------------------------------------- PodNetwork
+// ---------------------------------------------------------------- the members of messages, once for both ways
 
-void fill(pb::PodNetwork& out, const PodNetwork& network) {
-  out.set_podname(network.pod_name);
-  out.set_podns(network.pod_namespace);
-  out.set_poduid(network.pod_uid);
-  out.set_sandboxid(network.sandbox_id);
-  out.set_netns(network.netns);
-  out.set_vpcip(network.ip);
-  out.set_vpcid(network.vpc);
-  out.set_subnetid(network.subnet);
-  out.set_gateway(network.gateway);
-  out.set_mask(network.mask);
-  out.set_macaddress(network.mac);
-  out.set_dedicateduni(network.dedicated_uni);
-  out.set_interfaceid(network.interface_id);
-  out.set_eipid(network.eip_id);
-  out.set_createtime(network.create_time);
-  out.set_recycletime(network.recycle_time);
-  out.set_recycled(network.recycled);
-}
+CniCode code_of(pb::CNIErrorCode code) { return static_cast<CniCode>(static_cast<std::int32_t>(code)); }
+pb::CNIErrorCode code_of(CniCode code) { return static_cast<pb::CNIErrorCode>(static_cast<std::int32_t>(code)); }
 
-[[nodiscard]] Result<PodNetwork> network_of(const pb::PodNetwork& in) {
-  PodNetwork network;
-  TRY(network.pod_name, name("PodName", in.podname()));
-  TRY(network.pod_namespace, name("PodNS", in.podns()));
-  TRY(network.pod_uid, name("PodUID", in.poduid()));
-  TRY(network.sandbox_id, name("SandboxID", in.sandboxid()));
-  TRY(network.netns, text("NetNS", in.netns()));
-  TRY(network.ip, name("VPCIP", in.vpcip()));
-  TRY(network.vpc, name("VPCID", in.vpcid()));
-  TRY(network.subnet, name("SubnetID", in.subnetid()));
-  TRY(network.gateway, name("Gateway", in.gateway()));
-  TRY(network.mask, name("Mask", in.mask()));
-  TRY(network.mac, name("MacAddress", in.macaddress()));
-  network.dedicated_uni = in.dedicateduni();
-  TRY(network.interface_id, name("InterfaceID", in.interfaceid()));
-  TRY(network.eip_id, name("EIPID", in.eipid()));
-  TRY(network.create_time, seconds("CreateTime", in.createtime()));
-  TRY(network.recycle_time, seconds("RecycleTime", in.recycletime()));
-  network.recycled = in.recycled();
-  return network;
-}
-
-template <class Items>
-[[nodiscard]] Result<std::vector<PodNetwork>> networks_of(std::string_view member, const Items& in) {
-  TRY_VOID(check_count(member, in));
-  std::vector<PodNetwork> networks;
-  networks.reserve(static_cast<std::size_t>(in.size()));
-  for (const pb::PodNetwork& one : in) {
-    TRY(PodNetwork network, network_of(one));
-    networks.push_back(std::move(network));
+/// Fills a message of the protocol.
+struct Writer {
+  static constexpr bool kReads = false;
+  void text(std::string_view /*member*/, std::string& out, const std::string& value,
+            std::size_t /*bytes_max*/ = kNameBytesMax) {
+    out = value;
   }
-  return networks;
-}
+};
 
-// ---------------------------------------------------------------- versions
+/// Takes what one says, which is ours to change; the first fault is kept.
+struct Reader {
+  static constexpr bool kReads = true;
+  std::optional<Error> fault{};
 
-void fill(pb::Speech& out, const Speech& speech) {
-  out.set_newest(speech.newest);
-  out.set_oldest(speech.oldest);
-  out.set_program(speech.program);
-}
-
-/// For a message that may have one. A sender that says nothing has no member.
-template <class Message>
-void say(Message& out, const Speech& speech) {
-  if (speech != Speech{}) fill(*out.mutable_speech(), speech);
-}
-
-template <class Message>
-[[nodiscard]] Result<Speech> speech_of(const Message& in) {
-  Speech speech;
-  speech.newest = in.speech().newest();
-  speech.oldest = in.speech().oldest();
-  if (speech.oldest > speech.newest) {
-    return fail(wrong("Speech", fmt::format("is from {} to {}", speech.oldest, speech.newest)));
+  void refuse(std::string_view member, std::string_view why) {
+    if (!fault) fault = wrong(member, why);
   }
-  TRY(speech.program, name("Speech.Program", in.speech().program()));
-  return speech;
+  void text(std::string_view member, std::string& in, std::string& value, std::size_t bytes_max = kNameBytesMax) {
+    if (in.size() > bytes_max) {
+      return refuse(member, fmt::format("has {} bytes, more than {}", in.size(), bytes_max));
+    }
+    if (!is_plain_text(in)) return refuse(member, "is not UTF-8 without control characters");
+    value = std::move(in);
+  }
+  std::int64_t seconds(std::string_view member, std::int64_t value) {
+    if (value < 0 || value > kUnixSecondsMax) {
+      refuse(member, fmt::format("is {}, no time between 1970 and the year 9999", value));
+    }
+    return value;
+  }
+  template <class Items>
+  [[nodiscard]] bool has_room(std::string_view member, const Items& items) {
+    const bool is_short = static_cast<std::size_t>(items.size()) <= kListMax;
+    if (!is_short) refuse(member, fmt::format("has {} entries, more than {}", items.size(), kListMax));
+    return is_short;
+  }
+};
+
+template <class Io, class V>
+void members(Io& io, pb::PodNetwork& m, V& v) {
+  io.text("PodName", *m.mutable_podname(), v.pod_name);
+  io.text("PodNS", *m.mutable_podns(), v.pod_namespace);
+  io.text("PodUID", *m.mutable_poduid(), v.pod_uid);
+  io.text("SandboxID", *m.mutable_sandboxid(), v.sandbox_id);
+  io.text("NetNS", *m.mutable_netns(), v.netns, kTextBytesMax);
+  io.text("VPCIP", *m.mutable_vpcip(), v.ip);
+  io.text("VPCID", *m.mutable_vpcid(), v.vpc);
+  io.text("SubnetID", *m.mutable_subnetid(), v.subnet);
+  io.text("Gateway", *m.mutable_gateway(), v.gateway);
+  io.text("Mask", *m.mutable_mask(), v.mask);
+  io.text("MacAddress", *m.mutable_macaddress(), v.mac);
+  io.text("InterfaceID", *m.mutable_interfaceid(), v.interface_id);
+  io.text("EIPID", *m.mutable_eipid(), v.eip_id);
+  io.text("Why", *m.mutable_why(), v.why, kTextBytesMax);
+  if constexpr (Io::kReads) {
+    v.dedicated_uni = m.dedicateduni();
+    v.create_time = io.seconds("CreateTime", m.createtime());
+    v.recycle_time = io.seconds("RecycleTime", m.recycletime());
+    v.recycled = m.recycled();
+  } else {
+    m.set_dedicateduni(v.dedicated_uni);
+    m.set_createtime(v.create_time);
+    m.set_recycletime(v.recycle_time);
+    m.set_recycled(v.recycled);
+  }
+}
+
+/// That of a message which may have one.
+template <class Io, class Message, class V>
+void network(Io& io, Message& m, V& v) {
+  if constexpr (Io::kReads) {
+    if (m.has_podnetwork()) members(io, *m.mutable_podnetwork(), v.emplace());
+  } else {
+    if (v) members(io, *m.mutable_podnetwork(), *v);
+  }
+}
+
+template <class Io, class List, class V>
+void networks(Io& io, std::string_view member, List& list, V& v) {
+  if constexpr (Io::kReads) {
+    if (!io.has_room(member, list)) return;
+    v.reserve(static_cast<std::size_t>(list.size()));
+    for (pb::PodNetwork& one : list) members(io, one, v.emplace_back());
+  } else {
+    for (const PodNetwork& one : v) members(io, *list.Add(), one);
+  }
+}
+
+/// A sender that says nothing of its version has no member.
+template <class Io, class Message, class V>
+void speech(Io& io, Message& m, V& v) {
+  if constexpr (Io::kReads) {
+    v.newest = m.speech().newest();
+    v.oldest = m.speech().oldest();
+    if (v.oldest > v.newest) io.refuse("Speech", fmt::format("is from {} to {}", v.oldest, v.newest));
+  } else {
+    if (v == Speech{}) return;
+    m.mutable_speech()->set_newest(v.newest);
+    m.mutable_speech()->set_oldest(v.oldest);
+  }
+  io.text("Speech.Program", *m.mutable_speech()->mutable_program(), v.program);
+}
+
+template <class Io, class Message, class V>
+void code(Io& /*io*/, Message& m, V& v) {
+  if constexpr (Io::kReads) {
+    v.code = code_of(m.code());
+  } else {
+    m.set_code(code_of(v.code));
+  }
+}
+
+// Some messages are the same for several methods; one of them stands for all.
+
+template <class Io, class V>
+void members(Io& io, pb::PingRequest& m, V& v) {
+  speech(io, m, v.speech);
+}
+
+template <class Io, class V>
+void members(Io& io, pb::AddPodNetworkRequest& m, V& v) {
+  io.text("PodName", *m.mutable_podname(), v.pod_name);
+  io.text("PodNamespace", *m.mutable_podnamespace(), v.pod_namespace);
+  io.text("SandboxID", *m.mutable_sandboxid(), v.sandbox_id);
+  io.text("Netns", *m.mutable_netns(), v.netns, kTextBytesMax);
+  io.text("IfName", *m.mutable_ifname(), v.interface_name);
+  io.text("SubnetID", *m.mutable_subnetid(), v.subnet);
+  io.text("MacAddress", *m.mutable_macaddress(), v.mac);
+  io.text("InterfaceID", *m.mutable_interfaceid(), v.interface_id);
+  io.text("Network", *m.mutable_network(), v.network, kTextBytesMax);
+  io.text("PodUID", *m.mutable_poduid(), v.pod_uid);
+  speech(io, m, v.speech);
+}
+
+template <class Io, class V>
+void members(Io& io, pb::DelPodNetworkRequest& m, V& v) {
+  network(io, m, v.pod_network);
+  io.text("Network", *m.mutable_network(), v.network, kTextBytesMax);
+  io.text("IfName", *m.mutable_ifname(), v.interface_name);
+}
+
+template <class Io, class V>
+void members(Io& io, pb::AddPodNetworkRecordRequest& m, V& v) {
+  network(io, m, v.pod_network);
+}
+
+template <class Io, class V>
+void members(Io& io, pb::GetPodNetworkRecordRequest& m, V& v) {
+  io.text("PodName", *m.mutable_podname(), v.pod_name);
+  io.text("PodNS", *m.mutable_podns(), v.pod_namespace);
+  io.text("SandboxID", *m.mutable_sandboxid(), v.sandbox_id);
+}
+
+template <class Io, class V>
+void members(Io& io, pb::BorrowIPRequest& m, V& v) {
+  io.text("MacAddr", *m.mutable_macaddr(), v.mac);
+  io.text("SubnetID", *m.mutable_subnetid(), v.subnet);
+  io.text("Request", *m.mutable_request(), v.request);
+  io.text("Node", *m.mutable_node(), v.node);
+  speech(io, m, v.speech);
+}
+
+template <class Io, class V>
+void members(Io& io, pb::PopPoolRequest& m, V& v) {
+  io.text("IP", *m.mutable_ip(), v.ip);
+}
+
+template <class Io, class V>
+void members(Io& io, pb::ReleaseIPRequest& m, V& v) {
+  if constexpr (Io::kReads) {
+    if (!io.has_room("IP", m.ip())) return;
+    for (std::string& one : *m.mutable_ip()) io.text("IP", one, v.ips.emplace_back());
+  } else {
+    for (const std::string& ip : v.ips) m.add_ip(ip);
+  }
+}
+
+template <class Io, class V>
+void members(Io& io, pb::DelPodNetworkResponse& m, V& v) {
+  code(io, m, v);
+}
+
+template <class Io, class V>
+void members(Io& io, pb::AddPodNetworkResponse& m, V& v) {
+  code(io, m, v);
+  network(io, m, v.network);
+}
+
+template <class Io, class V>
+void members(Io& io, pb::ListPodNetworkRecordResponse& m, V& v) {
+  code(io, m, v);
+  networks(io, "Networks", *m.mutable_networks(), v.networks);
+}
+
+template <class Io, class V>
+void members(Io& io, pb::DescribePoolResponse& m, V& v) {
+  code(io, m, v);
+  networks(io, "Pool", *m.mutable_pool(), v.pool);
+  networks(io, "Cooldown", *m.mutable_cooldown(), v.cooldown);
+}
+
+template <class Message, class Value>
+std::string written(const Value& value) {
+  Message out;
+  Writer io;
+  members(io, out, value);
+  return out.SerializeAsString();
+}
+
+template <class Message, class Value>
+[[nodiscard]] Result<Value> read(std::string_view bytes, std::size_t bytes_max = kRequestBytesMax) {
+  TRY(Message in, parse<Message>(bytes, bytes_max));
+  Value value;
+  Reader io;
+  members(io, in, value);
+  if (io.fault) return fail(*std::move(io.fault));
+  return value;
 }
 
 // ---------------------------------------------------------------- addresses
@@ -166,12 +307,6 @@ std::string mask_of(const core::WarmAddress& address) {
   return fail(wrong("Mask", fmt::format("\"{}\" is no mask of an {} subnet", mask, name_of(family))));
 }
 
-std::string upper_case(std::string text) {
-  std::ranges::transform(text, text.begin(),
-                         [](char c) { return c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c; });
-  return text;
-}
-
 std::int64_t unix_seconds(WallTime time) {
   const auto since = std::chrono::floor<std::chrono::seconds>(time).time_since_epoch().count();
   return std::clamp<std::int64_t>(since, 0, kUnixSecondsMax);
@@ -192,12 +327,33 @@ constexpr const char* kDedicatedUni = "dedicatedUNI";
 constexpr const char* kInterfaceId = "interfaceID";
 constexpr const char* kEipId = "eipID";
 
-// ---------------------------------------------------------------- answers of one shape
-
-CniCode code_of(pb::CNIErrorCode code) { return static_cast<CniCode>(static_cast<std::int32_t>(code)); }
-pb::CNIErrorCode code_of(CniCode code) { return static_cast<pb::CNIErrorCode>(static_cast<std::int32_t>(code)); }
-
 }  // namespace
+
+std::string_view name_of(Method method) {
+  const std::string_view path = path_of(method);
+  return path.substr(path.rfind('/') + 1);
+}
+
+std::string_view path_of(Method method) { return kPaths.at(static_cast<std::size_t>(method)); }
+
+std::optional<Method> method_of(std::string_view path) {
+  const auto found = std::ranges::find(kPaths, path);
+  if (found == kPaths.end()) return {};
+  return static_cast<Method>(found - kPaths.begin());
+}
+
+std::string name_of(CniCode code) {
+  const std::string name = pb::CNIErrorCode_Name(code_of(code));
+  return name.empty() ? "unknown code" : name;
+}
+
+Speech own_speech(std::uint32_t oldest) { return {kSpeechNewest, oldest, std::string("croft ") + CROFT_VERSION}; }
+
+std::optional<std::string> skew_between(const Speech& own, const Speech& other) {
+  if (other.newest >= own.oldest && own.newest >= other.oldest) return std::nullopt;
+  const bool is_old = other.newest < own.oldest;
+  return fmt::format("version skew: {}, {}: upgrade {}", told(own), told(other), is_old ? "the other" : "this one");
+}
 
 std::optional<net::Address> parsed_ip(const PodNetwork& network) {
   const auto address = net::Address::parse(network.ip);
@@ -217,7 +373,7 @@ PodNetwork pod_network_of(const core::WarmAddress& address) {
   network.subnet = address.subnet;
   if (address.gateway) network.gateway = address.gateway->to_string();
   network.mask = mask_of(address);
-  network.mac = upper_case(address.mac.to_string());
+  network.mac = cloud::capital_text(address.mac);
   network.dedicated_uni = found(address.extra, kDedicatedUni) == "true";
   network.interface_id = found(address.extra, kInterfaceId);
   network.eip_id = found(address.extra, kEipId);
@@ -261,105 +417,55 @@ Result<core::WarmAddress> warm_address_of(const PodNetwork& network) {
   return address;
 }
 
-// ---------------------------------------------------------------- writing
+// ---------------------------------------------------------------- both ways
 
 std::string encode(const Nothing& /*value*/) { return {}; }
+std::string encode(const Ping& value) { return written<pb::PingRequest>(value); }
+std::string encode(const AddPodNetworkRequest& value) { return written<pb::AddPodNetworkRequest>(value); }
+std::string encode(const DelPodNetworkRequest& value) { return written<pb::DelPodNetworkRequest>(value); }
+std::string encode(const RecordRequest& value) { return written<pb::AddPodNetworkRecordRequest>(value); }
+std::string encode(const RecordKey& value) { return written<pb::GetPodNetworkRecordRequest>(value); }
+std::string encode(const BorrowRequest& value) { return written<pb::BorrowIPRequest>(value); }
+std::string encode(const StockRequest& value) { return written<pb::PopPoolRequest>(value); }
+std::string encode(const ReleaseRequest& value) { return written<pb::ReleaseIPRequest>(value); }
+std::string encode(const CodeAnswer& value) { return written<pb::DelPodNetworkResponse>(value); }
+std::string encode(const NetworkAnswer& value) { return written<pb::AddPodNetworkResponse>(value); }
+std::string encode(const NetworksAnswer& value) { return written<pb::ListPodNetworkRecordResponse>(value); }
+std::string encode(const StockAnswer& value) { return written<pb::DescribePoolResponse>(value); }
 
-std::string encode(const Ping& value) {
-  pb::PingRequest out;  // the answer is the same
-  say(out, value.speech);
-  return out.SerializeAsString();
+Result<Ping> decode_ping(std::string_view bytes) { return read<pb::PingRequest, Ping>(bytes); }
+Result<AddPodNetworkRequest> decode_add_pod_network_request(std::string_view bytes) {
+  return read<pb::AddPodNetworkRequest, AddPodNetworkRequest>(bytes);
 }
-
-std::string encode(const AddPodNetworkRequest& value) {
-  pb::AddPodNetworkRequest out;
-  out.set_podname(value.pod_name);
-  out.set_podnamespace(value.pod_namespace);
-  out.set_sandboxid(value.sandbox_id);
-  out.set_netns(value.netns);
-  out.set_ifname(value.interface_name);
-  out.set_subnetid(value.subnet);
-  out.set_macaddress(value.mac);
-  out.set_interfaceid(value.interface_id);
-  out.set_network(value.network);
-  out.set_poduid(value.pod_uid);
-  say(out, value.speech);
-  return out.SerializeAsString();
+Result<DelPodNetworkRequest> decode_del_pod_network_request(std::string_view bytes) {
+  return read<pb::DelPodNetworkRequest, DelPodNetworkRequest>(bytes);
 }
-
-std::string encode(const DelPodNetworkRequest& value) {
-  pb::DelPodNetworkRequest out;
-  if (value.pod_network) fill(*out.mutable_podnetwork(), *value.pod_network);
-  out.set_network(value.network);
-  out.set_ifname(value.interface_name);
-  return out.SerializeAsString();
+Result<RecordRequest> decode_record_request(std::string_view bytes) {
+  return read<pb::AddPodNetworkRecordRequest, RecordRequest>(bytes);
 }
-
-std::string encode(const RecordRequest& value) {
-  pb::AddPodNetworkRecordRequest out;
-  if (value.pod_network) fill(*out.mutable_podnetwork(), *value.pod_network);
-  return out.SerializeAsString();
+Result<RecordKey> decode_record_key(std::string_view bytes) {
+  return read<pb::GetPodNetworkRecordRequest, RecordKey>(bytes);
 }
-
-std::string encode(const RecordKey& value) {
-  pb::GetPodNetworkRecordRequest out;  // DelPodNetworkRecord's is the same
-  out.set_podname(value.pod_name);
-  out.set_podns(value.pod_namespace);
-  out.set_sandboxid(value.sandbox_id);
-  return out.SerializeAsString();
+Result<BorrowRequest> decode_borrow_request(std::string_view bytes) {
+  return read<pb::BorrowIPRequest, BorrowRequest>(bytes);
 }
-
-std::string encode(const BorrowRequest& value) {
-  pb::BorrowIPRequest out;
-  out.set_macaddr(value.mac);
-  out.set_subnetid(value.subnet);
-  out.set_request(value.request);
-  out.set_node(value.node);
-  out.set_ip(value.ip);
-  out.set_keptfor(value.kept_for);
-  out.set_named(value.is_named);
-  say(out, value.speech);
-  return out.SerializeAsString();
+Result<StockRequest> decode_stock_request(std::string_view bytes) {
+  return read<pb::PopPoolRequest, StockRequest>(bytes);
 }
-
-std::string encode(const StockRequest& value) {
-  pb::PopPoolRequest out;  // PushPool's is the same
-  out.set_ip(value.ip);
-  return out.SerializeAsString();
+Result<ReleaseRequest> decode_release_request(std::string_view bytes) {
+  return read<pb::ReleaseIPRequest, ReleaseRequest>(bytes);
 }
-
-std::string encode(const ReleaseRequest& value) {
-  pb::ReleaseIPRequest out;
-  for (const std::string& ip : value.ips) out.add_ip(ip);
-  return out.SerializeAsString();
+Result<CodeAnswer> decode_code_answer(std::string_view bytes) {
+  return read<pb::DelPodNetworkResponse, CodeAnswer>(bytes, kAnswerBytesMax);
 }
-
-std::string encode(const CodeAnswer& value) {
-  pb::DelPodNetworkResponse out;  // the other three are the same
-  out.set_code(code_of(value.code));
-  return out.SerializeAsString();
+Result<NetworkAnswer> decode_network_answer(std::string_view bytes) {
+  return read<pb::AddPodNetworkResponse, NetworkAnswer>(bytes, kAnswerBytesMax);
 }
-
-std::string encode(const NetworkAnswer& value) {
-  pb::AddPodNetworkResponse out;  // the other four are the same
-  out.set_code(code_of(value.code));
-  if (value.network) fill(*out.mutable_podnetwork(), *value.network);
-  return out.SerializeAsString();
+Result<NetworksAnswer> decode_networks_answer(std::string_view bytes) {
+  return read<pb::ListPodNetworkRecordResponse, NetworksAnswer>(bytes, kAnswerBytesMax);
 }
-
-std::string encode(const NetworksAnswer& value) {
-  pb::ListPodNetworkRecordResponse out;  // ListUnuse's is the same
-  out.set_code(code_of(value.code));
-  for (const PodNetwork& network : value.networks) fill(*out.add_networks(), network);
-  return out.SerializeAsString();
-}
-
-std::string encode(const StockAnswer& value) {
-  pb::DescribePoolResponse out;
-  out.set_code(code_of(value.code));
-  for (const PodNetwork& network : value.pool) fill(*out.add_pool(), network);
-  for (const PodNetwork& network : value.cooldown) fill(*out.add_cooldown(), network);
-  return out.SerializeAsString();
+Result<StockAnswer> decode_stock_answer(std::string_view bytes) {
+  return read<pb::DescribePoolResponse, StockAnswer>(bytes, kAnswerBytesMax);
 }
 
 std::string encode(const SupportAnswer& value) {
@@ -393,149 +499,31 @@ std::string encode(const ShowAnswer& value) {
   return out.SerializeAsString();
 }
 
-// ---------------------------------------------------------------- reading
-
-Result<Ping> decode_ping(std::string_view bytes) {
-  TRY(const auto in, parse<pb::PingRequest>(bytes, kRequestBytesMax));
-  TRY(Speech speech, speech_of(in));
-  return Ping{std::move(speech)};
-}
-
-Result<AddPodNetworkRequest> decode_add_pod_network_request(std::string_view bytes) {
-  TRY(const auto in, parse<pb::AddPodNetworkRequest>(bytes, kRequestBytesMax));
-  AddPodNetworkRequest value;
-  TRY(value.pod_name, name("PodName", in.podname()));
-  TRY(value.pod_namespace, name("PodNamespace", in.podnamespace()));
-  TRY(value.sandbox_id, name("SandboxID", in.sandboxid()));
-  TRY(value.netns, text("Netns", in.netns()));
-  TRY(value.interface_name, name("IfName", in.ifname()));
-  TRY(value.subnet, name("SubnetID", in.subnetid()));
-  TRY(value.mac, name("MacAddress", in.macaddress()));
-  TRY(value.interface_id, name("InterfaceID", in.interfaceid()));
-  TRY(value.network, text("Network", in.network()));
-  TRY(value.pod_uid, name("PodUID", in.poduid()));
-  TRY(value.speech, speech_of(in));
-  return value;
-}
-
-Result<DelPodNetworkRequest> decode_del_pod_network_request(std::string_view bytes) {
-  TRY(const auto in, parse<pb::DelPodNetworkRequest>(bytes, kRequestBytesMax));
-  DelPodNetworkRequest value;
-  if (in.has_podnetwork()) {
-    TRY(value.pod_network, network_of(in.podnetwork()));
-  }
-  TRY(value.network, text("Network", in.network()));
-  TRY(value.interface_name, name("IfName", in.ifname()));
-  return value;
-}
-
-Result<RecordRequest> decode_record_request(std::string_view bytes) {
-  TRY(const auto in, parse<pb::AddPodNetworkRecordRequest>(bytes, kRequestBytesMax));
-  RecordRequest value;
-  if (in.has_podnetwork()) {
-    TRY(value.pod_network, network_of(in.podnetwork()));
-  }
-  return value;
-}
-
-Result<RecordKey> decode_record_key(std::string_view bytes) {
-  TRY(const auto in, parse<pb::GetPodNetworkRecordRequest>(bytes, kRequestBytesMax));
-  RecordKey value;
-  TRY(value.pod_name, name("PodName", in.podname()));
-  TRY(value.pod_namespace, name("PodNS", in.podns()));
-  TRY(value.sandbox_id, name("SandboxID", in.sandboxid()));
-  return value;
-}
-
-Result<BorrowRequest> decode_borrow_request(std::string_view bytes) {
-  TRY(const auto in, parse<pb::BorrowIPRequest>(bytes, kRequestBytesMax));
-  BorrowRequest value;
-  TRY(value.mac, name("MacAddr", in.macaddr()));
-  TRY(value.subnet, name("SubnetID", in.subnetid()));
-  TRY(value.request, name("Request", in.request()));
-  TRY(value.node, name("Node", in.node()));
-  TRY(value.ip, name("IP", in.ip()));
-  TRY(value.kept_for, text("KeptFor", in.keptfor()));
-  value.is_named = in.named();
-  TRY(value.speech, speech_of(in));
-  return value;
-}
-
-Result<StockRequest> decode_stock_request(std::string_view bytes) {
-  TRY(const auto in, parse<pb::PopPoolRequest>(bytes, kRequestBytesMax));
-  StockRequest value;
-  TRY(value.ip, name("IP", in.ip()));
-  return value;
-}
-
-Result<ReleaseRequest> decode_release_request(std::string_view bytes) {
-  TRY(const auto in, parse<pb::ReleaseIPRequest>(bytes, kRequestBytesMax));
-  TRY_VOID(check_count("IP", in.ip()));
-  ReleaseRequest value;
-  value.ips.reserve(static_cast<std::size_t>(in.ip().size()));
-  for (const std::string& one : in.ip()) {
-    TRY(std::string ip, name("IP", one));
-    value.ips.push_back(std::move(ip));
-  }
-  return value;
-}
-
-Result<CodeAnswer> decode_code_answer(std::string_view bytes) {
-  TRY(const auto in, parse<pb::DelPodNetworkResponse>(bytes, kAnswerBytesMax));
-  return CodeAnswer{code_of(in.code())};
-}
-
-Result<NetworkAnswer> decode_network_answer(std::string_view bytes) {
-  TRY(const auto in, parse<pb::AddPodNetworkResponse>(bytes, kAnswerBytesMax));
-  NetworkAnswer value{code_of(in.code()), {}};
-  if (in.has_podnetwork()) {
-    TRY(value.network, network_of(in.podnetwork()));
-  }
-  return value;
-}
-
-Result<NetworksAnswer> decode_networks_answer(std::string_view bytes) {
-  TRY(const auto in, parse<pb::ListPodNetworkRecordResponse>(bytes, kAnswerBytesMax));
-  NetworksAnswer value{code_of(in.code()), {}};
-  TRY(value.networks, networks_of("Networks", in.networks()));
-  return value;
-}
-
-Result<StockAnswer> decode_stock_answer(std::string_view bytes) {
-  TRY(const auto in, parse<pb::DescribePoolResponse>(bytes, kAnswerBytesMax));
-  StockAnswer value{code_of(in.code()), {}, {}};
-  TRY(value.pool, networks_of("Pool", in.pool()));
-  TRY(value.cooldown, networks_of("Cooldown", in.cooldown()));
-  return value;
-}
-
 Result<ShowAnswer> decode_show_answer(std::string_view bytes) {
-  TRY(const auto in, parse<pb::ShowStockResponse>(bytes, kAnswerBytesMax));
-  TRY_VOID(check_count("Tables", in.tables()));
+  TRY(auto in, parse<pb::ShowStockResponse>(bytes, kAnswerBytesMax));
   ShowAnswer value;
-  for (const pb::ShownTable& table : in.tables()) {
-    ShownTable shown;
-    TRY(shown.name, name("Name", table.name()));
-    TRY_VOID(check_count("Columns", table.columns()));
-    for (const pb::ShownColumn& column : table.columns()) {
-      TRY(std::string head, name("Name", column.name()));
-      shown.columns.push_back({std::move(head), column.isnumber()});
+  Reader io;
+  if (!io.has_room("Tables", in.tables())) return fail(*std::move(io.fault));
+  for (pb::ShownTable& table : *in.mutable_tables()) {
+    ShownTable& shown = value.tables.emplace_back();
+    io.text("Name", *table.mutable_name(), shown.name);
+    if (!io.has_room("Columns", table.columns()) || !io.has_room("Rows", table.rows())) break;
+    for (pb::ShownColumn& column : *table.mutable_columns()) {
+      io.text("Name", *column.mutable_name(), shown.columns.emplace_back("", column.isnumber()).name);
     }
-    TRY_VOID(check_count("Rows", table.rows()));
-    for (const pb::ShownRow& row : table.rows()) {
+    for (pb::ShownRow& row : *table.mutable_rows()) {
       if (row.cells_size() != table.columns_size()) return fail(wrong("Rows", "has a row of another length"));
       auto& cells = shown.rows.emplace_back();
-      for (int i = 0; i < row.cells_size(); ++i) {
-        TRY(std::string cell, text("Cells", row.cells(i)));
-        const bool is_digits = !cell.empty() && cell.find_first_not_of("0123456789") == std::string::npos;
-        if (shown.columns[static_cast<std::size_t>(i)].is_number && !cell.empty() && (!is_digits || cell.size() > 18)) {
-          return fail(wrong("Cells", "has no number where there is to be one"));
-        }
-        cells.push_back(std::move(cell));
+      for (std::string& in_cell : *row.mutable_cells()) {
+        const bool is_number = shown.columns[cells.size()].is_number;
+        std::string& cell = cells.emplace_back();
+        io.text("Cells", in_cell, cell, kTextBytesMax);
+        const bool is_digits = cell.find_first_not_of("0123456789") == std::string::npos && cell.size() <= 18;
+        if (is_number && !is_digits) io.refuse("Cells", "has no number where there is to be one");
       }
     }
-    value.tables.push_back(std::move(shown));
   }
+  if (io.fault) return fail(*std::move(io.fault));
   return value;
 }
 

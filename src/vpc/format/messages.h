@@ -10,16 +10,74 @@
 #include "base/net/address.h"
 #include "base/result.h"
 #include "register/warm.h"
-#include "vpc/format/methods.h"
 
-// The messages between UK8S' node agent and its callers (proto/rpc/ipamd.proto), bytes <-> values, for clients and
-// servers of both generations. The only place that sees protobuf. The other side's messages are checked against the
-// bounds before anything looks at them: texts are UTF-8 without control characters, names have at most kNameBytesMax
-// bytes, other texts kTextBytesMax, lists kListMax entries, times lie between 1970 and the year 9999. Fields that are
-// not known are passed over, and an absent text is an empty one, as proto3 has it. Whether a request holds what its
-// method needs is for the server to judge. All errors of decoding: invalid_argument, naming the member.
+// The methods of UK8S' node agent (docs/notes/warm-pool.md#grpc) and its messages (proto/rpc/ipamd.proto), bytes <->
+// values, for clients and servers of both generations. The only place that sees protobuf. The other side's messages are
+// checked against the bounds before anything looks at them: texts are UTF-8 without control characters, names have at
+// most kNameBytesMax bytes, other texts kTextBytesMax, lists kListMax entries, times lie between 1970 and the year
+// 9999. Fields that are not known are passed over, and an absent text is an empty one, as proto3 has it. Whether a
+// request holds what its method needs is for the server to judge. All errors of decoding: invalid_argument, naming the
+// member.
 
 namespace croft::wire::vpc {
+
+// ---------------------------------------------------------------- methods
+
+/// All of them are unary.
+enum class Method : std::uint8_t {
+  ping,
+  add_pod_network,
+  del_pod_network,
+  add_pod_network_record,
+  del_pod_network_record,
+  get_pod_network_record,
+  list_pod_network_record,
+  borrow_ip,
+  describe_pool,
+  push_pool,
+  pop_pool,
+  list_unuse,
+  release_ip,
+  support_multi_subnet,
+  show_stock,  ///< Croft's own
+};
+inline constexpr std::size_t kMethodCount = 15;
+
+/// "AddPodNetwork" and so on.
+[[nodiscard]] std::string_view name_of(Method method);
+/// gRPC's name: "/rpc.CNIIpam/AddPodNetwork"; NUL-terminated.
+[[nodiscard]] std::string_view path_of(Method method);
+/// The method of that path; nothing: there is none, which gRPC answers with UNIMPLEMENTED.
+[[nodiscard]] std::optional<Method> method_of(std::string_view path);
+
+/// The protocol's own codes: a peer's are kept as they are. Go drops the body of a call that failed, so that peers see
+/// gRPC's status and text alone (docs/notes/warm-pool.md#grpc-errors).
+enum class CniCode : std::int32_t { success = 0 };
+/// The protocol's name, "CNIBorrowIPFailure"; "unknown code" for a number that has none.
+[[nodiscard]] std::string name_of(CniCode code);
+
+// ---------------------------------------------------------------- versions
+
+// Which versions of what Croft adds to UK8S' protocol two sides speak, and whether they go together.
+
+/// Version 0 is UK8S' own; 1 has the network and UID of a pod, and a borrower's name of its request.
+inline constexpr std::uint32_t kSpeechNewest = 1;
+
+/// One side's versions. Says it nothing, it is as the default.
+struct Speech {
+  std::uint32_t newest = 0;
+  std::uint32_t oldest = 0;  ///< with which it still goes together
+  std::string program;       ///< "croft 0.1.0"; for people
+  friend bool operator==(const Speech&, const Speech&) = default;
+};
+
+/// This program's, which refuses versions below `oldest`.
+[[nodiscard]] Speech own_speech(std::uint32_t oldest = 0);
+
+/// Why two sides do not go together, in a sentence with both's versions; nothing: they do.
+[[nodiscard]] std::optional<std::string> skew_between(const Speech& own, const Speech& other);
+
+// ---------------------------------------------------------------- bounds
 
 /// A longer request is refused; likewise an answer that has one address. The longest lawful one is a DelPodNetwork with
 /// each member at its bound, 11.3 KiB; ReleaseIP has room for a thousand addresses. A read message takes many times its
@@ -50,6 +108,7 @@ struct PodNetwork {
   std::int64_t create_time = 0;   ///< seconds since the epoch; 0: not known
   std::int64_t recycle_time = 0;  ///< when its last pod let go, in seconds since the epoch; 0: none has
   bool recycled = false;          ///< a pod has had it before
+  std::string why;                ///< Croft's, of ListUnuse: why no pod gets it
   friend bool operator==(const PodNetwork&, const PodNetwork&) = default;
 };
 
@@ -124,10 +183,6 @@ struct BorrowRequest {
   std::string request;  ///< Croft's: the borrower's name for it; asked again, it gets the same address. Empty: none
   Speech speech{};      ///< Croft's
   std::string node{};   ///< Croft's: the borrower's; empty: it says nothing
-  // Croft's, from version 2 on.
-  std::string ip{};        ///< this one and no other; empty: any
-  std::string kept_for{};  ///< "namespace/name" of the pod that keeps it
-  bool is_named = false;   ///< that pod's VpcIpClaim names the interface that has it
   friend bool operator==(const BorrowRequest&, const BorrowRequest&) = default;
 };
 

@@ -2,13 +2,12 @@
 
 #include <algorithm>
 #include <chrono>
+#include <fstream>
 #include <string>
 #include <vector>
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
-
-#include "vpc/format/test_proto.h"
 
 namespace croft::wire::vpc {
 namespace {
@@ -62,6 +61,55 @@ std::string sample_bytes() {
          field(14, "eip-x") + std::string("\x78\xac\x02") + std::string("\x80\x01\x01") + std::string("\x88\x01\x01");
 }
 
+/// The lines of one block of proto/rpc/ipamd.proto, such as "message PodNetwork", without comments and indentation.
+std::vector<std::string> lines_of(const std::string& block) {
+  std::ifstream file(CROFT_IPAMD_PROTO);
+  std::vector<std::string> lines;
+  bool is_in = false;
+  for (std::string line; std::getline(file, line);) {
+    line.erase(std::min(line.find("//"), line.size()));
+    line.erase(line.find_last_not_of(' ') + 1);
+    line.erase(0, line.find_first_not_of(' '));
+    if (line == block + " {}") return {};
+    if (line == block + " {") {
+      is_in = true;
+    } else if (is_in && line == "}") {
+      return lines;
+    } else if (is_in && !line.empty()) {
+      lines.push_back(line);
+    }
+  }
+  return {"no " + block};
+}
+
+TEST(VpcMethods, AreThoseOfTheProtocol) {
+  const std::vector<std::string> service = lines_of("service CNIIpam");
+  ASSERT_EQ(service.size(), kMethodCount);
+  for (std::size_t i = 0; i < kMethodCount; ++i) {
+    const auto method = static_cast<Method>(i);
+    const std::string name(name_of(method));
+    const std::string line = "rpc " + name + "(" + name + "Request) returns (" + name + "Response);";
+    EXPECT_EQ(std::ranges::count(service, line), 1) << line;
+    EXPECT_EQ(path_of(method), "/rpc.CNIIpam/" + name);
+    EXPECT_EQ(method_of(path_of(method)), method);
+  }
+  EXPECT_EQ(name_of(Method::support_multi_subnet), "SupportMultiSubnet");
+}
+
+TEST(VpcMethods, OtherPathsAreNone) {
+  for (const char* path : {"", "/", "Ping", "/rpc.CNIIpam/", "/rpc.CNIIpam/ping", "/rpc.CNIIpam/Ping/", "/x/Ping"}) {
+    EXPECT_FALSE(method_of(path)) << path;
+  }
+}
+
+TEST(VpcMethods, CodesAreThoseOfTheProtocol) {
+  for (const std::string& line : lines_of("enum CNIErrorCode")) {
+    const std::size_t equals = line.find(" = ");
+    EXPECT_EQ(name_of(static_cast<CniCode>(std::stoi(line.substr(equals + 3)))), line.substr(0, equals));
+  }
+  EXPECT_EQ(name_of(static_cast<CniCode>(7)), "unknown code");
+}
+
 TEST(VpcMessages, GoldenBytes) {
   const std::string network = sample_bytes();
   ASSERT_EQ(network.size(), 140U);
@@ -70,10 +118,10 @@ TEST(VpcMessages, GoldenBytes) {
   EXPECT_EQ(hex_of(encode(RecordRequest{sample_network()})), hex_of(in_field_1));
   EXPECT_EQ(hex_of(encode(DelPodNetworkRequest{sample_network(), "", ""})), hex_of(in_field_1));
   EXPECT_EQ(hex_of(encode(NetworkAnswer{CniCode::success, sample_network()})), hex_of(in_field_2));
-  EXPECT_EQ(hex_of(encode(NetworkAnswer{CniCode::borrow_ip_failure, {}})), "08f707");
+  EXPECT_EQ(hex_of(encode(NetworkAnswer{CniCode{1015}, {}})), "08f707");
   EXPECT_EQ(hex_of(encode(NetworksAnswer{CniCode::success, {sample_network(), {}}})), hex_of(in_field_2) + "1200");
   EXPECT_EQ(hex_of(encode(StockAnswer{CniCode::success, {{}}, {{}, {}}})), "12001a001a00");
-  EXPECT_EQ(hex_of(encode(CodeAnswer{CniCode::read_db_error})), "08f607");
+  EXPECT_EQ(hex_of(encode(CodeAnswer{CniCode{1014}})), "08f607");
   EXPECT_EQ(hex_of(encode(SupportAnswer{CniCode::success, true})), "1001");
   EXPECT_EQ(hex_of(encode(ReleaseRequest{{"a", "b"}})), "0a01610a0162");
   EXPECT_EQ(hex_of(encode(StockRequest{"a"})), "0a0161");
@@ -102,13 +150,12 @@ TEST(VpcMessages, ValuesSurvive) {
   survives(RecordKey{"a", "b", "c"}, decode_record_key);
   survives(BorrowRequest{"a", "b", "c"}, decode_borrow_request);
   survives(BorrowRequest{"a", "b", "c", {1, 0, "p"}, "d"}, decode_borrow_request);
-  survives(BorrowRequest{"a", "b", "c", {2, 0, "p"}, "d", "10.9.0.7", "shop/web-0", true}, decode_borrow_request);
   survives(StockRequest{"10.9.0.7"}, decode_stock_request);
   survives(ReleaseRequest{{"10.9.0.7", "fd00::7"}}, decode_release_request);
-  survives(CodeAnswer{CniCode::write_db_error}, decode_code_answer);
+  survives(CodeAnswer{CniCode{1013}}, decode_code_answer);
   survives(CodeAnswer{static_cast<CniCode>(4242)}, decode_code_answer);
   survives(NetworkAnswer{CniCode::success, sample_network()}, decode_network_answer);
-  survives(NetworkAnswer{CniCode::missing_parameters, {}}, decode_network_answer);
+  survives(NetworkAnswer{CniCode{1001}, {}}, decode_network_answer);
   survives(NetworksAnswer{CniCode::success, {sample_network(), PodNetwork{}}}, decode_networks_answer);
   survives(StockAnswer{CniCode::success, {sample_network()}, {PodNetwork{}}}, decode_stock_answer);
 }
@@ -127,12 +174,6 @@ TEST(VpcMessages, VersionsThatGoTogether) {
   EXPECT_NE(too_far->find("croft 9 speaks version 8 to 9 of the protocol: upgrade this one"), std::string::npos)
       << *too_far;
   // Both sides say the same.
-  EXPECT_FALSE(no_lending_by_name(own));
-  const auto by_name = no_lending_by_name({1, 0, "croft 0.1.0"});
-  ASSERT_TRUE(by_name);
-  EXPECT_EQ(*by_name,
-            "croft 0.1.0 speaks version 0 to 1 of the protocol, and lends no address by its name before "
-            "version 2: upgrade it");
   for (const Speech& a : {old, own, strict, later, far}) {
     for (const Speech& b : {old, own, strict, later, far}) {
       EXPECT_EQ(skew_between(a, b).has_value(), skew_between(b, a).has_value());
@@ -229,9 +270,9 @@ TEST(VpcMessages, WhatIsShownSurvivesAndIsBounded) {
 /// Whatever is lawful has room several times over.
 TEST(VpcMessages, TheLongestLawfulRequestsAreTaken) {
   const std::string name(kNameBytesMax, 'a'), text(kTextBytesMax, 'a');
-  PodNetwork network{name, name, name, name, text, name, name, name, name, name, name, true, name, name};
+  PodNetwork network{name, name, name, name, text, name, name, name, name,
+                     name, name, true, name, name, 0,    0,    true, {}};
   network.create_time = network.recycle_time = kUnixSecondsMax;
-  network.recycled = true;
   const DelPodNetworkRequest del{network, text, name};
   EXPECT_EQ(decode_del_pod_network_request(encode(del)).value(), del);
   EXPECT_EQ(encode(del).size(), 11'551U) << "messages.h tells it";

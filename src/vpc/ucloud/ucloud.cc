@@ -2,19 +2,13 @@
 
 #include <algorithm>
 #include <atomic>
-#include <chrono>
-#include <mutex>
-#include <optional>
 #include <thread>
 #include <utility>
 
 #include <fmt/format.h>
 
-#include "base/clock.h"
 #include "base/printable.h"
-#include "vpc/format/ucloud/answers.h"
-#include "vpc/format/ucloud/requests.h"
-#include "vpc/ucloud/credentials.h"
+#include "os/digest.h"
 
 namespace croft::cloud::ucloud {
 
@@ -63,6 +57,104 @@ namespace {
 namespace wu = wire::ucloud;
 using Verdict = wu::Verdict;
 
+/// A page of the machine's metadata. Errors: unavailable; refused_by_configuration with `remedy`; deadline_exceeded.
+[[nodiscard]] Result<std::string> page_of(os::Http1Client& metadata, std::string_view path,
+                                          std::vector<std::pair<std::string, std::string>> headers,
+                                          const std::string& remedy, Deadline deadline) {
+  const auto response = metadata.call({"GET", std::string(path), std::move(headers), {}}, deadline);
+  if (!response) {
+    Error error = response.error();
+    // A read: whether it came does not matter.
+    if (error.code == ErrorCode::unknown_outcome) error.code = ErrorCode::unavailable;
+    return fail(std::move(error));
+  }
+  if (response->status == 200) return response->body;
+  const bool passes = response->status >= 500;
+  return fail(passes ? ErrorCode::unavailable : ErrorCode::refused_by_configuration,
+              fmt::format("HTTP {}{}", response->status, passes ? "" : ". " + remedy));
+}
+
+constexpr std::chrono::minutes kRenewBefore{5};
+constexpr std::chrono::seconds kFetchTime{5};
+/// How long keys that are still good, or given ones, are used before the metadata are asked again in vain.
+constexpr std::chrono::seconds kPause{15};
+/// However far ahead their end is by this machine's clock, which may be wrong.
+constexpr std::chrono::hours kLifeMost{12};
+
+Deadline sooner(Deadline deadline, std::chrono::nanoseconds most, const Clock& clock) {
+  return {std::min(Deadline::after(clock.now(), most).at_since_boot, deadline.at_since_boot)};
+}
+
+/// Our identity to the API: keys that the machine's metadata give for a while, renewed 5 minutes before they end; keys
+/// that were given, where there are none. Safe to use from several threads; one of them renews, and the others wait for
+/// it. Their end is turned into time since the boot when they come: where the wall clock is put later does not matter.
+class CredentialSource {
+ public:
+  /// `fixed` without private key: there are none.
+  CredentialSource(os::Http1Client& metadata, std::string path, wu::Keys fixed, const Clock& clock)
+      : metadata_(metadata), path_(std::move(path)), fixed_(std::move(fixed)), clock_(clock) {}
+
+  /// Errors: unavailable; refused_by_configuration when the metadata give none and none were given; deadline_exceeded.
+  [[nodiscard]] Result<wu::Keys> keys(Deadline deadline) {
+    const std::lock_guard lock(mutex_);
+    const std::chrono::nanoseconds now = clock_.now().since_boot;
+    const bool is_good = now_ && now < now_->good_until;
+    if (is_good && now < now_->good_until - kRenewBefore) return now_->keys;
+    const bool has_other = is_good || !fixed_.private_key.empty();
+    if (has_other && not_before_ && now < *not_before_) return is_good ? now_->keys : fixed_;
+    auto fetched = fetch(deadline);
+    if (fetched) {
+      keep(*std::move(fetched));
+      return now_->keys;
+    }
+    if (!has_other) return fail(std::move(fetched).error().in("credentials from metadata"));
+    not_before_ = clock_.now().since_boot + kPause;
+    return is_good ? now_->keys : fixed_;
+  }
+
+  /// The API does not know the token of these: they are not used again.
+  void forget(const wu::Keys& keys) {
+    const std::lock_guard lock(mutex_);
+    if (!now_ || now_->keys != keys) return;
+    now_.reset();
+    not_before_.reset();
+  }
+
+ private:
+  struct Known {
+    wu::Keys keys;
+    std::chrono::nanoseconds good_until{};  ///< since the boot
+  };
+
+  [[nodiscard]] Result<wu::Credentials> fetch(Deadline deadline) {
+    TRY(const std::string page, page_of(metadata_, path_, {{"Duration-Seconds", "3600"}}, "Has this machine the role?",
+                                        sooner(deadline, kFetchTime, clock_)));
+    auto credentials = wu::decode_credentials(page);
+    if (credentials || credentials.error().code != ErrorCode::invalid_argument) return credentials;
+    return fail(ErrorCode::unavailable, credentials.error().message);
+  }
+
+  /// The metadata give no keys that are over already: where they seem to be, the clock is ahead, and the API is asked
+  /// what it thinks of them. One that is behind makes them seem to last longer; the API refuses them then, and they are
+  /// forgotten.
+  void keep(wu::Credentials fetched) {
+    const Instant now = clock_.now();
+    const std::chrono::nanoseconds left = std::max<std::chrono::nanoseconds>(fetched.expires - now.wall, kPause);
+    now_ = Known{std::move(fetched.keys), now.since_boot + std::min<std::chrono::nanoseconds>(left, kLifeMost)};
+    not_before_.reset();
+    // Keys that live shorter than five minutes would be asked for at each call.
+    if (left < kRenewBefore) not_before_ = now.since_boot + kPause;
+  }
+
+  os::Http1Client& metadata_;
+  const std::string path_;
+  const wu::Keys fixed_;
+  const Clock& clock_;
+  std::mutex mutex_;
+  std::optional<Known> now_;                            ///< guarded by mutex_, as below
+  std::optional<std::chrono::nanoseconds> not_before_;  ///< after a failure: when to ask again
+};
+
 class Ucloud final : public Provider {
  public:
   Ucloud(Options options, const Clock& clock)
@@ -89,29 +181,28 @@ class Ucloud final : public Provider {
     std::vector<CloudAddress> given;
     while (given.size() < count) {
       const auto left = static_cast<std::uint32_t>(count - given.size());
-      const std::size_t before = given.size();
       const std::uint32_t asked = std::min(left, std::max<std::uint32_t>(options_.batch_max, 1));
-      auto result = asked == 1 ? allocate_one(to, subnet, {}, deadline, given)
-                               : allocate_batch(to, subnet, asked, deadline, given);
+      auto result = allocate_some(to, subnet, asked, {}, deadline);
       if (!result) {
         // Addresses that were given before are the caller's; but those that nobody knows of must be told.
         if (given.empty() || result.error().code == ErrorCode::unknown_outcome) return fail(std::move(result).error());
         return given;
       }
-      if (given.size() - before < asked) return given;
+      given.insert(given.end(), result->begin(), result->end());
+      if (result->size() < asked) return given;
     }
     return given;
   }
 
   [[nodiscard]] Result<CloudAddress> allocate_this(const Interface& to, const std::string& subnet,
                                                    const net::Address& address, Deadline deadline) override {
-    std::vector<CloudAddress> given;
     bool said_no = false;
-    const auto result = allocate_one(to, subnet, address, deadline, given, &said_no);
+    const auto result = allocate_some(to, subnet, 1, address, deadline, &said_no);
     if (result) {
-      if (given.front().address == address) return given.front();
+      const CloudAddress& given = result->front();
+      if (given.address == address) return given;
       return fail(ErrorCode::unknown_outcome, fmt::format("AllocateSecondaryIp: {} was asked for, {} came",
-                                                          address.to_string(), given.front().address.to_string()));
+                                                          address.to_string(), given.address.to_string()));
     }
     if (!said_no) return fail(result.error());
     // A code that is not known: who has it says what it meant.
@@ -123,17 +214,20 @@ class Ucloud final : public Provider {
   }
 
   [[nodiscard]] Result<void> release(const CloudAddress& address, Deadline deadline) override {
-    const Interface own = known();
-    const wu::Target of{own.zone, address.vpc, address.subnet, address.mac, address.object};
-    auto answer = write(wu::delete_request(scope(own), of, address.address), deadline);
+    auto answer =
+        write(wu::request_at("DeleteSecondaryIp", known(), address, "Ip", address.address.to_string()), deadline);
     if (!answer && answer.error().code != ErrorCode::not_found) return fail(std::move(answer).error());
     return {};
   }
 
   [[nodiscard]] Result<void> move(const CloudAddress& address, const net::Mac& to, Deadline deadline) override {
     bool said_no = false;
-    auto answer =
-        write(wu::move_request(scope(known()), address.subnet, address.address, address.mac, to), deadline, &said_no);
+    auto answer = write(wu::request("MoveSecondaryIPMac", known(),
+                                    {{"SubnetId", address.subnet},
+                                     {"Ip", address.address.to_string()},
+                                     {"OldMac", capital_text(address.mac)},
+                                     {"NewMac", capital_text(to)}}),
+                        deadline, &said_no);
     if (answer) return {};
     if (!said_no) return fail(std::move(answer).error());
     const auto holder = describe_this(address.vpc, address.subnet, address.address, deadline);
@@ -164,52 +258,48 @@ class Ucloud final : public Provider {
 
   [[nodiscard]] Result<SubnetState> subnet(const std::string& vpc, const std::string& subnet,
                                            Deadline deadline) override {
-    TRY(const wu::SubnetInfo info, subnet_info(vpc, subnet, deadline));
-    return SubnetState{info.subnet, info.available, info.range, info.gateway};
+    TRY(const wu::Answer answer, read(wu::request("DescribeSubnet", known(),
+                                                  {{"VPCId", vpc}, {"SubnetId", subnet}, {"ShowAvailableIPs", "true"}}),
+                                      deadline));
+    const auto all = wu::decode_subnets(answer);
+    if (!all) return fail(ErrorCode::internal, all.error().in("DescribeSubnet").message);
+    const auto found = std::ranges::find(*all, subnet, &SubnetState::subnet);
+    if (found != all->end()) return *found;
+    return fail(ErrorCode::not_found, fmt::format("there is no subnet {} in {}", subnet, vpc));
   }
 
  private:
-  [[nodiscard]] Result<Interface> find_interface(Deadline deadline) {
+  [[nodiscard]] Result<wu::Metadata> metadata(Deadline deadline) {
     const auto started = clock_.now();
-    auto response = metadata_.call({"GET", std::string(wu::kMetadataPath), {}, {}}, within(deadline));
-    Result<wu::Metadata> metadata = fail(ErrorCode::internal, "");
-    if (!response) {
-      Error error = std::move(response).error();
-      // A read: whether it came does not matter.
-      if (error.code == ErrorCode::unknown_outcome) error.code = ErrorCode::unavailable;
-      metadata = fail(std::move(error));
-    } else if (response->status != 200) {
-      const bool passes = response->status >= 500;
-      metadata =
-          fail(passes ? ErrorCode::unavailable : ErrorCode::refused_by_configuration,
-               fmt::format("{}{} answers HTTP {}{}", options_.metadata.text(), wu::kMetadataPath, response->status,
-                           passes ? ""
-                                  : ". Is this a machine of UCloud's? If its metadata are elsewhere, say where "
-                                    "(--metadata, in a network configuration \"metadata\")"));
-    } else {
-      metadata = wu::decode_metadata(response->body);
-      if (!metadata) metadata = fail(ErrorCode::internal, metadata.error().message);
-    }
+    const auto page =
+        page_of(metadata_, wu::kMetadataPath, {},
+                "Is this a machine of UCloud's? If its metadata are elsewhere, say where (--metadata, in a "
+                "network configuration \"metadata\")",
+                within(deadline));
+    Result<wu::Metadata> metadata =
+        page ? wu::decode_metadata(*page)
+             : fail(Error(page.error()).in(options_.metadata.text() + std::string(wu::kMetadataPath)));
+    if (page && !metadata) metadata = fail(ErrorCode::internal, metadata.error().message);
     tell("metadata", started, metadata ? "ok" : name_of(metadata.error().code));
     if (!metadata) return fail(metadata.error().in("metadata"));
-    const auto either = [](const std::string& said, const std::string& given) { return said.empty() ? given : said; };
-    Interface found{metadata->mac,
-                    metadata->instance,
-                    either(metadata->vpc, options_.vpc),
-                    either(metadata->subnet, options_.subnet),
-                    metadata->zone,
-                    either(metadata->region, options_.region),
-                    either(metadata->project, options_.project),
-                    metadata->instance};
-    for (const auto& [value, what, variable] :
-         {std::tuple(&found.region, "region", "UCLOUD_REGION_ID"), std::tuple(&found.vpc, "VPC", "UCLOUD_VPC_ID"),
-          std::tuple(&found.subnet, "subnet", "UCLOUD_SUBNET_ID")}) {
+    return metadata;
+  }
+
+  [[nodiscard]] Result<Interface> find_interface(Deadline deadline) {
+    TRY(const wu::Metadata said, metadata(deadline));
+    Interface found = said.interface;
+    if (found.project.empty()) found.project = options_.project;
+    for (const auto& [value, given, what, variable] :
+         {std::tuple(&found.region, &options_.region, "region", "UCLOUD_REGION_ID"),
+          std::tuple(&found.vpc, &options_.vpc, "VPC", "UCLOUD_VPC_ID"),
+          std::tuple(&found.subnet, &options_.subnet, "subnet", "UCLOUD_SUBNET_ID")}) {
+      if (value->empty()) *value = *given;
       if (value->empty()) {
         return fail(ErrorCode::refused_by_configuration,
                     fmt::format("metadata: they do not say the {}: set {}", what, variable));
       }
     }
-    if (metadata->is_bare_metal || found.instance.empty()) return found;
+    if (said.is_bare_metal || found.instance.empty()) return found;
     {
       // The same as before: then its object is too.
       const std::lock_guard lock(mutex_);
@@ -220,16 +310,14 @@ class Ucloud final : public Provider {
       }
     }
     // docs/notes/warm-pool.md#ucloud-api: the interface is the object, where the API tells it.
-    const auto answer = read(wu::describe_host_request(scope(found), found.instance), deadline);
+    const auto answer = read(wu::request("DescribeUHostInstance", found, {{"UHostIds.0", found.instance}}), deadline);
     if (!answer) {
       if (answer.error().code == ErrorCode::not_found) return found;
       return fail(answer.error());
     }
-    const auto interfaces = wu::decode_host_interfaces(*answer);
-    if (!interfaces) return fail(ErrorCode::internal, interfaces.error().in("DescribeUHostInstance").message);
-    for (const wu::HostInterface& one : *interfaces) {
-      if (!one.id.empty() && one.mac == found.mac) found.object = one.id;
-    }
+    const auto id = wu::decode_interface_id(*answer, found.mac);
+    if (!id) return fail(ErrorCode::internal, id.error().in("DescribeUHostInstance").message);
+    if (!id->empty()) found.object = *id;
     return found;
   }
 
@@ -243,81 +331,71 @@ class Ucloud final : public Provider {
     return given;
   }
 
-  static wu::Scope scope(const Interface& of) { return {of.region, of.project}; }
-
-  static CloudAddress address_of(const wu::IpInfo& info, const net::Mac& mac, const std::string& vpc,
-                                 const std::string& subnet, const std::string& object) {
-    return {info.address,
-            info.prefix_length.value_or(0),
-            info.gateway,
-            info.mac.value_or(mac),
-            info.vpc.empty() ? vpc : info.vpc,
-            info.subnet.empty() ? subnet : info.subnet,
-            info.object.empty() ? object : info.object};
+  /// An address as an answer has it, with what was asked for where that says nothing.
+  static CloudAddress completed(CloudAddress said, const CloudAddress& asked) {
+    if (said.mac == net::Mac{}) said.mac = asked.mac;
+    for (const auto member : {&CloudAddress::vpc, &CloudAddress::subnet, &CloudAddress::object}) {
+      if ((said.*member).empty()) said.*member = asked.*member;
+    }
+    return said;
   }
 
-  [[nodiscard]] Result<void> take_given(const wu::IpInfo& info, const Interface& to, const std::string& subnet,
-                                        std::vector<CloudAddress>& given) {
-    const CloudAddress address = address_of(info, to.mac, to.vpc, subnet, to.object);
-    if (address.mac != to.mac || address.subnet != subnet) {
+  /// By one call: this one, or as many as there are, at most `count`.
+  [[nodiscard]] Result<std::vector<CloudAddress>> allocate_some(const Interface& to, const std::string& subnet,
+                                                                std::uint32_t count,
+                                                                const std::optional<net::Address>& wanted,
+                                                                Deadline deadline, bool* said_no = nullptr) {
+    const std::string action = count == 1 ? "AllocateSecondaryIp" : "AllocateBatchSecondaryIp";
+    const CloudAddress asked{{}, 0, {}, to.mac, to.vpc, subnet, to.object};
+    TRY(const wu::Answer answer,
+        write(count == 1 ? wu::request_at(action, to, asked, "Ip", wanted ? wanted->to_string() : "")
+                         : wu::request_at(action, to, asked, "Count", std::to_string(count)),
+              deadline, said_no));
+    auto given = wu::decode_given(answer);
+    if (!given) return fail(ErrorCode::unknown_outcome, given.error().in(action).message);
+    for (CloudAddress& one : given->addresses) {
+      one = completed(std::move(one), asked);
+      if (one.mac == to.mac && one.subnet == subnet) continue;
       return fail(ErrorCode::unknown_outcome,
-                  fmt::format("{} was given to {} in {}, not to {} in {}", address.address.to_string(),
-                              address.mac.to_string(), address.subnet, to.mac.to_string(), subnet));
+                  fmt::format("{} was given to {} in {}, not to {} in {}", one.address.to_string(), one.mac.to_string(),
+                              one.subnet, to.mac.to_string(), subnet));
     }
-    given.push_back(address);
-    return {};
-  }
-
-  [[nodiscard]] Result<void> allocate_one(const Interface& to, const std::string& subnet,
-                                          const std::optional<net::Address>& wanted, Deadline deadline,
-                                          std::vector<CloudAddress>& given, bool* said_no = nullptr) {
-    const wu::Target target{to.zone, to.vpc, subnet, to.mac, to.object};
-    TRY(const wu::Answer answer, write(wu::allocate_request(scope(to), target, wanted), deadline, said_no));
-    const auto info = wu::decode_allocated(answer);
-    if (!info) return fail(ErrorCode::unknown_outcome, info.error().in("AllocateSecondaryIp").message);
-    TRY_VOID(take_given(*info, to, subnet, given));
-    return complete(given, deadline);
-  }
-
-  [[nodiscard]] Result<void> allocate_batch(const Interface& to, const std::string& subnet, std::uint32_t count,
-                                            Deadline deadline, std::vector<CloudAddress>& given) {
-    const wu::Target target{to.zone, to.vpc, subnet, to.mac, to.object};
-    TRY(const wu::Answer answer, write(wu::allocate_batch_request(scope(to), target, count), deadline));
-    const auto items = wu::decode_batch(answer);
-    if (!items) return fail(ErrorCode::unknown_outcome, items.error().in("AllocateBatchSecondaryIp").message);
-    std::string why = "no reason given";
-    const std::size_t before = given.size();
-    for (const wu::BatchItem& item : *items) {
-      if (item.given) {
-        TRY_VOID(take_given(*item.given, to, subnet, given));
-      } else if (!item.message.empty()) {
-        why = item.message;
-      }
+    const std::size_t came = given->addresses.size();
+    if (count == 1 && came != 1) {
+      return fail(ErrorCode::unknown_outcome, fmt::format("{}: one address was asked for, {} came", action, came));
     }
-    if (given.size() > before) return complete(given, deadline);
+    if (came > 0) {
+      complete(given->addresses, deadline);
+      return std::move(given->addresses);
+    }
     // All of them failed, each for a reason in prose: the subnet says whether it has any left.
-    const auto state = subnet_info(to.vpc, subnet, deadline);
+    const auto state = this->subnet(to.vpc, subnet, deadline);
     const bool exhausted = state && state->available == 0U;
     return fail(exhausted ? ErrorCode::exhausted : ErrorCode::unavailable,
-                fmt::format("AllocateBatchSecondaryIp: none of {} was given: {}", count, shown(why)));
+                fmt::format("{}: none of {} was given: {}", action, count,
+                            given->why_not.empty() ? "no reason given" : shown(given->why_not)));
   }
 
   /// Lengths and gateways that an answer left out, from the subnet. Without them the addresses are given all the same.
-  [[nodiscard]] Result<void> complete(std::vector<CloudAddress>& addresses, Deadline deadline) {
+  void complete(std::vector<CloudAddress>& addresses, Deadline deadline) {
     for (CloudAddress& one : addresses) {
       if (one.prefix_length != 0 && one.gateway) continue;
-      const auto info = subnet_info(one.vpc, one.subnet, deadline);
-      if (!info) return {};
+      const auto info = subnet(one.vpc, one.subnet, deadline);
+      if (!info) return;
       if (one.prefix_length == 0 && info->range) one.prefix_length = static_cast<std::uint32_t>(info->range->length());
       if (!one.gateway && info->gateway && info->gateway->family() == one.address.family()) one.gateway = info->gateway;
     }
-    return {};
   }
 
   [[nodiscard]] Result<std::vector<CloudAddress>> list(const std::string& vpc, const std::string& subnet,
                                                        const std::optional<net::Mac>& mac,
                                                        const std::optional<net::Address>& address, Deadline deadline) {
-    TRY(const wu::Answer answer, read(wu::describe_request(scope(known()), vpc, subnet, mac, address), deadline));
+    TRY(const wu::Answer answer, read(wu::request("DescribeSecondaryIp", known(),
+                                                  {{"VPCId", vpc},
+                                                   {"SubnetId", subnet},
+                                                   {"Mac", mac ? capital_text(*mac) : ""},
+                                                   {"Ip", address ? address->to_string() : ""}}),
+                                      deadline));
     const auto all = wu::decode_addresses(answer);
     if (!all) return fail(ErrorCode::internal, all.error().in("DescribeSecondaryIp").message);
     // Where nothing of it can be read it is no list.
@@ -326,15 +404,16 @@ class Ucloud final : public Provider {
     }
     note_odd(all->odd);
     std::vector<CloudAddress> found;
-    for (const wu::IpInfo& info : all->addresses) {
+    for (const CloudAddress& one : all->addresses) {
+      const bool has_mac = one.mac != net::Mac{};
       // The API has been seen to answer more than was asked for.
-      if (address && info.address != *address) continue;
-      if (mac && info.mac && *info.mac != *mac) continue;
-      if (!info.subnet.empty() && info.subnet != subnet) continue;
-      if (!info.mac && !mac) {
-        return fail(ErrorCode::internal, "DescribeSecondaryIp: it does not say the Mac of " + info.address.to_string());
+      if (address && one.address != *address) continue;
+      if (mac && has_mac && one.mac != *mac) continue;
+      if (!one.subnet.empty() && one.subnet != subnet) continue;
+      if (!has_mac && !mac) {
+        return fail(ErrorCode::internal, "DescribeSecondaryIp: it does not say the Mac of " + one.address.to_string());
       }
-      found.push_back(address_of(info, mac.value_or(net::Mac{}), vpc, subnet, {}));
+      found.push_back(completed(one, {{}, 0, {}, mac.value_or(net::Mac{}), vpc, subnet, {}}));
     }
     // The address that was asked for by name may be the one that cannot be read.
     if (address && found.empty() && !all->odd.empty()) {
@@ -356,25 +435,11 @@ class Ucloud final : public Provider {
                              odd.size(), shown(odd.front())));
   }
 
-  [[nodiscard]] Result<wu::SubnetInfo> subnet_info(const std::string& vpc, const std::string& subnet,
-                                                   Deadline deadline) {
-    TRY(const wu::Answer answer, read(wu::describe_subnet_request(scope(known()), vpc, subnet), deadline));
-    const auto all = wu::decode_subnets(answer);
-    if (!all) return fail(ErrorCode::internal, all.error().in("DescribeSubnet").message);
-    for (const wu::SubnetInfo& one : *all) {
-      if (one.subnet == subnet) return one;
-    }
-    return fail(ErrorCode::not_found, fmt::format("there is no subnet {} in {}", subnet, vpc));
-  }
-
   // ---------------------------------------------------------------- calls
 
   static std::string shown(std::string_view text) { return printable(text, Printed::line); }
 
-  [[nodiscard]] Deadline within(Deadline deadline) const {
-    const Deadline own = Deadline::after(clock_.now(), options_.call_time);
-    return {std::min(own.at_since_boot, deadline.at_since_boot)};
-  }
+  [[nodiscard]] Deadline within(Deadline deadline) const { return sooner(deadline, options_.call_time, clock_); }
 
   [[nodiscard]] Result<wu::Answer> read(wu::Parameters parameters, Deadline deadline) {
     return call(parameters, false, deadline, nullptr);
@@ -388,26 +453,21 @@ class Ucloud final : public Provider {
                                         bool* said_no) {
     const std::string action = parameters.front().second;
     for (bool is_second = false;; is_second = true) {
-      TRY(const wu::Keys keys, credentials(action, deadline));
+      const auto keys = credentials_.keys(deadline);
+      if (!keys) return fail(keys.error().in(action));
       TRY_VOID(take_turn(action, deadline));
       const Instant started = clock_.now();
       Verdict verdict = Verdict::other;
-      auto answer = call_once(action, wu::signed_by(parameters, keys, options_.sha1), is_write, deadline, verdict);
+      auto answer = call_once(action, wu::signed_by(parameters, *keys, os::sha1), is_write, deadline, verdict);
       tell(action, started, answer ? "ok" : name_of(answer.error().code));
       if (answer) return answer;
       if (verdict == Verdict::stale_token) {
-        credentials_.forget(keys);
+        credentials_.forget(*keys);
         if (!is_second) continue;
       }
       if (said_no != nullptr) *said_no = verdict == Verdict::other;
       return answer;
     }
-  }
-
-  [[nodiscard]] Result<wu::Keys> credentials(const std::string& action, Deadline deadline) {
-    auto keys = credentials_.keys(deadline);
-    if (!keys) return fail(keys.error().in(action));
-    return keys;
   }
 
   [[nodiscard]] Result<void> take_turn(const std::string& action, Deadline deadline) {
@@ -455,14 +515,14 @@ class Ucloud final : public Provider {
     if (!answer) {
       return fail(is_write ? ErrorCode::unknown_outcome : ErrorCode::internal, answer.error().in(action).message);
     }
-    verdict = wu::verdict_of(answer->ret_code);
+    const wu::Meaning meaning = wu::meaning_of(answer->ret_code);
+    verdict = meaning.verdict;
     if (verdict == Verdict::ok) return answer;
     const std::string said =
         fmt::format("RetCode {}{}{}", answer->ret_code, answer->message.empty() ? "" : ": ", shown(answer->message));
     if (verdict == Verdict::throttled) return throttled_by(action, said, verdict);
-    const std::string_view remedy = wu::remedy_of(answer->ret_code);
     return fail(wu::error_code_of(verdict, is_write),
-                fmt::format("{}: {}{}{}", action, said, remedy.empty() ? "" : "; ", remedy));
+                fmt::format("{}: {}{}{}", action, said, meaning.remedy.empty() ? "" : "; ", meaning.remedy));
   }
 
   [[nodiscard]] Result<wu::Answer> throttled_by(const std::string& action, const std::string& said, Verdict& verdict) {

@@ -12,7 +12,7 @@
 #include "base/clock.h"
 #include "base/result.h"
 #include "http/http1_client.h"
-#include "vpc/format/ucloud/requests.h"
+#include "vpc/format/ucloud.h"
 #include "vpc/provider.h"
 
 namespace croft::cloud::ucloud {
@@ -55,7 +55,6 @@ struct Options {
   os::HttpUrl api;
   os::HttpUrl metadata;
   os::Http1Options http;  ///< for both
-  wire::ucloud::Sha1 sha1;
   /// Used when the metadata give no credentials (keys_of_environment); may be empty.
   wire::ucloud::Keys keys;
   std::string role = "Uk8sServiceCharacter";

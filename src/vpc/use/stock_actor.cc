@@ -6,8 +6,6 @@
 
 #include <fmt/format.h>
 
-#include "ipam/use/batch.h"
-
 namespace croft::engine {
 namespace {
 
@@ -139,7 +137,7 @@ void Workers::stop() {
 // ---------------------------------------------------------------- the loop
 
 StockActor::StockActor(const StockActorWorld& world) : world_(world) {
-  if (!world_.looks_first) state.looked_at = world_.direct.epoch();
+  if (!world_.looks_first) state.looked_at = world_.store.epoch();
   loop_ = std::thread([this] { run(); });
 }
 
@@ -196,6 +194,7 @@ void StockActor::run() {
   std::deque<std::function<void()>> messages;
   while (wait_for_messages(messages)) {
     for (const auto& message : messages) message();
+    if (!messages.empty()) memory_.loader.reset();  // they may have written
     messages.clear();
     serve_waiting();
     begin_round();
@@ -204,6 +203,7 @@ void StockActor::run() {
 
 void StockActor::take_term() {
   const std::uint64_t before = state.term;
+  memory_.loader.reset();
   const auto taken =
       transact(context(), TurnTaking::before_writing,
                [&](const core::Snapshot& snapshot, const Instant&) { return warm::plan_term(snapshot, before); });
@@ -356,7 +356,9 @@ void StockActor::serve_batch(Batch batch) {
   std::vector<BatchedCall> calls;
   calls.reserve(batch.size());
   for (StockCall& call : batch) calls.push_back(batched(call, writer));
-  if (!calls.empty()) state.seen.calls.commits += commit_together(context(), world_.cached, calls).commits;
+  if (!calls.empty())
+    state.seen.calls.commits +=
+        commit_together(context(), world_.store, calls, store::kCommitWritesMax, &memory_).commits;
   Batch again, empty_handed;
   std::vector<bool> is_deleted(batch.size());
   for (std::size_t i = 0; i < batch.size(); ++i) {
@@ -418,6 +420,7 @@ void StockActor::serve_batch(Batch batch) {
 
 /// Nothing when it has to wait for the stock.
 std::optional<Result<void>> StockActor::serve_alone(StockCall& call) {
+  memory_.loader.reset();
   Context context = this->context();
   context.not_after = call.limit;
   if (auto* del = std::get_if<StockDel>(&call.what)) {

@@ -21,6 +21,7 @@
 #include "base/clock.h"
 #include "base/net/prefix.h"
 #include "base/result.h"
+#include "ipam/use/batch.h"
 #include "ipam/use/transact.h"
 #include "vpc/decide/assign.h"
 #include "vpc/decide/planner.h"
@@ -112,7 +113,6 @@ struct KeeperTally {
   std::uint64_t collected = 0;           ///< of pods that were gone
   std::uint64_t rebuilt = 0;             ///< taken in, or recorded as a pod's, after the records were lost
   std::uint64_t refused = 0;             ///< said to be new by the cloud or a peer, and no pod's to have
-  std::uint64_t known_before = 0;        ///< of these: said to be new, and had a record
   std::uint64_t lost = 0;                ///< of the stock, and the cloud did not have them
   std::chrono::nanoseconds last_fill{};  ///< from the question to the stock, of the last that brought something
 };
@@ -146,7 +146,6 @@ struct StockState {
   std::uint64_t told_another = kNoEpoch;         ///< that it is another one than before
   std::uint32_t waiting = 0;                     ///< attachments that wait because the stock is empty
   std::set<std::string> under_way;               ///< intents and addresses of calls that are being made now
-  std::uint64_t departures = 0;                  ///< how often an address began or ended to be on its way out
   std::optional<net::Prefix> range;              ///< of the subnet, once the cloud told it
   std::size_t told_unheard = 0;                  ///< Look::namespaces_unheard
   bool is_due = true;                            ///< a round of the keeper
@@ -160,8 +159,7 @@ struct StockState {
 
 /// The actor's world. References outlive it.
 struct StockActorWorld {
-  store::Store& direct;
-  store::Store& cached;  ///< the same store, answering from memory, which may be behind (ipam/use/batch.h)
+  store::Store& store;
   const Clock& clock;
   Random& random;  ///< safe to call from several threads
   /// One line for each thing that happens, without newline; never fails. From several threads.
@@ -223,12 +221,15 @@ class StockActor {
   // ---- of the loop alone: by post() and ask()
 
   StockState state;
-  /// Whether a look was at the records that are there now (StockKeeper::look_before_serving).
-  [[nodiscard]] bool may_give() const { return world_.direct.epoch() == state.looked_at; }
+  /// Whether a look was at the records that are there now (StockKeeper::look_before_serving). False from the moment
+  /// that the store's files are found to be others: nothing is given to a pod, lent or given back then until there was
+  /// one. Asked within a decision, it holds for what that has read: the commit of one that rests on the files of before
+  /// is refused.
+  [[nodiscard]] bool may_give() const { return world_.store.epoch() == state.looked_at; }
   /// Takes the next term: everything is read anew.
   void take_term();
   void note_trouble(const Error& error);
-  [[nodiscard]] Context context() const { return {world_.direct, world_.clock, world_.random}; }
+  [[nodiscard]] Context context() const { return {world_.store, world_.clock, world_.random}; }
   [[nodiscard]] Writer writer() const;
 
  private:
@@ -254,6 +255,7 @@ class StockActor {
   std::function<std::chrono::nanoseconds()> round_;
   std::function<void()> look_;
   std::chrono::nanoseconds next_round_{};
+  BatchMemory memory_;  ///< the stock as after the last batch: this loop is its one writer while its term stands
   bool is_round_under_way_ = false;
   bool are_calls_ending_ = false;
 

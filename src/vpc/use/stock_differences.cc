@@ -86,7 +86,7 @@ void StockKeeper::set_apart(warm::Look& look, const StockView& view, bool may_go
   }
   for (const warm::Given& given : *look.cloud) {
     if (recorded.contains(given.address)) continue;
-    if (view.damaged_keys.contains(core::warm_address_key(given.address).name)) {
+    if (view.damaged.contains(core::warm_address_key(given.address).name)) {
       look.apart.insert(given.address);
     } else {
       strays.insert(given.address);
@@ -323,7 +323,7 @@ void StockKeeper::reconcile() {
   if (!view) return note_trouble(view.error());
   confirm_missing(look, *view, seen_, cloud_deadline());
   set_apart(look, *view, options_.reconcile.release_unknown_after.count() > 0, cloud_deadline());
-  for (const Error& damage : view->damaged) note_trouble(damage);
+  for (const auto& [key, damage] : view->damaged) note_trouble(damage);
   warm::Moves found =
       warm::reconcile(look, view->addresses, view->intents, seen_, options_.reconcile, world_.clock.now());
   seen_ = std::move(found.memory);
@@ -356,7 +356,9 @@ Result<std::vector<core::WarmAddress>> StockKeeper::unused(Deadline deadline) {
   if (!look.silent.empty()) {
     return fail(ErrorCode::unavailable, "no address is known to be unused: " + look.silent.front());
   }
-  TRY(const auto view, view_stock(context()));
+  const Now now = look_at_records();
+  if (!now.view) return fail(now.view.error());
+  const StockView& view = *now.view;
   set_apart(look, view, true, deadline);
   if (!look.silent.empty()) {
     return fail(ErrorCode::unavailable, "no address is known to be unused: " + look.silent.front());
@@ -369,19 +371,25 @@ Result<std::vector<core::WarmAddress>> StockKeeper::unused(Deadline deadline) {
              return !pod.ended && std::ranges::find(pod.addresses, address) != pod.addresses.end();
            });
   };
+  // A release or a loan that nobody heard the end of.
+  const auto is_unsure = [&](const core::WarmAddress& one) {
+    const bool is_leaving = one.state == core::WarmState::releasing || one.state == core::WarmState::lending;
+    return warm::is_unsure(one) || (is_leaving && !now.under_way.contains(text_of(one)));
+  };
   for (const warm::Given& given : *look.cloud) {
     const auto known = std::ranges::find(view.addresses, given.address, &core::WarmAddress::address);
     const bool is_recorded = known != view.addresses.end() && known->state != core::WarmState::lent;
-    if (is_recorded && known->state != core::WarmState::quarantined && !warm::is_unsure(*known)) continue;
+    if (is_recorded && known->state != core::WarmState::quarantined && !is_unsure(*known)) continue;
     // An address that a call under way brings has no record yet.
     if (!is_recorded && !view.intents.empty()) continue;
     if (is_used(given.address)) continue;
     unused.push_back(is_recorded ? *known : warm::record_of(given));  // as good as quarantined
+    if (!is_recorded) unused.back().why = "the cloud has it on this node's interface, and there is no record";
   }
   std::set<net::Address> listed;
   for (const warm::Given& given : *look.cloud) listed.insert(given.address);
   for (const core::WarmAddress& one : view.addresses) {
-    if (warm::is_unsure(one) && !listed.contains(one.address) && !is_used(one.address)) unused.push_back(one);
+    if (is_unsure(one) && !listed.contains(one.address) && !is_used(one.address)) unused.push_back(one);
   }
   return unused;
 }
@@ -458,7 +466,7 @@ void StockKeeper::settle(const StockView& first) {
 /// The records, and what calls of this process are making of them at the same moment: what is half done and no such
 /// call's was left by one that ended.
 StockKeeper::Now StockKeeper::look_at_records() {
-  return ask([this] { return Now{view_stock(context()), actor_.state.under_way, actor_.state.departures}; });
+  return ask([this] { return Now{view_stock(context()), actor_.state.under_way}; });
 }
 
 /// Finds out about addresses whose release nobody heard of. The cloud is asked for each by name. One that it
@@ -515,32 +523,42 @@ void StockKeeper::release_again(std::vector<core::WarmAddress> rest,
   if (const auto done = give_back(std::move(ours), cloud_deadline()); !done) note_trouble(done.error());
 }
 
+/// Takes out what the cloud does not have here when it is asked by name. A record goes only after the cloud has let its
+/// address go: asked for later than the records are read, no address that has left seems to have come. False: the cloud
+/// does not say.
+bool StockKeeper::leave_those_here(std::vector<warm::Given>& brought) {
+  const auto interface = this->interface();
+  if (!interface) return false;
+  const Deadline deadline = cloud_deadline();
+  std::vector<warm::Given> here;
+  for (warm::Given& one : brought) {
+    const auto there = world_.cloud.describe_this(one.vpc, one.subnet, one.address, deadline);
+    if (!there) note_trouble(there.error());
+    if (!there) return false;
+    if (*there && (*there)->mac == interface->mac) here.push_back(std::move(one));
+  }
+  brought = std::move(here);
+  return true;
+}
+
 void StockKeeper::settle_intents(StockView& view) {
   const std::vector<core::WarmIntent> intents = view.intents;
   // Until a rebuild has ended nobody can tell what an intent brought from what a pod has just let go of.
   const bool is_rebuilding = std::ranges::any_of(intents, warm::is_rebuild);
   for (const core::WarmIntent& intent : intents) {
     if (is_rebuilding) return;
-    const Now before = look_at_records();
-    if (before.under_way.contains(intent.id)) continue;
+    if (ask([&] { return actor_.state.under_way.contains(intent.id); })) continue;
     const Instant begun = world_.clock.now();
     const bool is_of_this_boot = intent.begun_at.boot == begun.boot;
     const bool is_old = !is_of_this_boot || begun.since_boot - intent.begun_at.since_boot >= options_.doubt;
     // Another process may be making the call still: it finds the records of what it brought.
     warm::Look look = this->look(true, cloud_deadline());
-    const Now now = look_at_records();
-    // An address that went to another node between the look and the records would seem to have come: it would be given
-    // twice.
-    // Its record may be gone already, while the call that gives it back is not over.
-    const bool is_any_leaving = look.cloud && std::ranges::any_of(*look.cloud, [&](const warm::Given& one) {
-                                  return now.under_way.contains(one.address.to_string());
-                                });
-    if (is_any_leaving || now.departures != before.departures) return;
-    const auto& now_there = now.view;
+    const auto now_there = view_stock(context());
     if (!now_there || !look.cloud || !look.host || !look.silent.empty()) return;
     set_apart(look, *now_there, false, cloud_deadline());
     if (!look.silent.empty()) return;
-    const auto brought = warm::brought_by(intent, now_there->addresses, look);
+    auto brought = warm::brought_by(intent, now_there->addresses, look);
+    if (!leave_those_here(brought)) return;
     const bool is_whole = brought.size() >= intent.count;
     if (brought.empty() && !is_old) continue;
     auto fit = checked(brought, cloud_deadline());

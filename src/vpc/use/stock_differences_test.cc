@@ -107,7 +107,7 @@ class OtherCardTest : public StockKeeperTest {
 TEST_F(OtherCardTest, GivesNothingOfTheOldOneAfterTheFirstLook) {
   ASSERT_EQ(before_.size(), 3U);
   node_.look_before_serving();
-  EXPECT_TRUE(node_.keeper->may_give());
+  EXPECT_TRUE(node_.may_give());
   EXPECT_EQ(node_.add("c1"), "") << "the cloud has it on another node's interface";
   EXPECT_EQ(node_.counts().doubted, 3U);
   EXPECT_EQ(node_.view().node->mac, card_) << "a plugin alone goes by it";
@@ -277,7 +277,7 @@ TEST_F(StockKeeperTest, ADelDuringTheFirstLookTakesItsDoubtNotAway) {
     cloud_.after_look = [] {};
   };
   node_.look_before_serving();
-  EXPECT_TRUE(node_.keeper->may_give());
+  EXPECT_TRUE(node_.may_give());
   ASSERT_EQ(node_.find(went)->state, WarmState::free);
   EXPECT_EQ(node_.find(went)->doubts, std::vector{core::WarmDoubt::not_in_cloud});
   EXPECT_EQ(node_.add("c1"), "");

@@ -31,15 +31,7 @@ KeeperOptions with_policy(KeeperOptions options) {
 StockKeeper::StockKeeper(const KeeperWorld& world, KeeperOptions options)
     : world_(world),
       options_(with_policy(std::move(options))),
-      actor_({world.store, world.cached != nullptr ? *world.cached : world.store, world.clock, world.random, world.log,
-              world.warn, options_.looks_first}) {}
-
-void StockKeeper::set_waiting(std::uint32_t waiting) {
-  ask([&] {
-    actor_.state.is_due = actor_.state.is_due || waiting > actor_.state.waiting;
-    actor_.state.waiting = waiting;
-  });
-}
+      actor_({world.store, world.clock, world.random, world.log, world.warn, options_.looks_first}) {}
 
 std::string StockKeeper::subnet_of(const cloud::Interface& interface) const {
   return options_.subnet.empty() ? interface.subnet : options_.subnet;
@@ -85,9 +77,9 @@ nanoseconds StockKeeper::step() {
   for (const core::WarmAddress& address : view->addresses) warm::count(counts, address, now);
   std::uint32_t waiting = 0;
   ask([&] {
-    // An intent that was left may still bring addresses, which are not counted on.
     for (const core::WarmIntent& intent : view->intents) {
-      if (actor_.state.under_way.contains(intent.id)) counts.asked += intent.count;
+      const bool is_under_way = actor_.state.under_way.contains(intent.id);
+      if (!warm::is_rebuild(intent)) (is_under_way ? counts.asked : counts.unheard) += intent.count;
     }
     waiting = actor_.state.waiting;
   });
@@ -104,7 +96,7 @@ nanoseconds StockKeeper::step() {
     grow(wish.grow);
     // The next batch, or the rest after a failure, is looked at at once.
     next = std::max(world_.clock.now().since_boot, waiting > 0 ? memory_.one_not_before : memory_.grow_not_before);
-  } else if (wish.shrink > 0 && !may_give()) {
+  } else if (wish.shrink > 0 && !ask([this] { return actor_.may_give(); })) {
     next = world_.clock.now().since_boot + kLookIsOver;
   } else if (wish.shrink > 0) {
     shrink(wish.shrink);

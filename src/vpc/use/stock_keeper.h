@@ -50,8 +50,7 @@ struct KeeperWorld {
   const Clock& clock;
   Random& random;  ///< safe to call from several threads
   cloud::Provider& cloud;
-  store::Store* cached = nullptr;  ///< the store, answering from memory; null: `store` itself
-  AddressProbe* probe = nullptr;   ///< null: what the cloud gives is taken for good
+  AddressProbe* probe = nullptr;  ///< null: what the cloud gives is taken for good
   PeerAgents* peers = nullptr;
   NodePods* pods = nullptr;
   HostAddresses* host = nullptr;
@@ -116,12 +115,6 @@ class StockKeeper {
   /// it is to be called again, or a round of step() hears it. From any thread, also beside step(), but one at a time.
   void look_before_serving(Deadline host_deadline, std::chrono::nanoseconds pods_limit,
                            std::chrono::nanoseconds cloud_limit);
-  /// Whether such a look was at the records that are there now. False from the moment that the store's files are found
-  /// to be others: nothing is given to a pod, lent or given back then until there was one. Asked within a decision, it
-  /// holds for what that has read: the commit of one that rests on the files of before is refused.
-  [[nodiscard]] bool may_give() const {
-    return actor_.ask([this] { return actor_.may_give(); });
-  }
   /// For whoever commits beside the rounds. An agent (KeeperOptions::looks_first) has a term once it has looked; before
   /// that, and where there is no agent, each commit takes the next one.
   [[nodiscard]] Writer writer() const { return actor_.writer(); }
@@ -137,12 +130,9 @@ class StockKeeper {
   /// what kept any from coming. In the place of step(), never beside it.
   [[nodiscard]] Result<void> fetch(std::uint32_t count, Deadline deadline);
 
-  /// How many attachments wait because the stock is empty. The next round is due at once when there are more.
-  void set_waiting(std::uint32_t waiting);
   /// The reason that the last attempt to get more brought none; for those that wait. Empty: nothing did.
   [[nodiscard]] std::optional<Error> trouble() const { return now_seen().trouble; }
   [[nodiscard]] KeeperTally tally() const { return now_seen().keeper; }
-  [[nodiscard]] KeeperOutlook outlook() const { return now_seen().outlook; }
   /// The interface, once it was found.
   [[nodiscard]] std::optional<cloud::Interface> interface() const { return now_seen().interface; }
   [[nodiscard]] const KeeperOptions& options() const { return options_; }
@@ -157,11 +147,12 @@ class StockKeeper {
   /// is); those of the cloud, the address is free again then.
   [[nodiscard]] Result<core::WarmAddress> pop(const std::optional<net::Address>& address, Deadline deadline);
   /// Addresses that nothing here uses: quarantined ones that the cloud has on this node's interface, unknown ones that
-  /// no intent explains, and those that are unsure. Asks the cloud. Error: unavailable where one of the cloud, the host
+  /// no intent explains, and those that are unsure, also by a release or a loan that nobody heard the end of. Asks the
+  /// cloud. Error: unavailable where one of the cloud, the host
   /// and the pods is silent: what it would have said is not known.
   [[nodiscard]] Result<std::vector<core::WarmAddress>> unused(Deadline deadline);
-  /// Gives such back. Errors: refused_for_safety when one of them is in use, or that is not known (then nothing is
-  /// done); those of the cloud (those before it have gone).
+  /// Gives such back, but for what is on its way already. Errors: refused_for_safety when one of them is in use, or
+  /// that is not known (then nothing is done); those of the cloud (those before it have gone).
   [[nodiscard]] Result<void> release_unused(const std::vector<net::Address>& addresses, Deadline deadline);
   /// Lends one to another node's interface. Errors: exhausted, where it has none to lend now: nothing was moved;
   /// unknown_outcome; those of the cloud; of one that its pod
@@ -175,10 +166,10 @@ class StockKeeper {
   /// An address that lies here and waits for this pod, or that it holds by such a promise. Nothing also where the store
   /// cannot be read.
   [[nodiscard]] std::optional<net::Address> kept_for(const core::PodIdentity& pod);
-  /// Brings the address that is promised to `request.pod` to this node, from the cloud or from another node whose agent
-  /// keeps it for this pod, asks the wire, and gives it to the owner. Errors: those of plan_give_promised();
-  /// refused_for_safety where somebody answers for it, or another node has it and does not say that it is kept for the
-  /// pod: who; those of the cloud, unknown_outcome included: asked again it finds out.
+  /// Brings the address that is promised to `request.pod` to this node, from the cloud or from the interface that the
+  /// promise names, asks the wire, and gives it to the owner. Errors: those of plan_give_promised(); refused_for_safety
+  /// where somebody answers for it, or another interface has it; those of the cloud, unknown_outcome included: asked
+  /// again it finds out.
   [[nodiscard]] Result<core::warm::Assigned> give_promised(const FixedAddresses::Promise& promise,
                                                            const core::warm::Request& request, Deadline deadline);
 
@@ -234,12 +225,16 @@ class StockKeeper {
   [[nodiscard]] std::optional<net::Prefix> range(Deadline deadline);
   [[nodiscard]] Used used_here(Deadline deadline);
   [[nodiscard]] std::vector<core::warm::Given> checked(std::vector<core::warm::Given> given, Deadline deadline);
-  [[nodiscard]] Result<std::size_t> take_checked(const std::string& intent, const std::vector<core::warm::Given>& given,
-                                                 bool verified);
+  struct Taken {
+    std::size_t usable = 0;    ///< a pod may come to have them, once the wire was asked
+    std::size_t recorded = 0;  ///< said to be new, and had a record
+  };
+  [[nodiscard]] Result<Taken> take_checked(const std::string& intent, const std::vector<core::warm::Given>& given,
+                                           bool verified);
   [[nodiscard]] Result<void> check_nobodys(const net::Address& address, Deadline deadline);
   [[nodiscard]] Result<std::set<net::Address>> used_by_host(Deadline deadline);
-  [[nodiscard]] Result<std::size_t> take(const std::string& intent, const std::vector<cloud::CloudAddress>& given,
-                                         bool verified, const std::string& from);
+  [[nodiscard]] Result<Taken> take(const std::string& intent, const std::vector<cloud::CloudAddress>& given,
+                                   bool verified, const std::string& from);
   void shrink(std::uint32_t count);
   [[nodiscard]] Result<void> give_back(std::vector<core::WarmAddress> addresses, Deadline deadline);
   [[nodiscard]] Result<std::size_t> probe_all(const std::vector<core::WarmAddress>& addresses);
@@ -248,21 +243,16 @@ class StockKeeper {
   struct Now {
     Result<StockView> view;
     std::set<std::string> under_way;
-    std::uint64_t departures = 0;
   };
   [[nodiscard]] Now look_at_records();
   void settle(const StockView& view);
   void release_again(std::vector<core::WarmAddress> rest,
                      const std::function<bool(const core::WarmAddress&)>& may_still_come);
+  [[nodiscard]] bool leave_those_here(std::vector<core::warm::Given>& brought);
   void settle_intents(StockView& view);
   void settle_lending(const core::WarmAddress& address, bool may_still_come);
-  [[nodiscard]] Result<std::optional<core::warm::Given>> look_at_kept(const core::warm::Lend& lend,
-                                                                      const cloud::Interface& interface,
-                                                                      Deadline deadline);
-  [[nodiscard]] Result<void> ask_for_kept(const cloud::CloudAddress& there, const FixedAddresses::Promise& promise,
-                                          const std::string& pod, const core::WarmIntent& intent, Deadline deadline);
   [[nodiscard]] Result<cloud::CloudAddress> bring_here(const std::optional<cloud::CloudAddress>& there,
-                                                       const FixedAddresses::Promise& promise, const std::string& pod,
+                                                       const FixedAddresses::Promise& promise,
                                                        const core::WarmIntent& intent, Deadline deadline);
   [[nodiscard]] Result<void> check_wire(const net::Address& address, const std::string& pod,
                                         const std::optional<net::Mac>& except, Deadline deadline);
@@ -294,7 +284,6 @@ class StockKeeper::UnderWay {
   }
   ~UnderWay() {
     keeper_.ask([this] {
-      if (is_leaving_) ++keeper_.actor_.state.departures;
       for (const std::string& one : names_) keeper_.actor_.state.under_way.erase(one);
     });
   }
@@ -317,15 +306,12 @@ class StockKeeper::UnderWay {
   }
   /// In the loop.
   void leave(const std::vector<core::WarmAddress>& addresses) {
-    is_leaving_ = true;
-    ++keeper_.actor_.state.departures;
     for (const core::WarmAddress& one : addresses) add(text_of(one));
   }
 
  private:
   StockKeeper& keeper_;
   std::vector<std::string> names_;
-  bool is_leaving_ = false;
 };
 
 }  // namespace croft::engine

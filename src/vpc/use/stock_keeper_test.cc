@@ -14,10 +14,10 @@ namespace warm = core::warm;
 
 TEST_F(StockKeeperTest, OneThatAnswersForTheWholeSubnetDoesNotGetItIntoQuarantine) {
   for (const net::Address& address : cloud_.unowned()) node_.wire->others[address] = mac_of(9);
-  node_.keeper->set_waiting(1);
+  node_.wait(1);
   for (int i = 0; i < 20; ++i) {
     static_cast<void>(node_.keeper->step());
-    if (i == 1) node_.keeper->set_waiting(0);
+    if (i == 1) node_.wait(0);
     clock_.advance(std::chrono::seconds{5});
   }
   EXPECT_LE(node_.counts().quarantined, 8U) << "two fills of the low mark and who waited";
@@ -30,7 +30,7 @@ TEST_F(StockKeeperTest, OneThatAnswersForTheWholeSubnetDoesNotGetItIntoQuarantin
   // Whoever did it is gone.
   node_.wire->others.clear();
   clock_.advance(std::chrono::minutes{10});
-  node_.keeper->set_waiting(1);
+  node_.wait(1);
   static_cast<void>(node_.keeper->step());
   static_cast<void>(node_.keeper->step());
   EXPECT_EQ(node_.counts().free, 4U);
@@ -41,7 +41,7 @@ TEST_F(StockKeeperTest, OneThatAnswersForTheWholeSubnetDoesNotGetItIntoQuarantin
 TEST_F(StockKeeperTest, WhoWaitsDoesNotWaitForTheRestThatConflictsCost) {
   const std::vector<net::Address> all = cloud_.unowned();
   for (std::size_t i = 0; i < 9; ++i) node_.wire->others[all[i]] = mac_of(9);
-  node_.keeper->set_waiting(1);
+  node_.wait(1);
   const auto begun = clock_.now().since_boot;
   const auto until_free = [&] {
     for (int i = 0; i < 40 && node_.counts().free == 0; ++i) {
@@ -199,10 +199,25 @@ TEST_F(StockKeeperTest, APluginAloneHasABoundOnConflicts) {
   EXPECT_NE(fetch().error().message.find("croft vpc release"), std::string::npos) << fetch().error().message;
 }
 
+/// What a call without an answer may have brought counts towards the limit, and not as what is coming.
+TEST_F(StockKeeperTest, WhereALostReplyCountsForTheLimitTheRestIsAskedForAllTheSame) {
+  node_.options.marks = {.low = 3, .high = 9, .node_max = 5};
+  node_.begin();
+  cloud_.fate = [] { return CallFate::request_lost; };
+  static_cast<void>(node_.keeper->step());
+  ASSERT_EQ(node_.view().intents.size(), 1U);
+  cloud_.fate = [] { return CallFate::done; };
+  clock_.advance(2s);
+  static_cast<void>(node_.keeper->step());
+  EXPECT_EQ(node_.counts().free, 2U) << "3 of 5 may have come";
+  node_.settle(4);
+  EXPECT_EQ(node_.counts().free, 3U);
+}
+
 TEST_F(StockKeeperTest, AtItsLimitItSaysSoToWhoWaits) {
   node_.options.marks = {.low = 0, .high = 4, .node_max = 2};
   node_.begin();
-  node_.keeper->set_waiting(2);
+  node_.wait(2);
   static_cast<void>(node_.keeper->step());
   for (const char* pod : {"c1", "c2"}) ASSERT_NE(node_.add(pod), "");
   static_cast<void>(node_.keeper->step());
@@ -456,7 +471,7 @@ TEST_F(StockKeeperTest, WhatWasToBeReleasedServesWhoWaits) {
   small.fate = [] { return CallFate::done; };
   static_cast<void>(node.keeper->step());
   EXPECT_EQ(node.find(address)->state, core::WarmState::releasing) << "the call may still come";
-  node.keeper->set_waiting(1);
+  node.wait(1);
   clock_.advance(61s);
   static_cast<void>(node.keeper->step());
   EXPECT_EQ(node.add("c1"), address.to_string());

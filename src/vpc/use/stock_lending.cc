@@ -87,7 +87,7 @@ bool StockKeeper::borrow() {
         // Its wire was asked before the peer took it in.
         const auto came = take(intent.id, {*lent}, true, peer.node);
         if (!came) return true;
-        if (*came == 0) break;  // no pod may have it, as the log says
+        if (came->usable == 0) break;  // no pod may have it, as the log says
         log(fmt::format("borrowed {} from {}", lent->address.to_string(), peer.node));
         --waiting;
         ask([this] { ++actor_.state.seen.keeper.borrowed; });
@@ -122,39 +122,6 @@ bool StockKeeper::borrow() {
   return true;
 }
 
-/// Checks that nothing here uses an address that is asked for by name. The answer is what the cloud says of it, where
-/// no record says for whom it is kept. Error: conflict, saying who has it, or that it is not known.
-Result<std::optional<warm::Given>> StockKeeper::look_at_kept(const warm::Lend& lend, const cloud::Interface& interface,
-                                                             Deadline deadline) {
-  const net::Address& address = *lend.address;
-  TRY(const auto view, view_stock(context()));
-  const auto found = std::ranges::find(view.addresses, address, &core::WarmAddress::address);
-  const core::WarmAddress* known = found == view.addresses.end() ? nullptr : &*found;
-  const bool is_asked_again = known != nullptr && !lend.request.empty() && known->request == lend.request;
-  if (is_asked_again) return std::optional<warm::Given>();
-  const std::string text = address.to_string();
-  warm::Look look;
-  look.begun = world_.clock.now();
-  look_at_host(look, deadline);
-  if (look.host && look.host->contains(address)) {
-    return fail(ErrorCode::conflict, fmt::format("{} is in use: an interface or a route of this node has it", text));
-  }
-  const bool may_be_stray =
-      lend.is_named && (known == nullptr || known->state == core::WarmState::lent ||
-                        (known->state == core::WarmState::quarantined && known->why != warm::waits_for(lend.kept_for)));
-  if (may_be_stray) look_at_pods(look, deadline);
-  if (!look.silent.empty()) {
-    return fail(ErrorCode::conflict, fmt::format("whether {} is in use is not known: {}", text, look.silent.front()));
-  }
-  if (!may_be_stray || !look.host || !look.pods) return std::optional<warm::Given>();
-  if (warm::is_used_by_pod(look, address)) {
-    return fail(ErrorCode::conflict, fmt::format("{} is in use: a pod of this node says that it has it", text));
-  }
-  TRY(const auto there, world_.cloud.describe_this(interface.vpc, subnet_of(interface), address, deadline));
-  if (!there || there->mac != interface.mac) return std::optional<warm::Given>();
-  return std::optional(given_of(*there, true, ""));
-}
-
 Result<core::WarmAddress> StockKeeper::lend(const warm::Lend& asked, Deadline deadline) {
   warm::Lend lend = asked;
   lend.keeps = ask([this] { return actor_.state.waiting; });
@@ -171,14 +138,8 @@ Result<core::WarmAddress> StockKeeper::lend(const warm::Lend& asked, Deadline de
     return fail(
         invalid_argument(fmt::format("subnet {} is not this node's, which is {}", lend.subnet, subnet_of(*interface))));
   }
-  std::optional<warm::Given> stray;
-  if (lend.address) {
-    auto looked = look_at_kept(lend, *interface, deadline);
-    if (!looked) return fail(none(looked.error()));
-    stray = *std::move(looked);
-  }
   const auto choose = [&](const core::Snapshot& snapshot, const Instant& now) {
-    return lend.address ? warm::plan_lend_kept(snapshot, lend, stray, now) : warm::plan_lend(snapshot, lend, now);
+    return warm::plan_lend(snapshot, lend, now);
   };
   UnderWay under_way(*this);
   const auto choice = ask([&]() -> Result<std::optional<core::WarmAddress>> {
@@ -271,84 +232,26 @@ std::optional<net::Address> StockKeeper::kept_for(const core::PodIdentity& pod) 
   return found == view->addresses.end() ? std::nullopt : std::optional(found->address);
 }
 
-/// Has the other node's agent move it here; it alone knows whether somebody there lives by it. Error:
-/// refused_for_safety, naming who has it; what the agent said.
-Result<void> StockKeeper::ask_for_kept(const cloud::CloudAddress& there, const FixedAddresses::Promise& promise,
-                                       const std::string& pod, const core::WarmIntent& intent, Deadline deadline) {
-  const cloud::Interface interface = *this->interface();
-  const bool is_named = promise.mac == there.mac;
-  std::string where = fmt::format("the cloud has it on the interface {}", there.mac.to_string());
-  if (is_named && !promise.node.empty()) where += fmt::format(" of node {}", promise.node);
-  if (!is_named) {
-    where += fmt::format(", and the VpcIpClaim names {}", promise.mac ? promise.mac->to_string() : std::string("none"));
-  }
-  std::string unclear;  // of whom nobody knows whether they moved it: to here, whoever of them did
-  const auto or_unclear = [&](Error error) {
-    if (unclear.empty()) return error;
-    error.code = ErrorCode::unknown_outcome;  // asked again it finds out
-    error.message += unclear;
-    return error;
-  };
-  const auto refused = [&](const std::string& why) {
-    return fail(
-        or_unclear({ErrorCode::refused_for_safety, fmt::format("{}; it is not taken from there: {}", where, why), {}}));
-  };
-  std::string why = "no agent of that node is known";
-  bool is_heard = false;  // the agent of the node that the promise names
-  int others = 0;
-  auto peers = world_.peers != nullptr ? world_.peers->peers(intent.subnet, deadline)
-                                       : Result<std::vector<PeerAgents::Peer>>(std::vector<PeerAgents::Peer>());
-  if (!peers) why = peers.error().message;
-  if (!peers) peers = std::vector<PeerAgents::Peer>();
-  std::ranges::stable_partition(*peers, [&](const PeerAgents::Peer& peer) { return peer.node == promise.node; });
-  for (const PeerAgents::Peer& peer : *peers) {
-    const Instant now = world_.clock.now();
-    if (peer.node == options_.node) continue;
-    if (deadline.passed(now)) break;
-    const Deadline limit{std::min(deadline.at_since_boot, Deadline::after(now, kBorrowLimit).at_since_boot)};
-    const auto lent =
-        world_.peers->borrow_kept(peer, {there.address, pod, is_named}, interface.mac, intent.subnet, intent.id, limit);
-    if (lent) return {};
-    const ErrorCode code = lent.error().code;
-    const std::string said = fmt::format("{}: {}", peer.node, lent.error().message);
-    if (code == ErrorCode::conflict) return refused(said);
-    const bool is_of_promise = is_named && peer.node == promise.node;
-    if (is_of_promise && code == ErrorCode::unknown_outcome) return fail(code, said);  // asked again it finds out
-    is_heard = is_heard || (is_of_promise && code != ErrorCode::unavailable);
-    if (is_of_promise) why = said;
-    if (is_of_promise) continue;
-    ++others;
-    if (code == ErrorCode::unknown_outcome) unclear += "; " + said;
-  }
-  if (!is_named && others > 0)
-    why = fmt::format("none of the {} agents asked says that it keeps it for the pod", others);
-  if (!is_named || promise.node.empty() || is_heard || world_.fixed == nullptr) return refused(why);
-  // Nobody can say there any more who lives by it, and the cluster has no pods there: Kubernetes deletes them with
-  // their node.
-  const auto gone = world_.fixed->is_gone(promise.node, deadline);
-  if (!gone || !*gone) return refused(why);
-  log(fmt::format("{} is taken from the interface {}: the cluster has no node {} any more", there.address.to_string(),
-                  there.mac.to_string(), promise.node));
-  const auto moved = world_.cloud.move(there, interface.mac, deadline);
-  if (!moved) return fail(or_unclear(moved.error()));
-  return {};
-}
-
-/// The cloud's word that this very address is on the interface now. `there` is where the cloud had it.
+/// The cloud's word that this very address is on the interface now. `there` is where the cloud had it: as UK8S' agents
+/// do it, this one moves it itself from the interface that the claim names, and from no other. Error also:
+/// refused_for_safety.
 Result<cloud::CloudAddress> StockKeeper::bring_here(const std::optional<cloud::CloudAddress>& there,
-                                                    const FixedAddresses::Promise& promise, const std::string& pod,
+                                                    const FixedAddresses::Promise& promise,
                                                     const core::WarmIntent& intent, Deadline deadline) {
   const cloud::Interface interface = *this->interface();
   if (!there) return world_.cloud.allocate_this(interface, intent.subnet, promise.address, deadline);
   if (there->mac == interface.mac) return *there;
-  TRY_VOID(ask_for_kept(*there, promise, pod, intent, deadline));
-  // As with what is borrowed: the other's word is no proof.
-  const auto now = world_.cloud.describe_this(interface.vpc, intent.subnet, promise.address, deadline);
-  if (now && *now && (*now)->mac == interface.mac) return **now;
-  return fail(ErrorCode::unknown_outcome, fmt::format("it was moved here, and the cloud does not say so: {}",
-                                                      !now   ? now.error().message
-                                                      : *now ? "it is at " + (*now)->mac.to_string()
-                                                             : std::string("nobody has it")));
+  if (promise.mac != there->mac) {
+    return fail(ErrorCode::refused_for_safety,
+                fmt::format("the cloud has it on the interface {}, and the VpcIpClaim names {}; it is not taken from "
+                            "there: delete the VpcIpClaim, and the pod gets another",
+                            there->mac.to_string(), promise.mac ? promise.mac->to_string() : std::string("none")));
+  }
+  TRY_VOID(world_.cloud.move(*there, interface.mac, deadline));
+  cloud::CloudAddress here = *there;
+  here.mac = interface.mac;
+  here.object = interface.object;
+  return here;
 }
 
 /// Error: refused_for_safety, where somebody but `except` answers for it; those of the probe.
@@ -394,20 +297,18 @@ Result<warm::Assigned> StockKeeper::give_promised(const FixedAddresses::Promise&
   const auto there = world_.cloud.describe_this(interface->vpc, intent.subnet, address, deadline);
   if (!there) return promised(there.error());
   const bool is_elsewhere = *there && (*there)->mac != interface->mac;
-  // A neighbour that answers would lose it by the move. A cloud may answer itself, for the interface that has it;
-  // whether a pod does there, its agent is asked.
+  // A neighbour that answers would lose it by the move. A cloud may answer itself, for the interface that has it.
   if (is_elsewhere) TRY_VOID(check_wire(address, pod, (*there)->mac, deadline));
   const UnderWay under_way(*this, intent.id);
   TRY_VOID(begin(intent));
-  const auto here = bring_here(*there, promise, pod, intent, deadline);
+  const auto here = bring_here(*there, promise, intent, deadline);
   if (!here) {
     // The next ADD asks for it again, and begins by asking where it is.
     if (here.error().code != ErrorCode::unknown_outcome) TRY_VOID(drop(intent.id));
     return promised(here.error());
   }
   const warm::Given given = given_of(*here, true, "");
-  // An address that this call has brought and does not give stays for the pod, and the agent of another node is told
-  // so.
+  // An address that this call has brought and does not give stays for the pod.
   const auto leave = [&]() -> Result<void> {
     const bool lay_here = *there && !is_elsewhere;
     if (lay_here) {

@@ -161,6 +161,7 @@ TEST_F(StockKeeperTest, ADamagedRecordsAddressIsNobodysToGive) {
   const auto unused = node_.keeper->unused({});
   ASSERT_TRUE(unused);
   for (const auto& one : *unused) EXPECT_NE(one.address, damaged);
+  EXPECT_TRUE(node_.view().damaged.contains(core::warm_address_key(damaged).name)) << "this list names it";
   const auto released = node_.keeper->release_unused({damaged}, {});
   ASSERT_FALSE(released);
   EXPECT_EQ(released.error().code, ErrorCode::refused_for_safety);

@@ -131,8 +131,19 @@ void live(std::uint64_t seed) {
         request.cooldown = node.options.cooldown;
         std::optional<net::Address> got;
         if (promises.contains(pod)) {
+          // As with UK8S, the pod that has the name by now takes it from the interface that the claim names, also from
+          // one that still lives there, or where the records of another time have it for anybody.
+          const net::Address address = promises[pod].address;
+          const bool is_taken = std::ranges::any_of(nodes, [&](const auto& other) {
+            if (other.get() == &node || cloud.owner_of(address) != other->mac()) return false;
+            const auto record = other->find(address);
+            return !record || !warm::is_waiting_for(*record, request.pod);
+          });
           const auto given = node.keeper->give_promised(promises[pod], request, Deadline::after(clock.now(), 60s));
           if (given) got = given->address.address;
+          const bool is_refused = !given && (given.error().code == ErrorCode::refused_for_safety ||
+                                             given.error().code == ErrorCode::conflict);
+          if (is_taken && !is_refused) stolen.insert(address);
         } else if (lives == fixed.end()) {
           request.extra[warm::kPromisedKey] = warm::promise_of(request.pod);
           const auto answer = assign_from_stock(node.context(), request, node.writer());
@@ -147,7 +158,7 @@ void live(std::uint64_t seed) {
         if (!stolen.contains(*got)) {
           ASSERT_EQ(cloud.owner_of(*got), node.mac()) << "step " << step;
         }
-        promises[pod] = {*got, "", node.mac(), node.options.node};
+        promises[pod] = {*got, "", node.mac()};
         for (auto& each : nodes) {
           each->claims.all.clear();
           for (const auto& [who, promise] : promises) each->claims.all.push_back(promise.address);
@@ -164,10 +175,10 @@ void live(std::uint64_t seed) {
         if (unrecorded.contains(container)) break;  // no runtime adds one twice
         const std::string got = node.add(container);
         if (got.empty()) {
-          node.keeper->set_waiting(1);
+          node.wait(1);
           break;
         }
-        node.keeper->set_waiting(0);
+        node.wait(0);
         const net::Address address = net::Address::parse(got).value();
         const auto before = holders.find(container);
         if (before != holders.end()) {
@@ -266,7 +277,7 @@ void live(std::uint64_t seed) {
   for (int round = 0; round < 40; ++round) {
     for (auto& node : nodes) {
       if (round == 0) begin(*node, kForEver);
-      node->keeper->set_waiting(0);
+      node->wait(0);
       static_cast<void>(node->keeper->step());
     }
     clock.advance(31s);

@@ -113,13 +113,11 @@ void StockKeeper::grow(std::uint32_t count) {
     return;
   }
   ask([this] { actor_.state.seen.trouble.reset(); });  // but for what is found out from here on
-  const KeeperTally before = tally();
   const auto taken = take(intent.id, *given, world_.probe == nullptr, "");
   if (!taken) return done(warm::Outcome::away);  // as above
   // An address with a record came for a call whose reply was lost: it is settled so, and says nothing of others.
-  const std::size_t recorded = tally().known_before - before.known_before;
-  const std::size_t came = given->size() - std::min(given->size(), recorded);
-  const warm::Outcome outcome = warm::outcome_of_fill(came, *taken);
+  const std::size_t came = given->size() - std::min(given->size(), taken->recorded);
+  const warm::Outcome outcome = warm::outcome_of_fill(came, taken->usable);
   done(outcome);
   if (outcome == warm::Outcome::conflict) {
     const bool is_resting = memory_.conflicts >= warm::kConflictsBorne;
@@ -128,7 +126,7 @@ void StockKeeper::grow(std::uint32_t count) {
         {ErrorCode::unavailable,
          fmt::format(
              "of {} addresses that the cloud gave {} may be given to pods, the others are quarantined or doubted{}",
-             given->size(), *taken,
+             given->size(), taken->usable,
              is_resting
                  ? fmt::format(", as before: no more are asked for for {} s, but one at a time while an ADD waits",
                                std::chrono::duration_cast<std::chrono::seconds>(rest).count())
@@ -137,8 +135,8 @@ void StockKeeper::grow(std::uint32_t count) {
   }
   ask([&] {
     KeeperTally& tally = actor_.state.seen.keeper;
-    tally.allocated += *taken;
-    if (*taken > 0) tally.last_fill = world_.clock.now().since_boot - since;
+    tally.allocated += taken->usable;
+    if (taken->usable > 0) tally.last_fill = world_.clock.now().since_boot - since;
   });
 }
 
@@ -194,28 +192,28 @@ std::vector<warm::Given> StockKeeper::checked(std::vector<warm::Given> given, De
   return given;
 }
 
-/// How many of them a pod may come to have, once the wire was asked.
-Result<std::size_t> StockKeeper::take(const std::string& intent, const std::vector<cloud::CloudAddress>& given,
-                                      bool verified, const std::string& from) {
+Result<StockKeeper::Taken> StockKeeper::take(const std::string& intent, const std::vector<cloud::CloudAddress>& given,
+                                             bool verified, const std::string& from) {
   std::vector<warm::Given> into;
   into.reserve(given.size());
   for (const cloud::CloudAddress& one : given) into.push_back(given_of(one, verified, from));
   return take_checked(intent, checked(std::move(into), cloud_deadline()), verified);
 }
 
-Result<std::size_t> StockKeeper::take_checked(const std::string& intent, const std::vector<warm::Given>& given,
-                                              bool verified) {
+Result<StockKeeper::Taken> StockKeeper::take_checked(const std::string& intent, const std::vector<warm::Given>& given,
+                                                     bool verified) {
   if (given.size() > warm::kMovesMax) {
     // More than was asked for, or than one commit takes. The intent goes with the last of them.
-    std::size_t fit = 0;
+    Taken all;
     for (std::size_t begin = 0; begin < given.size(); begin += warm::kMovesMax) {
       const std::size_t end = std::min(begin + warm::kMovesMax, given.size());
       const std::vector<warm::Given> part(given.begin() + static_cast<std::ptrdiff_t>(begin),
                                           given.begin() + static_cast<std::ptrdiff_t>(end));
-      TRY(const std::size_t more, take_checked(end == given.size() ? intent : std::string(), part, verified));
-      fit += more;
+      TRY(const Taken more, take_checked(end == given.size() ? intent : std::string(), part, verified));
+      all.usable += more.usable;
+      all.recorded += more.recorded;
     }
-    return fit;
+    return all;
   }
   const auto moved = decide<warm::Moved>([&](const core::Snapshot& snapshot, const Instant& now) {
     return warm::plan_take(snapshot, intent, given, now);
@@ -224,11 +222,11 @@ Result<std::size_t> StockKeeper::take_checked(const std::string& intent, const s
     note_trouble(moved.error());
     return fail(moved.error());
   }
-  std::uint64_t recorded = 0;
+  Taken taken;
   for (const warm::Given& one : given) {
     if (std::ranges::find(moved->addresses, one.address, &core::WarmAddress::address) != moved->addresses.end())
       continue;
-    ++recorded;
+    ++taken.recorded;
     log(fmt::format("{} was said to be new, and has a record, which stays as it is", one.address.to_string()));
   }
   std::vector<core::WarmAddress> fit = moved->addresses;
@@ -239,11 +237,10 @@ Result<std::size_t> StockKeeper::take_checked(const std::string& intent, const s
       std::ranges::count_if(fit, [](const core::WarmAddress& one) { return !one.doubts.empty(); }));
   ask([&] {
     KeeperTally& tally = actor_.state.seen.keeper;
-    tally.refused += recorded;
-    tally.known_before += recorded;
+    tally.refused += taken.recorded;
     tally.quarantined += moved->addresses.size() - fit.size();
   });
-  if (fit.empty()) return fit.size();
+  if (fit.empty()) return taken;
   std::size_t unusable = doubted;
   if (!verified) {
     const auto conflicts = probe_all(fit);
@@ -251,7 +248,8 @@ Result<std::size_t> StockKeeper::take_checked(const std::string& intent, const s
   } else {
     stocked();
   }
-  return fit.size() - std::min(fit.size(), unusable);
+  taken.usable = fit.size() - std::min(fit.size(), unusable);
+  return taken;
 }
 
 /// How many of them are quarantined now. Error: they could not be probed, and stay as they are; it is the trouble, too.
@@ -341,7 +339,7 @@ Result<core::WarmAddress> StockKeeper::push(const std::optional<net::Address>& a
     TRY(const auto view, view_stock(context()));
     const auto known = std::ranges::find(view.addresses, *address, &core::WarmAddress::address);
     if (known != view.addresses.end() && known->state != core::WarmState::lent) return *known;
-    if (view.damaged_keys.contains(core::warm_address_key(*address).name)) {
+    if (view.damaged.contains(core::warm_address_key(*address).name)) {
       return fail(ErrorCode::corrupt,
                   fmt::format("the record of {} is damaged: whose it is is not known", address->to_string()));
     }

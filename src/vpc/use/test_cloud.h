@@ -293,16 +293,14 @@ class TestPods final : public NodePods {
   }
 };
 
-/// Which nodes the cluster has no more; who keeps which address the tests say themselves.
+/// Who keeps which address the tests say themselves.
 class TestFixed final : public FixedAddresses {
  public:
-  std::set<std::string> gone;
   [[nodiscard]] Result<Wish> wish_of(const core::PodIdentity&, Deadline) override { return Wish{}; }
   [[nodiscard]] Result<std::optional<Promise>> promise_to(const core::PodIdentity&, Deadline) override {
     return std::optional<Promise>();
   }
   [[nodiscard]] Result<void> attach(const core::WarmAddress&, const Wish&, Deadline) override { return {}; }
-  [[nodiscard]] Result<bool> is_gone(const std::string& node, Deadline) override { return gone.contains(node); }
 };
 
 class TestClaims final : public AddressClaims {

@@ -42,16 +42,7 @@ class TestPeers final : public PeerAgents {
   }
   [[nodiscard]] Result<cloud::CloudAddress> borrow(const Peer& peer, const net::Mac& mac, const std::string& subnet,
                                                    const std::string& request, Deadline deadline) override {
-    return ask(peer, {request, mac, subnet}, deadline);
-  }
-  [[nodiscard]] Result<cloud::CloudAddress> borrow_kept(const Peer& peer, const Kept& kept, const net::Mac& mac,
-                                                        const std::string& subnet, const std::string& request,
-                                                        Deadline deadline) override {
-    return ask(peer, {request, mac, subnet, kept.address, kept.pod, kept.is_named}, deadline);
-  }
-
- private:
-  [[nodiscard]] Result<cloud::CloudAddress> ask(const Peer& peer, const core::warm::Lend& lend, Deadline deadline) {
+    const core::warm::Lend lend{request, mac, subnet};
     ++asked;
     if (unclear.contains(peer.node)) return fail(ErrorCode::unknown_outcome, "it answered without an address");
     const auto keeper = keepers.find(peer.node);
@@ -97,6 +88,13 @@ class Node {
     keeper = std::make_unique<StockKeeper>(world, options);
   }
   [[nodiscard]] net::Mac mac() const { return mac_of(number_); }
+  [[nodiscard]] bool may_give() const {
+    return keeper->actor().ask([&] { return keeper->actor().may_give(); });
+  }
+  /// So many ADDs wait because the stock is empty.
+  void wait(std::uint32_t adds) {
+    keeper->actor().ask([&] { keeper->actor().state.waiting = adds; });
+  }
   [[nodiscard]] Context context() { return {store, clock_, random}; }
   /// As its agent has it; a plugin's where there is none.
   [[nodiscard]] Writer writer() const { return keeper ? keeper->writer() : Writer{}; }

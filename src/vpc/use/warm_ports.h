@@ -57,19 +57,6 @@ class PeerAgents {
   [[nodiscard]] virtual Result<cloud::CloudAddress> borrow(const Peer& peer, const net::Mac& mac,
                                                            const std::string& subnet, const std::string& request,
                                                            Deadline deadline) = 0;
-  /// The same of one address that its pod keeps by its name. Errors also: not_found (it does not lie there); conflict
-  /// (it is not kept for this pod there: who has it); refused_by_configuration also where the other side is of before
-  /// this request, and would lend any other.
-  struct Kept {
-    net::Address address;
-    std::string pod;  ///< "namespace/name"
-    /// The promise names the interface that has it: it may go also where no record says for whom it is kept, and
-    /// nothing uses it.
-    bool is_named = false;
-  };
-  [[nodiscard]] virtual Result<cloud::CloudAddress> borrow_kept(const Peer& peer, const Kept& kept, const net::Mac& mac,
-                                                                const std::string& subnet, const std::string& request,
-                                                                Deadline deadline) = 0;
 };
 
 /// The pods of this node, apart from the stock's own records.
@@ -136,7 +123,6 @@ class FixedAddresses {
     net::Address address;
     std::string subnet{};           ///< empty: not said
     std::optional<net::Mac> mac{};  ///< of the interface where the pod had it last; absent: not said
-    std::string node{};             ///< whose that is; empty: not said
   };
   /// Nothing: none was made yet. Errors: those of the API; corrupt where it names no address; not_found where the
   /// cluster has not the kind.
@@ -144,8 +130,6 @@ class FixedAddresses {
   /// Says that the pod has it now; makes the promise where there is none. Errors: conflict when another address is
   /// promised to it by now; those of the API.
   [[nodiscard]] virtual Result<void> attach(const core::WarmAddress& held, const Wish& wish, Deadline deadline) = 0;
-  /// Whether the cluster has no node of this name any more.
-  [[nodiscard]] virtual Result<bool> is_gone(const std::string& node, Deadline deadline) = 0;
 };
 
 }  // namespace croft::engine

@@ -57,10 +57,7 @@ Result<StockView> view_stock(const Context& context) {
         if (const auto* address = std::get_if<core::WarmAddress>(&value)) view.addresses.push_back(*address);
         if (const auto* intent = std::get_if<core::WarmIntent>(&value)) view.intents.push_back(*intent);
       }
-      for (const auto& [key, why] : reader.damaged(listing)) {
-        view.damaged.push_back(why);
-        view.damaged_keys.insert(key.name);
-      }
+      for (const auto& [key, why] : reader.damaged(listing)) view.damaged.emplace(key.name, why);
     }
     if (const auto* node = reader.sound(core::warm_node_key())) view.node = *node;
   }));

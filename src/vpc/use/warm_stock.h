@@ -1,8 +1,8 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <optional>
-#include <set>
 #include <string>
 #include <vector>
 
@@ -60,8 +60,7 @@ struct StockView {
   std::vector<core::WarmAddress> addresses;
   std::vector<core::WarmIntent> intents;
   std::optional<core::WarmNode> node;
-  std::vector<Error> damaged;            ///< records that were set aside
-  std::set<std::string> damaged_keys{};  ///< their names
+  std::map<std::string, Error> damaged{};  ///< records that cannot be read, by the names of their keys
 };
 [[nodiscard]] Result<StockView> view_stock(const Context& context);
 

@@ -1,11 +1,10 @@
+#include "vpc/format/ucloud.h"
+
 #include <string>
 
 #include <gtest/gtest.h>
 
-#include "base/time_text.h"
 #include "os/digest.h"
-#include "vpc/format/ucloud/answers.h"
-#include "vpc/format/ucloud/requests.h"
 
 namespace croft::wire::ucloud {
 namespace {
@@ -37,10 +36,16 @@ TEST(UcloudSigning, SignsAsPublished) {
                        {"Region", "cn-bj2"},
                        {"Zone", "cn-bj2-04"}}),
             "4f9ef5df2abab2c6fccd1e9515cb7e2df8c6bb65");
-  const Scope scope{"cn-bj2", "org-test"};
-  const Target to{"cn-bj2-04", "uvnet-1", "subnet-1", net::Mac::parse("52:54:00:26:6e:da").value(), "uhost-abc"};
-  EXPECT_EQ(signature(allocate_request(scope, to, {})), "dbf9c5cc07de0c6db7bfb095906c904528c8b873");
-  EXPECT_EQ(signature(describe_subnet_request(scope, "uvnet-1", "subnet-1")),
+  cloud::Interface own;
+  own.region = "cn-bj2";
+  own.project = "org-test";
+  own.zone = "cn-bj2-04";
+  const auto mac = net::Mac::parse("52:54:00:26:6e:da").value();
+  const cloud::CloudAddress at{{}, 0, {}, mac, "uvnet-1", "subnet-1", "uhost-abc"};
+  EXPECT_EQ(signature(request_at("AllocateSecondaryIp", own, at, "Ip", "")),
+            "dbf9c5cc07de0c6db7bfb095906c904528c8b873");
+  EXPECT_EQ(signature(request("DescribeSubnet", own,
+                              {{"VPCId", "uvnet-1"}, {"SubnetId", "subnet-1"}, {"ShowAvailableIPs", "true"}})),
             "8dd29bb177940772f8aecafad6de35503bbaf412");
 }
 
@@ -82,31 +87,6 @@ TEST(UcloudSigning, EscapesAForm) {
             "a=%2B%20%25%26%3D%3B%01%FF&b.10=%E4%B8%AD&c=");
 }
 
-TEST(UcloudRequests, SayMacsInCapitals) {
-  const Parameters move =
-      move_request({"r", "p"}, "subnet-1", "10.0.0.9"_ip, net::Mac::parse("aa:bb:cc:dd:ee:0f").value(), net::Mac{});
-  EXPECT_EQ(*find(move, "OldMac"), "AA:BB:CC:DD:EE:0F");
-  EXPECT_EQ(*find(move, "NewMac"), "00:00:00:00:00:00");
-  EXPECT_EQ(*find(describe_request({"r", "p"}, "v", "s", {}, "fd00::9"_ip), "Ip"), "fd00::9");
-}
-
-TEST(UcloudRetCode, HasTheClassesOfTheContract) {
-  const auto of = [](std::int64_t code, bool write) { return error_code_of(verdict_of(code), write); };
-  EXPECT_EQ(verdict_of(0), Verdict::ok);
-  for (const bool write : {false, true}) {
-    EXPECT_EQ(of(57000, write), ErrorCode::exhausted);
-    EXPECT_EQ(of(58221, write), ErrorCode::not_found);
-    EXPECT_EQ(of(153, write), ErrorCode::unavailable);
-    for (const int code : {160, 161, 170, 171, 172, 174, 292, 293, 294, 295, 299}) {
-      EXPECT_EQ(of(code, write), ErrorCode::refused_by_configuration) << code;
-      EXPECT_FALSE(remedy_of(code).empty()) << code;
-    }
-    for (const int code : {110, 130, 150, 8000, -1}) {
-      EXPECT_EQ(of(code, write), write ? ErrorCode::unknown_outcome : ErrorCode::unavailable) << code;
-    }
-  }
-}
-
 Answer answer(std::string_view text) { return decode_answer(text).value(); }
 
 TEST(UcloudAnswers, TakeARetCodeInQuotes) {
@@ -120,56 +100,45 @@ TEST(UcloudAnswers, TakeARetCodeInQuotes) {
 }
 
 TEST(UcloudAnswers, ReadAnAddressInBothSpellings) {
-  const IpInfo documented = decode_allocated(answer(R"({"RetCode":0,"IpInfo":{"Ip":"10.9.1.7","Mask":"255.255.255.0",
-    "Gateway":"10.9.1.1","Mac":"52:54:00:26:6E:DA","SubnetId":"subnet-1","VPCId":"uvnet-1"}})"))
-                                .value();
-  const IpInfo sample = decode_allocated(answer(R"({"RetCode":"0","IpInfo":[{"Ip":"10.9.1.7","Mask":24,
+  const auto given = [](const char* text) { return decode_given(answer(text)).value().addresses; };
+  const auto documented = given(R"({"RetCode":0,"IpInfo":{"Ip":"10.9.1.7","Mask":"255.255.255.0",
+    "Gateway":"10.9.1.1","Mac":"52:54:00:26:6E:DA","SubnetId":"subnet-1","VPCId":"uvnet-1"}})");
+  const auto sample = given(R"({"RetCode":"0","IpInfo":[{"Ip":"10.9.1.7","Mask":24,
     "Gateway":"10.9.1.1","Mac":"52:54:00:26:6e:da","SubnetworkId":"subnet-1","VPCId":"uvnet-1","AccountId":7,
-    "VIP":null}]})"))
-                            .value();
+    "VIP":null}]})");
   EXPECT_EQ(documented, sample);
-  EXPECT_EQ(documented.prefix_length, 24U);
-  const IpInfo six =
-      decode_allocated(answer(R"({"RetCode":0,"IpInfo":{"Ip":"fd00::7","Mask":"64","Gateway":"fd00::1"}})")).value();
-  EXPECT_EQ(six.address, "fd00::7"_ip);
-  EXPECT_EQ(six.prefix_length, 64U);
-  EXPECT_FALSE(six.mac);
+  EXPECT_EQ(documented.at(0).prefix_length, 24U);
+  const auto six = given(R"({"RetCode":0,"IpInfo":{"Ip":"fd00::7","Mask":"64","Gateway":"fd00::1"}})");
+  EXPECT_EQ(six.at(0).address, "fd00::7"_ip);
+  EXPECT_EQ(six.at(0).prefix_length, 64U);
+  EXPECT_EQ(six.at(0).mac, net::Mac{});
 }
 
 TEST(UcloudAnswers, RefuseWhatNoHostHas) {
-  for (const char* ip : {"", "0.0.0.0", "127.0.0.1", "224.0.0.1", "255.255.255.255", "10.0.0.256", "::", "::1",
-                         "ff02::1", "::ffff:10.0.0.1", "10.0.0.1/24", "0.1.2.3"}) {
-    EXPECT_FALSE(decode_allocated(answer(R"({"RetCode":0,"IpInfo":{"Ip":")" + std::string(ip) + "\"}}"))) << ip;
+  for (const char* ip : {"0.0.0.0", "127.0.0.1", "224.0.0.1", "255.255.255.255", "10.0.0.256", "::", "::1", "ff02::1",
+                         "::ffff:10.0.0.1", "10.0.0.1/24", "0.1.2.3"}) {
+    EXPECT_FALSE(decode_given(answer(R"({"RetCode":0,"IpInfo":{"Ip":")" + std::string(ip) + "\"}}"))) << ip;
   }
-  for (const char* more : {R"("Mask":"255.0.255.0")", R"("Mask":"33")", R"("Mask":"0")", R"("Gateway":"fd00::1")",
-                           R"("Mac":"52:54")", R"("VPCId":{})", R"("VPCId":"a\u0007")"}) {
-    EXPECT_FALSE(decode_allocated(answer(R"({"RetCode":0,"IpInfo":{"Ip":"10.0.0.9",)" + std::string(more) + "}}")))
-        << more;
+  for (const char* more : {R"("Mac":"52:54")", R"("VPCId":{})", R"("VPCId":"a\u0007")"}) {
+    EXPECT_FALSE(decode_given(answer(R"({"RetCode":0,"IpInfo":{"Ip":"10.0.0.9",)" + std::string(more) + "}}"))) << more;
   }
-  EXPECT_FALSE(decode_allocated(answer(R"({"RetCode":0})")));
-  EXPECT_FALSE(decode_allocated(answer(R"({"RetCode":0,"IpInfo":[{"Ip":"10.0.0.2"},{"Ip":"10.0.0.3"}]})")));
 }
 
 TEST(UcloudAnswers, KeepWhatABatchGot) {
-  const auto items = decode_batch(answer(R"({"RetCode":0,"IpsInfo":[
+  const auto all = decode_given(answer(R"({"RetCode":0,"IpsInfo":[
     {"Ip":"10.0.0.2","Status":{"StatusCode":"Succeeded"}},
     {"Ip":"10.0.0.3","Status":{"StatusCode":"Failed","Message":"no more"}},
     {"Ip":"10.0.0.4","Status":[{"StatusCode":"Succeeded","Message":""}]},
     {"Ip":"","Status":"Failed"},
     {"Ip":"10.0.0.5"},
-    {"Ip":"10.0.0.6","Status":{"StatusCode":"Pending"}},
+    {"Ip":"10.0.0.6","Status":[{"StatusCode":"Pending"},{"StatusCode":"Succeeded"}]},
     {}]})"))
-                         .value();
-  ASSERT_EQ(items.size(), 7U);
-  EXPECT_EQ(items[0].given->address, "10.0.0.2"_ip);
-  EXPECT_FALSE(items[1].given);
-  EXPECT_EQ(items[1].message, "no more");
-  EXPECT_EQ(items[2].given->address, "10.0.0.4"_ip);
-  EXPECT_FALSE(items[3].given);
-  EXPECT_EQ(items[4].given->address, "10.0.0.5"_ip);
-  EXPECT_FALSE(items[5].given);
-  EXPECT_FALSE(items[6].given);
-  EXPECT_FALSE(decode_batch(answer(R"({"RetCode":0,"IpInfo":[{"Ip":"x","Status":{"StatusCode":"Succeeded"}}]})")));
+                       .value();
+  ASSERT_EQ(all.addresses.size(), 3U);
+  EXPECT_EQ(all.addresses[0].address, "10.0.0.2"_ip);
+  EXPECT_EQ(all.addresses[1].address, "10.0.0.4"_ip);
+  EXPECT_EQ(all.addresses[2].address, "10.0.0.5"_ip);
+  EXPECT_EQ(all.why_not, "no more");
 }
 
 TEST(UcloudAnswers, OneOddElementIsNotAllOfTheList) {
@@ -182,11 +151,12 @@ TEST(UcloudAnswers, OneOddElementIsNotAllOfTheList) {
   ASSERT_EQ(list->addresses.size(), 3U);
   EXPECT_EQ(list->addresses[0].gateway, "10.0.0.1"_ip);
   EXPECT_EQ(list->addresses[1].address, "10.0.0.3"_ip);
-  EXPECT_FALSE(list->addresses[1].gateway || list->addresses[1].prefix_length);
+  EXPECT_FALSE(list->addresses[1].gateway || list->addresses[1].prefix_length != 0);
   EXPECT_EQ(list->addresses[2].prefix_length, 24U);
   EXPECT_FALSE(list->addresses[2].gateway);
   ASSERT_EQ(list->odd.size(), 4U) << "whose the last is nobody knows";
   EXPECT_NE(list->odd[2].find("10.0.0.999"), std::string::npos);
+  for (const char* none : {"255.0.255.0", "33", "0", "::"}) EXPECT_FALSE(parse_mask(none, net::Family::v4)) << none;
 }
 
 TEST(UcloudAnswers, HaveAnEnd) {
@@ -208,14 +178,10 @@ TEST(UcloudAnswers, ReadSubnetsAndInterfaces) {
   EXPECT_EQ(subnets[0].available, 0U);
   EXPECT_FALSE(decode_subnets(answer(R"({"RetCode":0,"DataSet":[{"SubnetId":"s"}]})")).value()[0].available);
   EXPECT_FALSE(decode_subnets(answer(R"({"RetCode":0,"DataSet":[{"AvailableIPs":1}]})")));
-  const auto nics = decode_host_interfaces(answer(R"({"RetCode":0,"UHostSet":[{"IPSet":[
-    {"Default":"true","Mac":"52:54:00:00:00:0A","NetworkInterfaceId":"uni-1"},{"Type":"BGP","IP":"1.2.3.4"}]}]})"))
-                        .value();
-  ASSERT_EQ(nics.size(), 2U);
-  EXPECT_TRUE(nics[0].is_default);
-  EXPECT_EQ(nics[0].id, "uni-1");
-  EXPECT_EQ(nics[0].mac->to_string(), "52:54:00:00:00:0a");
-  EXPECT_FALSE(nics[1].mac);
+  const Answer host = answer(R"({"RetCode":0,"UHostSet":[{"IPSet":[
+    {"Type":"BGP","IP":"1.2.3.4"},{"Default":"true","Mac":"52:54:00:00:00:0A","NetworkInterfaceId":"uni-1"}]}]})");
+  EXPECT_EQ(decode_interface_id(host, net::Mac::parse("52:54:00:00:00:0a").value()), "uni-1");
+  EXPECT_EQ(decode_interface_id(host, net::Mac{}), "");
 }
 
 TEST(UcloudMetadata, TakesTheDefaultInterface) {
@@ -224,13 +190,14 @@ TEST(UcloudMetadata, TakesTheDefaultInterface) {
       {"default":false,"id":"uni-0","mac":"52:54:00:00:00:01","subnet-id":"subnet-0","vpc-id":"v","ips":[]},
       {"default":true,"id":"uni-1","mac":"52:54:00:00:00:02","subnet-id":"subnet-1","vpc-id":"v"}]}})")
                              .value();
-  EXPECT_EQ(found, (Metadata{"cn-bj2-04", "cn-bj2", "uhost-1", "org-1", "uni-1",
-                             net::Mac::parse("52:54:00:00:00:02").value(), "v", "subnet-1", false}));
+  EXPECT_EQ(found.interface, (cloud::Interface{net::Mac::parse("52:54:00:00:00:02").value(), "uhost-1", "v", "subnet-1",
+                                               "cn-bj2-04", "cn-bj2", "org-1", "uhost-1"}));
+  EXPECT_FALSE(found.is_bare_metal);
   const Metadata bare = decode_metadata(R"({"instance-id":"upm-1","uphost":{"network-interfaces":[
     {"mac":"52:54:00:00:00:03","subnet-id":"s"}]}})")
                             .value();
   EXPECT_TRUE(bare.is_bare_metal);
-  EXPECT_EQ(bare.subnet, "s");
+  EXPECT_EQ(bare.interface.subnet, "s");
   for (const char* wrong :
        {"{}", "[]", "", R"({"uhost":{"network-interfaces":[]}})",
         R"({"uhost":{"network-interfaces":[{"mac":"52:54:00:00:00:01"},{"mac":"52:54:00:00:00:02"}]}})",
