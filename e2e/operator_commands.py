@@ -87,6 +87,22 @@ def no_store(croft):
     expect(said.returncode == 4 and "no store at" in said.stderr and "--kubeconfig" not in said.stderr, f"who named one: {said}")
 
 
+def mistakes(croft):
+    """What a misused command says, and what with."""
+    networks = croft.world.directory / "networks"
+    for name in ("a", "b"):
+        (networks / name).mkdir(parents=True)
+    for arguments, code, text in (
+            (("pool", "split", "a"), USAGE, '"a" is no value for N'),
+            (("pool", "split", "a", "--help"), 0, "Usage: croft pool split N"),
+            (("--help",), 0, "refused for safety"),
+            (("service", "create", "b", "--tcp", "80:99999"), USAGE, '"80:99999" is not PORT'),
+            (("record", "remove", "pool", "nosuch"), NOT_FOUND, "`croft check` names damaged ones"),
+            (("host-local", "list", "--dir", str(networks)), USAGE, f"{networks}/a, {networks}/b")):
+        told = croft.text(*arguments, code=code)
+        expect(text in told, f"croft {' '.join(arguments)}: {told}")
+
+
 def plan(croft):
     """What is told is taken, a register is begun with, and the rest is refused before anything runs."""
     for arguments, text in REFUSED_PLANS:
@@ -166,7 +182,7 @@ def test():
         croft.run("pool", "create", "web", "--cidr", "10.1.0.0/24")
         for container, pod, namespace in (("c1", "b", "default"), ("c2", "a", "default"), ("c3", "b", "system")):
             croft.add(container, "node-a", pod, namespace)
-        for part in (completion, no_store):
+        for part in (completion, no_store, mistakes):
             part(croft)
 
         croft, node = Operator(world, "nodes"), "node-a"

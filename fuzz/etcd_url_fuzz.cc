@@ -6,7 +6,7 @@
 #include <string>
 
 #include "base/assert.h"
-#include "cli/stores/etcd_url.h"
+#include "cli/stores/open_store.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const auto place = croft::app::parse_etcd_url(std::string(data, data + size));

@@ -1,6 +1,5 @@
 #include <algorithm>
 #include <cstddef>
-#include <functional>
 #include <utility>
 
 #include <fmt/format.h>
@@ -15,6 +14,13 @@ constexpr std::size_t kWidth = 100;      // of a line
 constexpr std::size_t kHeadingMax = 34;  // a longer one stands in a line of its own
 
 using Rows = std::vector<std::pair<std::string, std::string>>;
+
+constexpr std::pair<const char*, const char*> kExitCodes[] = {{"0", "fine"},
+                                                              {"1", "error"},
+                                                              {"2", "usage"},
+                                                              {"3", "findings"},
+                                                              {"4", "the store cannot be reached"},
+                                                              {"5", "refused for safety"}};
 
 std::string joined(const std::vector<std::string>& words, const char* between) {
   std::string text;
@@ -142,6 +148,7 @@ std::string help_page(const CommandModel& root, const std::vector<std::string>& 
   text += commands_text(*command);
   if (!command->arguments.empty()) text += "\nArguments:\n" + two_columns(rows_of(command->arguments));
   if (!command->options.empty()) text += "\nOptions:\n" + two_columns(rows_of(command->options));
+  if (path.empty()) text += "\nExit codes:\n" + two_columns(Rows(std::begin(kExitCodes), std::end(kExitCodes)));
   const std::vector<OptionModel> common = path.empty() ? std::vector<OptionModel>() : common_options(root);
   if (!common.empty()) text += "\nOptions of every command:\n" + two_columns(rows_of(common));
   if (!command->notes.empty()) text += "\n" + wrapped(command->notes, kWidth, 0);
@@ -195,10 +202,6 @@ std::string upper(std::string text) {
   return text;
 }
 
-constexpr const char* kExitStatus =
-    ".SH EXIT STATUS\n.TP\n0\nfine\n.TP\n1\nerror\n.TP\n2\nusage\n.TP\n3\nfindings\n.TP\n4\nthe store cannot be "
-    "reached\n.TP\n5\nrefused for safety\n";
-
 std::string page_text(const CommandModel& root, const CommandModel& command, const std::vector<std::string>& path,
                       const std::string& version, int section) {
   const std::string name = page_name(root, path);
@@ -211,7 +214,8 @@ std::string page_text(const CommandModel& root, const CommandModel& command, con
           items("OPTIONS", command.options);
   if (!path.empty()) text += items("OPTIONS OF EVERY COMMAND", common_options(root));
   if (!command.examples.empty()) text += ".SH EXAMPLES\n.nf\n" + roff(joined(command.examples, "\n")) + "\n.fi\n";
-  text += kExitStatus;
+  text += ".SH EXIT STATUS\n";
+  for (const auto& [code, meaning] : kExitCodes) text += fmt::format(".TP\n{}\n{}\n", code, meaning);
   if (!path.empty()) {
     const std::vector<std::string> above(path.begin(), path.end() - 1);
     text += fmt::format(".SH SEE ALSO\n\\fB{}\\fR({})\n", roff(page_name(root, above)), section);
@@ -282,22 +286,27 @@ std::string fish_quoted(const std::string& text) {
   return quoted(escaped, "\\'");
 }
 
-/// `"X list"|"X ls") at="X list" ;;` for each command: how a word leads from one command to the next.
-std::string steps(const std::vector<Place>& places, const char* indent) {
-  std::string text;
+/// The words of bash and zsh, where they differ.
+struct Shell {
+  std::string name, first_line, locals, words, word, before, reply, reply_end;
+};
+
+/// Their common part: finds the command at hand and offers the fixed choices of an option's value.
+std::string head(const CommandModel& root, const std::vector<Place>& places, const Shell& shell) {
+  std::string text = fmt::format(
+      "{1}# {2} completion for {0}; made by `{0} completion {2}`\n"
+      "_{0}() {{\n"
+      "  local at=\"\" i\n{3}"
+      "  for (({4}; i++)); do\n"
+      "    case \"$at {5}\" in\n",
+      root.name, shell.first_line, shell.name, shell.locals, shell.words, shell.word);
   for (const Place& place : places) {
     if (place.at.empty()) continue;
     std::string patterns = "\"" + place.at + "\"";
     for (const std::string& alias : place.command->aliases) patterns += "|\"" + place.parent + " " + alias + "\"";
-    text += fmt::format("{}{}) at=\"{}\" ;;\n", indent, patterns, place.at);
+    text += fmt::format("      {}) at=\"{}\" ;;\n", patterns, place.at);
   }
-  return text;
-}
-
-/// `" check --x"|" check -x") REPLY ;;` for each option with a fixed choice of values.
-std::string values(const CommandModel& root, const std::vector<Place>& places, const char* indent,
-                   const std::function<std::string(const std::string&)>& reply) {
-  std::string text;
+  text += fmt::format("    esac\n  done\n  case \"$at {}\" in\n", shell.before);
   for (const Place& place : places) {
     for (const OptionModel& option : options_at(root, *place.command)) {
       if (option.choices.empty()) continue;
@@ -305,29 +314,21 @@ std::string values(const CommandModel& root, const std::vector<Place>& places, c
       for (const std::string& name : option.names) {
         patterns += (patterns.empty() ? "\"" : "|\"") + place.at + " " + name + "\"";
       }
-      text += fmt::format("{}{}) {}; return ;;\n", indent, patterns, reply(joined(option.choices, " ")));
+      text += fmt::format("    {}) {}{}{}; return ;;\n", patterns, shell.reply, joined(option.choices, " "),
+                          shell.reply_end);
     }
   }
-  return text;
+  return text + "  esac\n  case \"$at\" in\n";
 }
 
 }  // namespace
 
 std::string bash_completion(const CommandModel& root) {
   const std::vector<Place> places = places_of(root);
-  std::string text = fmt::format(
-      "# bash completion for {0}; made by `{0} completion bash`\n"
-      "_{0}() {{\n"
-      "  local word=${{COMP_WORDS[COMP_CWORD]}} before=${{COMP_WORDS[COMP_CWORD-1]}} at=\"\" words=\"\" i\n"
-      "  for ((i = 1; i < COMP_CWORD; i++)); do\n"
-      "    case \"$at ${{COMP_WORDS[i]}}\" in\n",
-      root.name);
-  text += steps(places, "      ");
-  text += "    esac\n  done\n  case \"$at $before\" in\n";
-  text += values(root, places, "    ", [](const std::string& choices) {
-    return fmt::format("COMPREPLY=($(compgen -W \"{}\" -- \"$word\"))", choices);
-  });
-  text += "  esac\n  case \"$at\" in\n";
+  std::string text =
+      head(root, places,
+           {"bash", "", "  local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD-1]} words=\"\"\n",
+            "i = 1; i < COMP_CWORD", "${COMP_WORDS[i]}", "$before", "COMPREPLY=($(compgen -W \"", "\" -- \"$word\"))"});
   for (const Place& place : places) {
     std::vector<std::string> words;
     for (const CommandModel& one : place.command->commands) words.push_back(one.name);
@@ -347,19 +348,9 @@ std::string bash_completion(const CommandModel& root) {
 
 std::string zsh_completion(const CommandModel& root) {
   const std::vector<Place> places = places_of(root);
-  std::string text = fmt::format(
-      "#compdef {0}\n"
-      "# zsh completion for {0}; made by `{0} completion zsh`\n"
-      "_{0}() {{\n"
-      "  local at=\"\" i\n"
-      "  local -a commands options\n"
-      "  for ((i = 2; i < CURRENT; i++)); do\n"
-      "    case \"$at $words[i]\" in\n",
-      root.name);
-  text += steps(places, "      ");
-  text += "    esac\n  done\n  case \"$at $words[CURRENT-1]\" in\n";
-  text += values(root, places, "    ", [](const std::string& choices) { return "compadd -- " + choices; });
-  text += "  esac\n  case \"$at\" in\n";
+  std::string text = head(root, places,
+                          {"zsh", fmt::format("#compdef {}\n", root.name), "  local -a commands options\n",
+                           "i = 2; i < CURRENT", "$words[i]", "$words[CURRENT-1]", "compadd -- ", ""});
   for (const Place& place : places) {
     std::string commands, options;
     for (const CommandModel& one : place.command->commands) {

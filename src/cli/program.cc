@@ -1,13 +1,16 @@
 #include "cli/program.h"
 
+#include <algorithm>
 #include <exception>
 #include <memory>
 #include <new>
 #include <sstream>
+#include <string_view>
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
+#include "base/net/echo.h"
 #include "base/printable.h"
 #include "cni/error_table.h"
 #include "os/files.h"
@@ -18,6 +21,15 @@ namespace {
 
 int printed(const std::string& text) {
   return static_cast<int>(os::write_standard_output(text) ? edge::ExitCode::fine : edge::ExitCode::error);
+}
+
+/// The parser's words for a value that is none: "Could not convert: N = a".
+std::string in_words(const std::string& what) {
+  constexpr std::string_view kBegin = "Could not convert: ";
+  const std::size_t equals = what.find(" = ");
+  if (!what.starts_with(kBegin) || equals == what.npos) return what;
+  return fmt::format("{} is no value for {}", net::echo(what.substr(equals + 3)),
+                     what.substr(kBegin.size(), equals - kBegin.size()));
 }
 
 std::string completion_for(const CommandModel& model, const std::string& shell) {
@@ -65,9 +77,14 @@ int tell_usage(const CLI::App& app, const CLI::ParseError& error, const std::vec
     return printed(out.str());
   }
   const CommandModel model = model_of(app, examples);
-  const std::string what = usage_error(model, arguments).value_or(error.what());
+  const std::vector<std::string> path = command_path(model, arguments);
+  // The parser reads values before it sees that help was asked for.
+  if (std::ranges::any_of(arguments, [](const std::string& one) { return one == "--help" || one == "-h"; })) {
+    return printed(help_page(model, path));
+  }
+  const std::string what = usage_error(model, arguments).value_or(in_words(error.what()));
   std::string command = model.name;
-  for (const std::string& name : command_path(model, arguments)) command += " " + name;
+  for (const std::string& name : path) command += " " + name;
   static_cast<void>(os::write_standard_error(fmt::format("{}: {}\nRun `{} --help` for what there is.\n", model.name,
                                                          printable(what, Printed::line), command)));
   return static_cast<int>(edge::ExitCode::usage);

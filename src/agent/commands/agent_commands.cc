@@ -72,9 +72,7 @@ std::string table_of(const AgentStatus& status) {
 }  // namespace
 
 void add_agent_commands(CLI::App& app, CommandLine& line) {
-  CLI::App* agent = app.add_subcommand("agent", "The agent of this node (`croftd agent`)");
-  agent->require_subcommand(1);
-  agent->fallthrough();
+  CLI::App* const agent = add_noun(app, "agent", "The agent of this node (`croftd agent`)");
   const auto socket = std::make_shared<std::string>(edge::kDefaultAgentSocket);
   CLI::App* status = agent->add_subcommand("status", "Show what the agent serves, and how often it needed the store");
   status->add_option("--socket", *socket, "Socket of the agent")->envname("CROFT_AGENT")->capture_default_str();

@@ -17,7 +17,6 @@
 
 #include "agent/daemon/daemon.h"
 #include "agent/daemon/log_format.h"
-#include "agent/daemon/metrics_option.h"
 #include "agent/daemon/periodic.h"
 #include "agent/daemon/plugin_kubeconfig.h"
 #include "agent/daemon/pod_events.h"
@@ -27,7 +26,6 @@
 #include "agent/metrics/metrics.h"
 #include "agent/metrics/server.h"
 #include "base/net/echo.h"
-#include "cli/stores/kube_url.h"
 #include "cli/stores/open_store.h"
 #include "cni/door/tombstones.h"
 #include "ipam/use/damage_telling.h"
@@ -154,7 +152,7 @@ class AgentProgram {
     const store::CacheFollower follower(cached_, daemon_.clock);
     const auto remove_socket = listener->file_remover();
     daemon_.stop.before_forced_end(remove_socket);
-    TRY(const auto server, edge::AgentServer::start(service_, std::move(listener), {}, daemon_.clock));
+    TRY(const auto server, edge::AgentServer::start(service_, std::move(listener), daemon_.clock));
     TRY(const auto metrics_server, serve_metrics());
     log_.info("serving node {} on {} from {}", options_.node, options_.socket, options_.store_url);
     os::tell_service_manager("READY=1");

@@ -15,7 +15,6 @@
 #include "agent/door/service.h"
 #include "ipam/use/assign.h"
 #include "ipam/use/pools.h"
-#include "ipam/use/release.h"
 #include "ipam/use/test_world.h"
 #include "os/clock.h"
 #include "os/random.h"
@@ -125,35 +124,12 @@ class KubeCosts : public testing::Test {
     EXPECT_TRUE(done) << done.error().message;
     return noted_.take();
   }
-  std::vector<std::vector<std::string>> del(const std::string& container) {
-    const auto store = open({});
-    noted_.take();
-    const auto done = engine::release_owner({*store, clock_, random_}, {"net", container, "eth0"});
-    EXPECT_TRUE(done) << done.error().message;
-    return noted_.take();
-  }
 
   os::SystemClock clock_;
   os::SystemRandom random_;
   std::shared_ptr<store::kube::FakeCluster> cluster_ = std::make_shared<store::kube::FakeCluster>();
   Noted noted_;
 };
-
-TEST_F(KubeCosts, APluginAloneAsksLittle) {
-  add("c0");
-  for (const char* container : {"c1", "c2"}) {
-    const auto rounds = add(container);
-    EXPECT_LE(rounds.size(), 4U) << text_of(rounds);
-    EXPECT_LE(requests_in(rounds), 9U) << text_of(rounds);
-    EXPECT_FALSE(is_asked(rounds, "ipamblocks?")) << text_of(rounds);
-  }
-  for (const char* container : {"c0", "c1"}) {
-    const auto rounds = del(container);
-    EXPECT_LE(rounds.size(), 4U) << text_of(rounds);
-    EXPECT_LE(requests_in(rounds), 8U) << text_of(rounds);
-    EXPECT_FALSE(is_asked(rounds, "ipamblocks?")) << text_of(rounds);
-  }
-}
 
 /// Whatever the number of blocks: what a claim reads of them is in one list of those of other lengths.
 TEST_F(KubeCosts, AClaimAsksLittle) {
@@ -313,19 +289,6 @@ TEST_F(KubeCostsWithAgent, ItsMemoryDoesNotBeginWithALaggingList) {
   store::CachedStore late(*store_, {core::AffinityOwner::Type::host, "node-a"}, clock_);
   for (int i = 0; i < 3; ++i) EXPECT_TRUE(late.step(Deadline::after(clock_.now(), std::chrono::milliseconds(50))));
   EXPECT_EQ(late.state().own_blocks, 2U);
-}
-
-TEST_F(KubeCostsWithAgent, AnAddIsTwoWritesAndADelIsTwo) {
-  for (const char* container : {"c1", "c2"}) {
-    const auto rounds = add_all({container});
-    EXPECT_EQ(requests_in(rounds), 2U) << text_of(rounds);
-    follow();
-  }
-  for (const char* container : {"c1", "c2"}) {
-    const auto rounds = del_all({container});
-    EXPECT_EQ(requests_in(rounds), 2U) << text_of(rounds);
-    follow();
-  }
 }
 
 TEST_F(KubeCostsWithAgent, ABurstWritesTheBlockOnce) {

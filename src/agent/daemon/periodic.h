@@ -6,10 +6,12 @@
 #include <string>
 #include <vector>
 
+#include <CLI/CLI.hpp>
 #include <spdlog/spdlog.h>
 
 #include "agent/daemon/daemon.h"
 #include "agent/daemon/log_format.h"
+#include "agent/metrics/server.h"
 
 namespace croft::app {
 
@@ -41,6 +43,19 @@ inline void run_due(std::vector<Periodic>& all, const Daemon& daemon, spdlog::lo
   const auto now = clock.now().since_boot;
   for (const Periodic& one : all) wait = std::clamp(one.due - now, std::chrono::nanoseconds(0), wait);
   return wait;
+}
+
+/// --metrics-bind-address, into `text`.
+inline void add_metrics_option(CLI::App& command, std::string& text) {
+  command
+      .add_option("--metrics-bind-address", text,
+                  "Address for Prometheus metrics and for /healthz and /readyz: 127.0.0.1:9600, [::1]:9600, or :9600 "
+                  "for all addresses of both families; without it nothing listens")
+      ->type_name("HOST:PORT")
+      ->check([](const std::string& given) {
+        const auto address = edge::MetricsAddress::parse(given);
+        return address ? std::string() : address.error().message;
+      });
 }
 
 }  // namespace croft::app

@@ -12,7 +12,7 @@
 #include "base/time_text.h"
 #include "cli/stores/open_store.h"
 #include "install/door/node_files.h"
-#include "install/format/record.h"
+#include "install/format/node_network.h"
 #include "os/files.h"
 #include "store/kube/object_list.h"
 

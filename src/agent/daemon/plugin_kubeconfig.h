@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "base/clock.h"
-#include "cli/stores/kube_url.h"
+#include "cli/stores/open_store.h"
 #include "store/kube/api.h"
 #include "store/kube/format/kubeconfig.h"
 

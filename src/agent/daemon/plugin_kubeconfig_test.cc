@@ -15,7 +15,7 @@
 #include "base/manual_clock.h"
 #include "base/text/base64.h"
 #include "install/door/node_files.h"
-#include "install/format/record.h"
+#include "install/format/node_network.h"
 #include "os/files.h"
 #include "os/scratch_directory.h"
 

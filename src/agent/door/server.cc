@@ -8,8 +8,8 @@
 #include <vector>
 
 #include <google/protobuf/stubs/logging.h>
+#include <grpc/health.pb.h>
 
-#include "agent/door/health.h"
 #include "agent/format/messages.h"
 
 namespace croft::edge {
@@ -105,11 +105,11 @@ class AgentServer::Door final : public os::GrpcHandler {
 
 void silence_protobuf() { google::protobuf::SetLogHandler(nullptr); }
 
-AgentServer::AgentServer(AgentService& service, std::unique_ptr<os::GrpcServer> server, const LanesOptions& lanes,
-                         const Clock& clock)
+AgentServer::AgentServer(AgentService& service, std::unique_ptr<os::GrpcServer> server, const Clock& clock,
+                         std::size_t room)
     : server_(std::move(server)),
       lanes_(
-          service, [this](std::vector<AgentAnswer> answers) { send(std::move(answers)); }, lanes),
+          service, [this](std::vector<AgentAnswer> answers) { send(std::move(answers)); }, room),
       door_(std::make_unique<Door>(service, lanes_, *server_, clock)) {
   server_->serve(*door_);
 }
@@ -117,13 +117,13 @@ AgentServer::AgentServer(AgentService& service, std::unique_ptr<os::GrpcServer> 
 AgentServer::~AgentServer() { stop(Deadline{std::chrono::nanoseconds{0}}); }
 
 Result<std::unique_ptr<AgentServer>> AgentServer::start(AgentService& service,
-                                                        std::unique_ptr<os::UnixListener> listener,
-                                                        const LanesOptions& lanes, const Clock& clock) {
+                                                        std::unique_ptr<os::UnixListener> listener, const Clock& clock,
+                                                        std::size_t room) {
   silence_protobuf();
   os::GrpcServerOptions server_options;
   server_options.session.message_bytes_max = wire::agent::kMessageBytesMax;
   TRY(auto server, os::GrpcServer::make(std::move(listener), server_options, clock));
-  return std::unique_ptr<AgentServer>(new AgentServer(service, std::move(server), lanes, clock));
+  return std::unique_ptr<AgentServer>(new AgentServer(service, std::move(server), clock, room));
 }
 
 void AgentServer::stop(Deadline deadline) {
@@ -140,6 +140,19 @@ void AgentServer::send(std::vector<AgentAnswer> answers) {
   sent.reserve(answers.size());
   for (AgentAnswer& answer : answers) sent.push_back(answer_of(answer.id, std::move(answer.message)));
   server_->answer(std::move(sent));
+}
+
+os::GrpcAnswer GrpcHealth::check(os::GrpcCallId call, std::string_view message) const {
+  ::grpc::health::v1::HealthCheckRequest request;
+  if (!request.ParseFromArray(message.data(), static_cast<int>(message.size()))) {
+    return {call, os::GrpcCode::invalid_argument, "this is no HealthCheckRequest", {}};
+  }
+  const bool is_ours = request.service().empty() || request.service() == wire::agent::kServiceName;
+  if (!is_ours) return {call, os::GrpcCode::not_found, "there is no such service", {}};
+  ::grpc::health::v1::HealthCheckResponse response;
+  response.set_status(serving_ ? ::grpc::health::v1::HealthCheckResponse::SERVING
+                               : ::grpc::health::v1::HealthCheckResponse::NOT_SERVING);
+  return {call, os::GrpcCode::ok, {}, response.SerializeAsString()};
 }
 
 }  // namespace croft::edge

@@ -1,12 +1,14 @@
 #pragma once
 
+#include <atomic>
 #include <memory>
+#include <string_view>
 #include <vector>
 
-#include "agent/door/lanes.h"
 #include "agent/door/service.h"
 #include "base/clock.h"
 #include "base/result.h"
+#include "http/grpc_handler.h"
 #include "http/grpc_server.h"
 #include "http/unix_listener.h"
 
@@ -26,7 +28,7 @@ class AgentServer {
   /// at once. `service` and `clock` must outlive it.
   [[nodiscard]] static Result<std::unique_ptr<AgentServer>> start(AgentService& service,
                                                                   std::unique_ptr<os::UnixListener> listener,
-                                                                  const LanesOptions& lanes, const Clock& clock);
+                                                                  const Clock& clock, std::size_t room = kLanesRoom);
   /// As stop() with no patience.
   ~AgentServer();
   AgentServer(const AgentServer&) = delete;
@@ -42,13 +44,27 @@ class AgentServer {
 
  private:
   class Door;
-  AgentServer(AgentService& service, std::unique_ptr<os::GrpcServer> server, const LanesOptions& lanes,
-              const Clock& clock);
+  AgentServer(AgentService& service, std::unique_ptr<os::GrpcServer> server, const Clock& clock, std::size_t room);
   void send(std::vector<AgentAnswer> answers);
 
   std::unique_ptr<os::GrpcServer> server_;
   Lanes lanes_;
   std::unique_ptr<Door> door_;
+};
+
+/// Check of gRPC's service of health: whether the agent serves, as a whole ("") and by the name of its service. Calls
+/// come as bytes. Its Watch is not served: clients take that for "ask by Check". Safe to use from several threads.
+class GrpcHealth {
+ public:
+  static constexpr std::string_view kCheckMethod = "/grpc.health.v1.Health/Check";
+
+  [[nodiscard]] os::GrpcAnswer check(os::GrpcCallId call, std::string_view message) const;
+
+  /// "Serving" at first.
+  void set_serving(bool serving) { serving_ = serving; }
+
+ private:
+  std::atomic<bool> serving_ = true;
 };
 
 }  // namespace croft::edge

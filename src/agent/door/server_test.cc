@@ -4,8 +4,6 @@
 
 #include <atomic>
 #include <memory>
-#include <mutex>
-#include <set>
 #include <thread>
 #include <vector>
 
@@ -31,7 +29,7 @@ class AgentServerTest : public testing::Test, protected AgentOnMemory {
   void start() {
     auto listener = os::UnixListener::listen(socket_, listener_options_, clock);
     ASSERT_TRUE(listener) << listener.error().message;
-    auto server = AgentServer::start(service, *std::move(listener), lanes_, clock);
+    auto server = AgentServer::start(service, *std::move(listener), clock, room_);
     ASSERT_TRUE(server) << server.error().message;
     server_ = *std::move(server);
   }
@@ -63,7 +61,7 @@ class AgentServerTest : public testing::Test, protected AgentOnMemory {
   os::ScratchDirectory directory_;
   std::string socket_ = directory_.path() + "/agent.sock";
   os::UnixListenerOptions listener_options_{{::geteuid()}};
-  LanesOptions lanes_;
+  std::size_t room_ = kLanesRoom;
   std::unique_ptr<AgentServer> server_;
 };
 
@@ -177,7 +175,7 @@ TEST_F(AgentServerTest, WhoAsksForNoSignsGetsOneMessage) {
 
 TEST_F(AgentServerTest, TooManyAtOnceAreToldAtOnce) {
   server_.reset();
-  lanes_ = {.alone = 1, .releases_max = 2, .assigns_max = 2};
+  room_ = 2;
   start();
   ASSERT_TRUE(add(call("first")).starts_with("10."));
   store.held = true;
@@ -216,17 +214,6 @@ TEST_F(AgentServerTest, GarbageIsAnsweredAndTheNextOneIsServed) {
   EXPECT_TRUE(add(call("one")).starts_with("10."));
 }
 
-TEST_F(AgentServerTest, HealthIsServed) {
-  const auto asking = channel();
-  const auto reply = asking->call("/grpc.health.v1.Health/Check", "", in(seconds(20)));
-  EXPECT_TRUE(reply.status.ok()) << reply.status.message;
-  EXPECT_EQ(reply.message, "\x08\x01");  // SERVING
-  server_->set_serving(false);
-  EXPECT_EQ(asking->call("/grpc.health.v1.Health/Check", "", in(seconds(20))).message, "\x08\x02");  // NOT_SERVING
-  server_->set_serving(true);
-  EXPECT_EQ(asking->call("/grpc.health.v1.Health/Check", "", in(seconds(20))).message, "\x08\x01");
-}
-
 TEST_F(AgentServerTest, HealthOfEachServiceAndOfNone) {
   const auto asking = channel();
   const auto of = [](std::string_view name) {
@@ -235,7 +222,12 @@ TEST_F(AgentServerTest, HealthOfEachServiceAndOfNone) {
   const auto check = [&](const std::string& message) {
     return asking->call("/grpc.health.v1.Health/Check", message, in(seconds(20)));
   };
-  EXPECT_EQ(check(of(agent::kServiceName)).message, "\x08\x01");
+  for (const bool serves : {true, false, true}) {
+    server_->set_serving(serves);
+    for (const std::string& request : {std::string(), of(agent::kServiceName)}) {
+      EXPECT_EQ(check(request).message, serves ? "\x08\x01" : "\x08\x02");
+    }
+  }
   EXPECT_EQ(check(of("other")).status.code, os::GrpcCode::not_found);
   EXPECT_EQ(check("\xff").status.code, os::GrpcCode::invalid_argument);
   EXPECT_EQ(asking->call("/grpc.health.v1.Health/Watch", "", in(seconds(20))).status.code, os::GrpcCode::unimplemented);
@@ -245,7 +237,7 @@ TEST_F(AgentServerTest, StatusAndHealthDoNotWaitForTheStore) {
   ASSERT_TRUE(add(call("first")).starts_with("10."));
   store.held = true;
   std::vector<std::thread> callers;
-  for (std::size_t i = 0; i < 2 * lanes_.alone; ++i) {
+  for (std::size_t i = 0; i < 8; ++i) {
     callers.emplace_back([&, i] { EXPECT_TRUE(add(call("c" + std::to_string(i))).starts_with("10.")); });
   }
   while (store.waiting == 0) std::this_thread::sleep_for(milliseconds(1));
@@ -256,29 +248,6 @@ TEST_F(AgentServerTest, StatusAndHealthDoNotWaitForTheStore) {
   EXPECT_GT(store.waiting, 0);
   store.held = false;
   for (std::thread& caller : callers) caller.join();
-}
-
-TEST_F(AgentServerTest, ABurstOfANodesPodsIsServed) {
-  store.held = true;
-  std::vector<std::thread> callers;
-  std::mutex mutex;
-  std::set<std::string> addresses;
-  for (int i = 0; i < 110; ++i) {
-    callers.emplace_back([&, i] {
-      const std::string answer = add(call("c" + std::to_string(i)));
-      EXPECT_TRUE(answer.starts_with("10.")) << answer;
-      const std::lock_guard lock(mutex);
-      addresses.insert(answer);
-    });
-  }
-  const Deadline patience = in(seconds(20));
-  while (server_->connections().open < 110 && !patience.passed(clock.now())) {
-    std::this_thread::sleep_for(milliseconds(1));
-  }
-  store.held = false;
-  for (std::thread& caller : callers) caller.join();
-  EXPECT_EQ(addresses.size(), 110U);
-  EXPECT_TRUE(engine::audit(context, {})->findings.empty());
 }
 
 TEST_F(AgentServerTest, TheSocketIsGoneBeforeTheWorkIs) {

@@ -1,16 +1,81 @@
 #pragma once
 
+#include <chrono>
+#include <condition_variable>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
+#include <mutex>
+#include <optional>
+#include <stop_token>
 #include <string>
 #include <string_view>
+#include <thread>
 
-#include "agent/metrics/health.h"
+#include "base/clock.h"
 #include "base/net/address.h"
 #include "base/result.h"
 
 namespace croft::edge {
+
+/// A daemon's answers about its health, as Kubernetes' probes ask (`/healthz`, `/readyz`). Alive is who comes to the
+/// end of its work; ready who could do all of it when it was last tried. Safe to use from several threads.
+class Health {
+ public:
+  /// Work that takes longer than this is taken for stuck. `clock` must outlive it.
+  explicit Health(const Clock& clock, std::chrono::nanoseconds work_max = std::chrono::minutes(15))
+      : clock_(clock), work_max_(work_max) {}
+
+  /// Something of limited length begins, ends.
+  void begin_work();
+  void end_work();
+
+  /// The problem that keeps a part of the work from being done; empty: none. Parts are named in the answer.
+  void set(const std::string& part, std::string problem);
+
+  /// Nothing was tried: another process works now.
+  void forget();
+
+  struct Answer {
+    bool good = true;
+    /// For people: "ok", or a line for each part and a verdict, as the API server's own.
+    std::string text;
+  };
+  [[nodiscard]] Answer alive() const;
+  /// Not alive is not ready; without any part nothing was tried yet, which is not ready either.
+  [[nodiscard]] Answer ready() const;
+
+ private:
+  [[nodiscard]] std::optional<std::string> stuck() const;
+
+  const Clock& clock_;
+  const std::chrono::nanoseconds work_max_;
+  mutable std::mutex mutex_;  ///< guards all below
+  std::optional<std::chrono::nanoseconds> begun_since_boot_;
+  std::map<std::string, std::string> problems_;  ///< by part
+};
+
+/// Looks at a Health from a thread of its own, so that nobody need ask over a network. A question there can be kept
+/// from its answer by whoever else connects.
+class Watchdog {
+ public:
+  /// `stuck` is called once, on that thread, with what Health::alive() says when it says no; `health` must outlive
+  /// this.
+  Watchdog(const Health& health, std::chrono::milliseconds interval, std::function<void(const std::string&)> stuck);
+  /// Ends within a moment; `stuck` is not running afterwards.
+  ~Watchdog() = default;
+  Watchdog(const Watchdog&) = delete;
+  Watchdog& operator=(const Watchdog&) = delete;
+
+ private:
+  void look(const std::stop_token& end, const Health& health, std::chrono::milliseconds interval,
+            const std::function<void(const std::string&)>& stuck);
+
+  std::mutex mutex_;
+  std::condition_variable_any turn_;
+  std::jthread thread_;  ///< last: it uses the others
+};
 
 /// Where metrics are served.
 struct MetricsAddress {
@@ -45,5 +110,4 @@ class MetricsServer {
   explicit MetricsServer(std::unique_ptr<Parts> parts);
   std::unique_ptr<Parts> parts_;
 };
-
 }  // namespace croft::edge

@@ -1,5 +1,7 @@
 #include "agent/metrics/stock_metrics.h"
 
+#include <initializer_list>
+#include <utility>
 #include <vector>
 
 #include "agent/metrics/samples.h"
@@ -12,54 +14,46 @@ using prometheus::MetricFamily;
 using prometheus::MetricType;
 
 void add_figures(const StockFigures& f, std::vector<MetricFamily>& all) {
+  using Labelled = std::initializer_list<std::pair<const char*, double>>;
   const auto one = [&](const char* name, const char* help, MetricType type, double value) {
     add(all.emplace_back(family(name, help, type)), {}, value);
   };
-  MetricFamily addresses = family("croft_stock_addresses", "Cloud addresses of this node", MetricType::Gauge);
-  for (const auto& [state, number] : {std::pair{"free", f.counts.free},
-                                      {"cooling", f.counts.cooling},
-                                      {"held", f.counts.held},
-                                      {"probing", f.counts.probing},
-                                      {"leaving", f.counts.leaving},
-                                      {"quarantined", f.counts.quarantined},
-                                      {"doubted", f.counts.doubted}}) {
-    add(addresses, {{"state", state}}, number);
-  }
-  all.push_back(std::move(addresses));
-  MetricFamily marks = family("croft_stock_water_mark", "Free addresses that the agent keeps", MetricType::Gauge);
-  add(marks, {{"mark", "low"}}, f.low);
-  add(marks, {{"mark", "high"}}, f.high);
-  all.push_back(std::move(marks));
-  one("croft_stock_waiting_adds", "ADDs that wait because the stock is empty", MetricType::Gauge, f.waiting);
-  MetricFamily adds = family("croft_stock_adds_total", "ADDs", MetricType::Counter);
-  add(adds, {{"outcome", "ok"}}, static_cast<double>(f.adds));
-  add(adds, {{"outcome", "failed"}}, static_cast<double>(f.adds_failed));
-  all.push_back(std::move(adds));
-  MetricFamily dels = family("croft_stock_dels_total", "DELs", MetricType::Counter);
-  add(dels, {{"outcome", "ok"}}, static_cast<double>(f.dels));
-  add(dels, {{"outcome", "failed"}}, static_cast<double>(f.dels_failed));
-  all.push_back(std::move(dels));
-  one("croft_stock_waited_total", "ADDs that found the stock empty", MetricType::Counter,
-      static_cast<double>(f.waited));
-  one("croft_stock_commits_total", "Commits for ADDs and DELs", MetricType::Counter, static_cast<double>(f.commits));
-  MetricFamily moves = family("croft_stock_moves_total", "Addresses that came and went", MetricType::Counter);
-  for (const auto& [what, number] : {std::pair{"allocated", f.keeper.allocated},
-                                     {"given_back", f.keeper.given_back},
-                                     {"borrowed", f.keeper.borrowed},
-                                     {"lent", f.keeper.lent},
-                                     {"conflict", f.keeper.conflicts},
-                                     {"quarantined", f.keeper.quarantined},
-                                     {"collected", f.keeper.collected},
-                                     {"rebuilt", f.keeper.rebuilt},
-                                     {"refused", f.keeper.refused},
-                                     {"lost", f.keeper.lost}}) {
-    add(moves, {{"what", what}}, static_cast<double>(number));
-  }
-  all.push_back(std::move(moves));
+  const auto some = [&](const char* name, const char* help, MetricType type, const char* label, Labelled values) {
+    MetricFamily& added = all.emplace_back(family(name, help, type));
+    for (const auto& [word, value] : values) add(added, {{label, word}}, value);
+  };
+  some("croft_stock_addresses", "Cloud addresses of this node", MetricType::Gauge, "state",
+       {{"free", number(f.counts.free)},
+        {"cooling", number(f.counts.cooling)},
+        {"held", number(f.counts.held)},
+        {"probing", number(f.counts.probing)},
+        {"leaving", number(f.counts.leaving)},
+        {"quarantined", number(f.counts.quarantined)},
+        {"doubted", number(f.counts.doubted)}});
+  some("croft_stock_water_mark", "Free addresses that the agent keeps", MetricType::Gauge, "mark",
+       {{"low", number(f.low)}, {"high", number(f.high)}});
+  one("croft_stock_waiting_adds", "ADDs that wait because the stock is empty", MetricType::Gauge, number(f.waiting));
+  some("croft_stock_adds_total", "ADDs", MetricType::Counter, "outcome",
+       {{"ok", number(f.adds)}, {"failed", number(f.adds_failed)}});
+  some("croft_stock_dels_total", "DELs", MetricType::Counter, "outcome",
+       {{"ok", number(f.dels)}, {"failed", number(f.dels_failed)}});
+  one("croft_stock_waited_total", "ADDs that found the stock empty", MetricType::Counter, number(f.waited));
+  one("croft_stock_commits_total", "Commits for ADDs and DELs", MetricType::Counter, number(f.commits));
+  some("croft_stock_moves_total", "Addresses that came and went", MetricType::Counter, "what",
+       {{"allocated", number(f.keeper.allocated)},
+        {"given_back", number(f.keeper.given_back)},
+        {"borrowed", number(f.keeper.borrowed)},
+        {"lent", number(f.keeper.lent)},
+        {"conflict", number(f.keeper.conflicts)},
+        {"quarantined", number(f.keeper.quarantined)},
+        {"collected", number(f.keeper.collected)},
+        {"rebuilt", number(f.keeper.rebuilt)},
+        {"refused", number(f.keeper.refused)},
+        {"lost", number(f.keeper.lost)}});
   one("croft_stock_fill_duration_seconds", "Of the last fill that brought something", MetricType::Gauge,
       seconds(f.keeper.last_fill));
   one("croft_cloud_throttled_total", "Calls that the cloud refused because there were too many", MetricType::Counter,
-      static_cast<double>(f.throttled));
+      number(f.throttled));
   MetricFamily delays =
       family("croft_stock_add_duration_seconds", "How long ADDs took that got an address", MetricType::Histogram);
   add(delays, {}, Durations{f.add_delay_first, f.add_delays, f.add_delay_sum});

@@ -16,9 +16,7 @@
 #include "cli/croft/command_line.h"
 #include "cli/croft/filters.h"
 #include "cli/croft/json_output.h"
-#include "cli/croft/operator_parts.h"
 #include "cli/croft/report.h"
-#include "cli/croft/runtime_cache.h"
 #include "cli/croft/signs_of_life.h"
 #include "cli/croft/table.h"
 #include "cli/stores/open_store.h"
@@ -50,8 +48,8 @@ struct CheckOptions {
   std::int64_t wait_seconds = 0;  ///< until a second look at what is gone; 0: none
 };
 using core::audit::Finding;
+using core::audit::found;
 using AuditFindings = std::vector<Finding>;
-using FindingKind = Finding::Kind;
 
 constexpr std::size_t kNodesShownMax = 20;
 constexpr std::size_t kTakenNamedMax = 10;
@@ -86,9 +84,8 @@ std::string nodes_table(const std::vector<core::audit::NodeCount>& nodes) {
 
 /// Three lines, whatever names and damaged records have in them.
 std::string finding_text(const Finding& finding) {
-  return fmt::format("{}: {}\n  {}\n  remedy: {}\n", core::audit::name_of(finding.kind),
-                     printable(finding.subject, Printed::line), printable(finding.what, Printed::line),
-                     printable(finding.remedy, Printed::line));
+  return fmt::format("{}: {}\n  {}\n  remedy: {}\n", finding.id, printable(finding.subject, Printed::line),
+                     printable(finding.what, Printed::line), printable(finding.remedy, Printed::line));
 }
 
 [[nodiscard]] std::string plural_of(core::Kind kind) {
@@ -142,26 +139,16 @@ std::string report_text(const CommandLine& line, const engine::AuditReport& repo
     if (!content) {
       const ErrorCode code = content.error().code;
       const bool is_damaged = code == ErrorCode::corrupt || code == ErrorCode::invalid_argument;
-      findings.push_back(
-          {FindingKind::release_unreadable,
-           path,
-           content.error().message,
-           is_damaged ? "remove the file; `croft check --cni-cache` or the controller finds what it would have released"
-                      : "look again with the rights and the version of Croft that can read it; what others may have "
-                        "written is not obeyed: give it to root (chown, chmod go-w) if it is right, else remove it",
-           {}});
+      const std::string& why = content.error().message;
+      findings.push_back(is_damaged ? found("release_unreadable", path, why)
+                                    : found("release_unreadable.other", path, why));
       continue;
     }
     const auto age = line.clock.now().wall - content->left_at;
     if (age >= age.zero() && age < kReplayMax) continue;
     const core::Owner& owner = content->owner;
-    findings.push_back(
-        {FindingKind::release_waiting,
-         path,
-         fmt::format("a DEL of container {}, interface {}, network {} could not reach {} at {}", owner.container_id,
-                     owner.interface_name, owner.network, content->store, rfc3339_exact(content->left_at)),
-         "see that the node's agent, or its plugins, reach that store by that name: they make up for it",
-         {}});
+    findings.push_back(found("release_waiting", path, owner.container_id, owner.interface_name, owner.network,
+                             content->store, rfc3339_exact(content->left_at)));
   }
   return findings;
 }
@@ -234,25 +221,19 @@ class ClusterPods {
   bool is_hidden_ = false;
 };
 
-/// By the records, and by what the nodes' objects say. A record that stands in the way is told once: by `found`, what
+/// By the records, and by what the nodes' objects say. A record that stands in the way is told once: by `known`, what
 /// the look at the whole register found, or here.
 [[nodiscard]] Result<AuditFindings> look_at_ranges(CommandLine& line, const engine::Context& context,
-                                                   const AuditFindings& found) {
+                                                   const AuditFindings& known) {
   constexpr const char* kWhat = "the ranges of nodes";
   auto read = engine::look_at_node_ranges(context);
   const bool is_damaged =
       !read && (read.error().code == ErrorCode::corrupt || read.error().code == ErrorCode::newer_version);
   if (is_damaged) {
-    const bool is_told = std::ranges::any_of(found, [](const Finding& one) {
-      return one.kind == FindingKind::record_unreadable || one.kind == FindingKind::record_newer;
-    });
+    const bool is_told = std::ranges::any_of(
+        known, [](const Finding& one) { return one.id == "record_unreadable" || one.id == "record_newer"; });
     if (is_told) return AuditFindings();
-    return AuditFindings{
-        {FindingKind::record_unreadable,
-         "node ranges",
-         read.error().message,
-         "none is given until it is mended: restore the record from a backup (docs/runbooks/backup-and-restore.md)",
-         {}}};
+    return AuditFindings{found("record_unreadable.node_ranges", read.error().message)};
   }
   TRY(const auto seen, if_allowed(line, kWhat, std::move(read)));
   if (!seen) return AuditFindings();
@@ -264,8 +245,7 @@ class ClusterPods {
 }
 
 bool is_of_living(const Finding& finding) {
-  return finding.kind == FindingKind::not_held || finding.kind == FindingKind::pod_not_held ||
-         finding.kind == FindingKind::node_not_moved;
+  return finding.id == "not_held" || finding.id == "pod_not_held" || finding.id == "node_not_moved";
 }
 
 /// Living addresses are read after the register: a DEL, or an ADD, in between looks like an address that is nobody's.
@@ -284,26 +264,26 @@ bool is_of_living(const Finding& finding) {
   engine::pause(context, kSecondLook, Deadline{});
   TRY(const auto again, read_runtime_cache_again(options.cache));
   TRY(engine::AuditReport second, look(again));
-  std::set<std::pair<FindingKind, std::string>> seen;
-  for (const Finding& one : first.findings) seen.emplace(one.kind, one.subject);
+  std::set<std::pair<std::string_view, std::string>> seen;
+  for (const Finding& one : first.findings) seen.emplace(one.id, one.subject);
   std::erase_if(second.findings, [&](const Finding& one) {
-    return is_of_living(one) && !seen.contains({one.kind, one.subject});
+    return is_of_living(one) && !seen.contains({one.id, one.subject});
   });
   return second;
 }
 
 /// Leaves of what is gone by the second of two looks what was gone by the first.
 void keep_seen_twice(const engine::AuditReport& first, engine::AuditReport& second) {
-  using Seen = std::tuple<FindingKind, std::string, std::string>;
+  using Seen = std::tuple<std::string_view, std::string, std::string>;
   std::set<Seen> seen;
   for (const Finding& one : first.findings) {
-    if (one.looks > 0) seen.emplace(one.kind, one.subject, one.remedy);
+    if (one.looks > 0) seen.emplace(one.id, one.subject, one.remedy);
   }
   std::set<std::string> kept;
   std::erase_if(second.findings, [&](Finding& one) {
     if (one.looks == 0) return false;
     // A remedy names handle and sequence number.
-    if (!seen.contains({one.kind, one.subject, one.remedy})) return true;
+    if (!seen.contains({one.id, one.subject, one.remedy})) return true;
     one.looks = 2;
     kept.insert(one.subject);
     return false;
@@ -352,33 +332,20 @@ void keep_seen_twice(const engine::AuditReport& first, engine::AuditReport& seco
 [[nodiscard]] Result<AuditFindings> look_at_taken_space(CommandLine& line, const engine::Context& context) {
   AuditFindings findings;
   if (store::scheme_of(line.store_url) != store::Scheme::kube) return findings;
-  const auto note = [&](const std::vector<engine::PoolInTakenSpace>& found, const auto& remedy_of) {
-    for (std::size_t i = 0; i < std::min(found.size(), kTakenNamedMax); ++i) {
-      const engine::PoolInTakenSpace& one = found[i];
-      const bool is_last = i + 1 == kTakenNamedMax && found.size() > kTakenNamedMax;
-      findings.push_back({FindingKind::pool_overlap,
-                          "pool " + one.pool,
-                          fmt::format("{} of it is {} too, and pods get it{}", one.shared.to_string(), one.whose,
-                                      is_last ? fmt::format("; {} more like it", found.size() - kTakenNamedMax) : ""),
-                          remedy_of(one),
-                          {}});
-    }
-  };
-  const auto compare = [&](const std::vector<engine::TakenSpace>& taken, const auto& remedy_of) -> Result<void> {
-    TRY(const auto found,
+  const auto compare = [&](const std::vector<engine::TakenSpace>& taken,
+                           core::audit::FindingName name) -> Result<void> {
+    TRY(const auto pools,
         if_allowed(line, "pools over nodes or Services", engine::pools_in_taken_space(context, taken)));
-    if (found) note(*found, remedy_of);
+    for (std::size_t i = 0; pools && i < std::min(pools->size(), kTakenNamedMax); ++i) {
+      const engine::PoolInTakenSpace& one = (*pools)[i];
+      const bool is_last = i + 1 == kTakenNamedMax && pools->size() > kTakenNamedMax;
+      findings.push_back(found(name, one.pool, one.shared, one.whose,
+                               is_last ? fmt::format("; {} more like it", pools->size() - kTakenNamedMax) : ""));
+    }
     return {};
   };
   TRY(const auto services, if_allowed(line, "the ranges of Services", engine::service_cidrs(context)));
-  if (services) {
-    TRY_VOID(compare(*services, [](const engine::PoolInTakenSpace& one) {
-      return fmt::format(
-          "delete that ServiceCIDR while no Service uses it, or `croft pool disable {}` and give its pods addresses of "
-          "another pool",
-          one.pool);
-    }));
-  }
+  if (services) TRY_VOID(compare(*services, "pool_overlap.services"));
   TRY(const auto api, open_kube_api(line.store_url, line.clock, operator_parts(), kPageTime));
   TRY(const auto nodes, if_allowed(line, "the addresses of nodes", store::kube::list_nodes(*api, line.clock)));
   if (!nodes) return findings;
@@ -389,10 +356,7 @@ void keep_seen_twice(const engine::AuditReport& first, engine::AuditReport& seco
                        net::Prefix::containing(address, net::bit_length(address.family()))});
     }
   }
-  TRY_VOID(compare(taken, [](const engine::PoolInTakenSpace& one) {
-    return fmt::format("make an IPReservation of {}, and delete the pod that has it, if one has",
-                       one.shared.to_string());
-  }));
+  TRY_VOID(compare(taken, "pool_overlap.node"));
   return findings;
 }
 
@@ -404,11 +368,8 @@ void keep_seen_twice(const engine::AuditReport& first, engine::AuditReport& seco
   if (!there || !*there) return AuditFindings();
   const std::string said = store::paused((*there)->pause).message;
   const std::size_t remedy_at = said.rfind(": ");
-  return AuditFindings{{FindingKind::store_paused,
-                        store::without_user(line.store_url),
-                        said.substr(0, remedy_at),
-                        said.substr(remedy_at + 2),
-                        {}}};
+  return AuditFindings{found("store_paused", store::without_user(line.store_url), said.substr(0, remedy_at),
+                             said.substr(remedy_at + 2))};
 }
 
 /// Pools that are full, or nearly so.
@@ -458,11 +419,7 @@ void keep_seen_twice(const engine::AuditReport& first, engine::AuditReport& seco
   const auto pages = check_store_pages(line.store_url, line.clock);
   auto done = pages ? look_through(line, options) : Result<int>(fail(pages.error()));
   if (done || done.error().code != ErrorCode::corrupt) return done;
-  const Finding finding{FindingKind::register_damaged,
-                        line.store_url,
-                        done.error().message,
-                        "as docs/runbooks/backup-and-restore.md has it; until then nothing is handed out",
-                        {}};
+  const Finding finding = found("register_damaged", line.store_url, done.error().message);
   print(line.json() ? line.data(json_of(std::vector{finding})) : finding_text(finding));
   return static_cast<int>(edge::ExitCode::findings);
 }

@@ -1,8 +1,7 @@
-// The common parts of all commands, and the tree of all commands.
-
 #include "cli/croft/command_line.h"
 
 #include <cstdlib>
+#include <functional>
 #include <map>
 #include <memory>
 #include <utility>
@@ -15,16 +14,18 @@
 #include "base/printable.h"
 #include "base/quoted.h"
 #include "cli/command_model.h"
-#include "cli/croft/operator_parts.h"
-#include "cli/stores/kube_url.h"
+#include "cli/program.h"
+#include "cli/stores/commit.h"
+#include "cli/stores/open_store.h"
 #include "cni/error_table.h"
 #include "ipam/use/damage_telling.h"
 #include "os/files.h"
 #include "os/look_up.h"
 #include "os/process.h"
-#include "sim/commands/plan_command.h"
 #include "store/store_url.h"
 #include "vpc/commands/vpc_commands.h"
+
+// The common parts of all commands, and the tree of all commands.
 
 namespace croft::app {
 
@@ -200,6 +201,13 @@ void add_aliases(CLI::App& app) {
 
 }  // namespace
 
+CLI::App* add_noun(CLI::App& app, const char* name, const char* help) {
+  CLI::App* const noun = app.add_subcommand(name, help);
+  noun->require_subcommand(1);
+  noun->fallthrough();
+  return noun;
+}
+
 void add_everything(CLI::App& app, CommandLine& line) {
   use_help_pages(app, examples_of);
   app.require_subcommand(1);
@@ -207,6 +215,25 @@ void add_everything(CLI::App& app, CommandLine& line) {
   add_common(app, line);
   for (AddCommands* const add : kNouns) add(app, line);
   add_aliases(app);
+}
+
+// The program about itself: croft version, completion, man.
+
+std::string version_text() {
+  return std::string("croft ") + CROFT_VERSION + commit_text() + "\nbuilt with " + CROFT_LIBRARIES;
+}
+
+void add_self_commands(CLI::App& app, CommandLine& line) {
+  app.add_subcommand("version", "Show the version, its commit and the libraries it is built with")->callback([&line] {
+    line.run = [](CommandLine&) -> Result<int> {
+      print(version_text() + "\n");
+      return 0;
+    };
+  });
+
+  add_page_commands(app, examples_of, 1, [&line](std::function<Result<int>()> run) {
+    line.run = [run = std::move(run)](CommandLine&) { return run(); };
+  });
 }
 
 }  // namespace croft::app

@@ -1,11 +1,13 @@
 #pragma once
 
+#include <chrono>
 #include <functional>
 #include <map>
 #include <memory>
 #include <set>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <CLI/CLI.hpp>
@@ -14,6 +16,7 @@
 #include "base/printable.h"
 #include "base/result.h"
 #include "cli/croft/data.h"
+#include "cli/stores/open_store.h"
 #include "ipam/use/transact.h"
 #include "store/open_mode.h"
 #include "store/pause.h"
@@ -96,9 +99,22 @@ using AddCommands = void(CLI::App& app, CommandLine& line);
 AddCommands add_pool_commands, add_block_commands, add_ip_commands, add_node_commands, add_affinity_commands,
     add_agent_commands, add_config_commands, add_check_command, add_explain_command, add_host_local_commands,
     add_service_commands, add_store_commands, add_migrate_commands, add_record_commands, add_reservation_commands,
-    add_self_commands;
+    add_self_commands, add_plan_command;
 AddCommands add_service_audit_commands, add_ip_release_command, add_node_range_commands, add_pool_split_command,
     add_pool_defaults_command, add_host_local_import_command;
+
+/// A noun, which needs one of its commands.
+[[nodiscard]] CLI::App* add_noun(CLI::App& app, const char* name, const char* help);
+
+/// Adds a command that runs `run` with the options that its line is read into.
+template <class Options>
+[[nodiscard]] auto add_command(CLI::App& noun, CommandLine& line, const char* name, const std::string& help,
+                               Result<int> (*run)(CommandLine&, const Options&)) {
+  const auto options = std::make_shared<Options>();
+  CLI::App* const command = noun.add_subcommand(name, help);
+  command->callback([&line, options, run] { line.run = [options, run](CommandLine& l) { return run(l, *options); }; });
+  return std::pair(command, options);
+}
 
 /// Command lines that show a command ("pool create"), as they are typed. Every command that does something has one.
 [[nodiscard]] std::vector<std::string> examples_of(std::string_view path);
@@ -109,5 +125,11 @@ AddCommands add_service_audit_commands, add_ip_release_command, add_node_range_c
 /// Reads an address or prefix of the command line; the error names the argument.
 [[nodiscard]] Result<net::Address> address_argument(const std::string& name, const std::string& text);
 [[nodiscard]] Result<net::Prefix> prefix_argument(const std::string& name, const std::string& text);
+
+/// With what `croft` opens stores and APIs.
+[[nodiscard]] StoreParts operator_parts();
+
+/// For a page of a list: the server reads 500 pods.
+inline constexpr std::chrono::seconds kPageTime{15};
 
 }  // namespace croft::app

@@ -9,7 +9,7 @@
 
 #include "cli/command_model.h"
 #include "cli/croft/command_line.h"
-#include "cli/croft/label_selector.h"
+#include "cli/croft/filters.h"
 #include "cli/croft/listing.h"
 #include "os/clock.h"
 #include "os/random.h"

@@ -7,6 +7,7 @@
 #include <nlohmann/json_fwd.hpp>
 
 #include "base/clock.h"
+#include "base/net/count.h"
 #include "cli/croft/data.h"
 #include "ipam/audit/register_report.h"
 #include "ipam/decide/explain.h"
@@ -52,5 +53,16 @@ struct ReleaseOutcome {
 /// version. Sequence numbers are texts, as all numbers of 64 bits are (number_64_json).
 [[nodiscard]] nlohmann::ordered_json record_json(const core::Pool& pool);
 [[nodiscard]] nlohmann::ordered_json record_json(const core::Block& block);
+
+/// The explanation as text: the node, every pool in the order of consideration with its grounds, and the answer; the
+/// refusal in the words of the CNI error.
+[[nodiscard]] std::string text_of(const core::Explanation& explanation, const core::AssignRequest& request);
+
+/// "12 (4.7%)"
+[[nodiscard]] std::string percent_of(const net::Count& part, const net::Count& whole);
+
+/// One row a pool: how many addresses are there, in use, cooling, reserved and free, with their share; with
+/// `with_blocks` the blocks below, those of no pool at the end.
+[[nodiscard]] std::string usage_table(const engine::Overview& overview, bool with_blocks);
 
 }  // namespace croft::app

@@ -203,7 +203,7 @@ std::string report_of(const engine::AuditReport& report, const ReportOrigin& ori
   }
   Json findings = Json::array();
   for (const core::audit::Finding& finding : report.findings) {
-    findings.push_back({{"finding", core::audit::name_of(finding.kind)},
+    findings.push_back({{"finding", finding.id},
                         {"subject", finding.subject},
                         {"evidence", finding.what},
                         {"remedy", finding.remedy},

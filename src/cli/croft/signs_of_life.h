@@ -1,12 +1,15 @@
 #pragma once
 
+#include <cstdint>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
 
+#include <CLI/CLI.hpp>
+
 #include "cli/croft/command_line.h"
-#include "cli/croft/runtime_cache.h"
 #include "collector/decide/facts.h"
 #include "collector/use/holders.h"
 #include "ipam/audit/runtime_comparison.h"
@@ -14,6 +17,28 @@
 #include "store/kube/api.h"
 
 namespace croft::app {
+
+/// Which cache of a runtime is compared with the register, by `croft check` and `croft ip release`.
+struct RuntimeCache {
+  std::vector<std::string> directories;
+  std::string node;
+  std::int64_t grace_seconds = 60;
+  bool in_container = false;
+
+  /// The options that say the same again, each after a space; empty without a directory.
+  [[nodiscard]] std::string words() const;
+};
+
+/// Adds the options; `first` is what --cni-cache is for.
+void add_runtime_cache_options(CLI::App& command, RuntimeCache& cache, const std::string& first);
+
+/// The runtime's knowledge; nothing without a directory. Warns of entries that can't be told to be there or gone.
+/// Errors: invalid_argument for options that do not fit together or the store, and for a directory that is no cache;
+/// not_found for a node that the register does not know.
+[[nodiscard]] Result<std::optional<core::audit::LiveAttachments>> read_runtime_cache(const engine::Context& context,
+                                                                                     const RuntimeCache& cache);
+/// The same once more, without a warning.
+[[nodiscard]] Result<std::optional<core::audit::LiveAttachments>> read_runtime_cache_again(const RuntimeCache& cache);
 
 /// The Kubernetes API whose pods hold addresses (CommandLine::cluster_url).
 class Cluster {
@@ -56,5 +81,4 @@ class SignsOfLife {
   std::unique_ptr<Cluster> cluster_;
   engine::LifeKnown known_;
 };
-
 }  // namespace croft::app

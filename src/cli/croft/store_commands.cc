@@ -1,8 +1,7 @@
-// croft store: a backup of a whole register, and the way back; and its way into another store.
-
 #include <algorithm>
 #include <chrono>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
@@ -12,9 +11,13 @@
 #include <vector>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
 #include "base/counted.h"
+#include "base/nearest.h"
+#include "base/net/echo.h"
+#include "base/net/prefix.h"
 #include "cli/croft/command_line.h"
 #include "cli/croft/json_text.h"
 #include "cni/error_table.h"
@@ -23,13 +26,17 @@
 #include "ipam/use/inspect.h"
 #include "ipam/use/pools.h"
 #include "ipam/use/release.h"
+#include "ipam/use/transact.h"
 #include "os/files.h"
 #include "os/process.h"
+#include "register/records.h"
 #include "store/copy/store_copy.h"
 #include "store/pause.h"
 #include "store/sqlite/backup.h"
 #include "store/sqlite/sqlite_store.h"
 #include "store/store_url.h"
+
+// croft store: a backup of a whole register, and the way back; and its way into another store.
 
 namespace croft::app {
 namespace {
@@ -477,18 +484,15 @@ void add_copy_commands(CLI::App& store, CommandLine& line) {
 }  // namespace
 
 void add_store_commands(CLI::App& app, CommandLine& line) {
-  CLI::App* store = app.add_subcommand("store", "Back up a register, restore or move it");
-  store->require_subcommand(1);
-  store->fallthrough();
+  CLI::App* const store = add_noun(app, "store", "Back up a register, restore or move it");
 
-  const auto file = std::make_shared<std::string>();
-  CLI::App* backing = store->add_subcommand("backup", "Write a consistent copy of the register to a new file");
+  const auto [backing, file] =
+      add_command(*store, line, "backup", "Write a consistent copy of the register to a new file", backup_store);
   backing->add_option("FILE", *file, "File to write")->required();
   backing->footer("Agents and plugins may keep running; nothing waits for the backup.");
-  backing->callback([&line, file] { line.run = [file](CommandLine& l) { return backup_store(l, *file); }; });
 
-  const auto options = std::make_shared<RestoreOptions>();
-  CLI::App* restoring = store->add_subcommand("restore", "Replace the register by a backup, or by an empty one");
+  const auto [restoring, options] =
+      add_command(*store, line, "restore", "Replace the register by a backup, or by an empty one", restore_store);
   CLI::Option* const backup = restoring->add_option(
       "FILE", options->file, "File of `croft store backup`, or croft.db in a copy of its directory");
   CLI::Option* const cache = restoring->add_option(
@@ -507,8 +511,6 @@ void add_store_commands(CLI::App& app, CommandLine& line) {
       "Refuses a file that is not a complete register. Lists the addresses that are held now and would be forgotten. "
       "If there are any, or if the current register cannot be read, --force is required. Running agents and plugins "
       "switch to the restored register by themselves.");
-  restoring->callback(
-      [&line, options] { line.run = [options](CommandLine& l) { return restore_store(l, *options); }; });
 
   CLI::App* epoch = store->add_subcommand("new-epoch", "Accept a register in etcd after a restore");
   epoch->footer(
@@ -518,6 +520,126 @@ void add_store_commands(CLI::App& app, CommandLine& line) {
   epoch->callback([&line] { line.run = [](CommandLine& l) { return begin_epoch(l); }; });
 
   add_copy_commands(*store, line);
+}
+
+// croft record remove: the way out when a damaged record can't be restored.
+namespace {
+
+struct RemoveOptions {
+  std::string kind, name;
+  bool force = false;
+};
+
+/// Error: invalid_argument, naming the nearest kinds or all.
+[[nodiscard]] Result<core::Kind> kind_named(const std::string& name) {
+  std::vector<std::string> known;
+  for (std::size_t i = 0; i < core::kKindCount; ++i) {
+    known.emplace_back(core::name_of(static_cast<core::Kind>(i)));
+    if (known.back() == name) return static_cast<core::Kind>(i);
+  }
+  const std::string meant = did_you_mean(name, known);
+  return fail(ErrorCode::invalid_argument,
+              fmt::format("there is no kind of record {}{}", net::echo(name),
+                          meant.empty() ? fmt::format("; there are {}", fmt::join(known, ", ")) : meant));
+}
+
+/// The harm to programs of others when a record that Croft can't read goes, which they may read; empty: it is not
+/// theirs.
+[[nodiscard]] std::string_view loss_of_others(core::Kind kind) {
+  switch (core::traits_of(kind).system) {
+    case core::System::croft:
+      return {};
+    case core::System::kubernetes:
+      return "is Kubernetes', whose programs may read it: it is gone for them too";
+    case core::System::calico:
+      break;
+  }
+  switch (kind) {
+    case core::Kind::pool:
+      return "is Calico's, whose programs may read it: without it they take down NAT and tunnels of the pool's pods";
+    case core::Kind::affinity:
+      return "is Calico's, whose programs may read it: without it they withdraw the route to the block's pods";
+    case core::Kind::handle:
+      return "is Calico's, whose programs may read it: without it the DEL of its container finds no address";
+    default:
+      return "is Calico's, whose programs may read it: it is gone for them too";
+  }
+}
+
+[[nodiscard]] Result<void> refuse_what_is_used(const engine::Context& context, core::Kind kind,
+                                               const std::string& subject) {
+  const bool is_shared = context.store.capabilities().foreign_writers;
+  const std::string_view others = is_shared ? loss_of_others(kind) : std::string_view();
+  const std::string_view loss = core::loss_without(kind);
+  if (loss.empty() && others.empty()) return {};
+  return fail(ErrorCode::refused_for_safety,
+              fmt::format("record {} {}. Restore it from a backup; --force removes it once no pod needs it", subject,
+                          loss.empty() || others.empty() ? fmt::format("{}{}", loss, others)
+                                                         : fmt::format("{}, and {}", loss, others)));
+}
+
+[[nodiscard]] Result<int> remove_record(CommandLine& line, const RemoveOptions& options) {
+  TRY(const core::Kind kind, kind_named(options.kind));
+  TRY(const engine::Context context, line.open());
+  // A block is named as `croft check` does, or as its record is.
+  const auto cidr = net::Prefix::parse(options.name);
+  const bool is_by_cidr = kind == core::Kind::block && cidr;
+  const core::Key key = is_by_cidr ? core::block_key(*cidr) : core::Key{kind, options.name};
+  const Deadline deadline = engine::deadline_of_use_case(context);
+  TRY(const auto record, context.store.get(key, deadline));
+  const std::string subject = fmt::format("{} {}", options.kind, options.name);
+  if (!record)
+    return fail(ErrorCode::not_found, "there is no record " + subject + "; `croft check` names damaged ones");
+  if (record->value) {
+    return fail(ErrorCode::refused_for_safety,
+                "record " + subject + " is not damaged; the commands of its own kind change and delete it");
+  }
+  const Error& why = record->value.error();
+  if (why.code != ErrorCode::corrupt) {
+    return fail(ErrorCode::refused_for_safety, "record " + subject + " can't be read here, and is not damaged: " +
+                                                   why.message + "; upgrade Croft here");
+  }
+  // A node whose record is damaged is there all the same: the collector must not take it for gone.
+  const bool is_written_anew = kind == core::Kind::node && !context.store.capabilities().foreign_writers;
+  const bool is_beside = record->calicos != nullptr;
+  if (!options.force && !is_written_anew && !is_beside) TRY_VOID(refuse_what_is_used(context, kind, subject));
+  std::optional<core::Value> anew;
+  if (is_beside) anew = *record->calicos;
+  if (is_written_anew) {
+    TRY_VOID(core::check_node_name(options.name));
+    core::Node node;
+    node.name = options.name;
+    anew = std::move(node);
+  }
+  const store::Write write{key, std::move(anew), store::Condition::if_revision(record->revision)};
+  TRY_VOID(engine::commit_once(context, {&write, 1}, deadline));
+  if (is_beside) {
+    print(
+        fmt::format("what Croft keeps beside {0} removed, {0} itself stays: it has no gateway and no cooldown, and "
+                    "nothing in it rests\n",
+                    subject));
+    return 0;
+  }
+  print(is_written_anew ? fmt::format("record {} written anew, without labels; `croft node remove {}` says that the "
+                                      "node is gone\n",
+                                      subject, options.name)
+                        : fmt::format("record {} removed\n", subject));
+  return 0;
+}
+
+}  // namespace
+
+void add_record_commands(CLI::App& app, CommandLine& line) {
+  CLI::App* const record = add_noun(app, "record", "Damaged records");
+  const auto options = std::make_shared<RemoveOptions>();
+  CLI::App* remove = record->add_subcommand("remove", "Remove a damaged record that no backup can restore");
+  remove->add_option("KIND", options->kind, "Kind of the record, as `croft check` names it: pool")->required();
+  remove->add_option("NAME", options->name, "Its name")->required();
+  remove->add_flag("--force", options->force,
+                   "Remove it even if addresses, ports or ranges in use could then be given to others");
+  remove->footer("A readable record is not removed. See docs/runbooks/damaged-records.md for what each kind means.");
+  remove->callback(
+      [options, &line] { line.run = [options](CommandLine& given) { return remove_record(given, *options); }; });
 }
 
 }  // namespace croft::app

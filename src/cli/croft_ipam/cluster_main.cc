@@ -12,7 +12,6 @@
 #include "cli/croft_ipam/plugin_main.h"
 #include "cli/croft_ipam/worlds.h"
 #include "cli/stores/environment.h"
-#include "cli/stores/kube_url.h"
 #include "cli/stores/open_sqlite.h"
 #include "cli/stores/open_store.h"
 #include "ipam/door/calico_ipam.h"

@@ -4,8 +4,6 @@
 #include <optional>
 #include <utility>
 
-#include "cli/stores/etcd_url.h"
-#include "cli/stores/kube_url.h"
 #include "cli/stores/open_sqlite.h"
 #include "http/tls.h"
 #include "os/digest.h"

@@ -2,20 +2,73 @@
 
 #include <chrono>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "base/clock.h"
 #include "base/result.h"
-#include "cli/stores/etcd_url.h"
+#include "calico/crd.h"
 #include "ipam/door/croft_ipam.h"
 #include "store/etcd/etcd_store.h"
 #include "store/forwarding_store.h"
 #include "store/kube/api.h"
 #include "store/kube/form.h"
+#include "store/kube/format/kubeconfig.h"
 #include "store/store.h"
 
 namespace croft::app {
+
+/// Where an etcd cluster is and how to speak to it.
+struct EtcdPlace {
+  std::vector<std::string> endpoints;  ///< `https://10.0.0.1:2379`; numeric
+  std::string ca_file, certificate_file, key_file;
+  std::string server_name;  ///< the name in the members' certificates, when it is not their address
+  std::string user, password_file;
+  std::string password;  ///< when there is no file of it; never from a URL
+  /// The kube-apiservers' --etcd-prefix, when Services are those of Kubernetes; empty: they are Croft's own.
+  std::string kubernetes_prefix;
+};
+
+/// Reads
+/// `etcd:https://10.0.0.1:2379,https://10.0.0.2:2379?ca=FILE&cert=FILE&key=FILE&name=NAME&user=U&password-file=F`, and
+/// `kubernetes=/registry`. For https, files that are not given come from the environment as Calico's plugin reads it:
+/// ETCD_CA_CERT_FILE, ETCD_CERT_FILE, ETCD_KEY_FILE. Error: invalid_argument naming the part.
+[[nodiscard]] Result<EtcdPlace> parse_etcd_url(const std::string& url);
+
+/// Error: invalid_argument, naming the endpoint, when a password would go over a connection that anybody on the way can
+/// read. The same when some endpoints are https and others are not: whoever can cut the ones is asked instead of them.
+[[nodiscard]] Result<void> check_secrecy(const EtcdPlace& place);
+
+/// Where a Kubernetes API is, and how Calico's objects are called there.
+struct KubePlace {
+  std::string kubeconfig;                                ///< absolute path; empty: see kube_access
+  std::string context;                                   ///< of it; empty: its current one
+  std::optional<wire::calico::ApiGroup> group;           ///< nothing: the API is asked
+  std::optional<wire::kube::KubeOverrides> overrides{};  ///< of what the kubeconfig says
+};
+
+/// The group that a text of Calico's configuration means, in any case of letters, as Calico's plugin reads it: what is
+/// not v3 is v1; nothing for an empty one.
+[[nodiscard]] std::optional<wire::calico::ApiGroup> calico_group(const std::string& text);
+
+/// Reads `kube:` or `kube:/path/kubeconfig?context=NAME&group=projectcalico.org/v3`. A group that is not given comes
+/// from CALICO_API_GROUP. Error: invalid_argument naming the part.
+[[nodiscard]] Result<KubePlace> parse_kube_url(const std::string& url);
+
+/// The query that names the same group in another URL of this kind: `?group=projectcalico.org/v3`; empty where none was
+/// given.
+[[nodiscard]] std::string group_part(const KubePlace& place);
+
+/// The URL with what `croft --kubeconfig` and `--context` say; either may be empty. A relative path is one from the
+/// current directory. Error: invalid_argument when the URL says otherwise, or can't have it.
+[[nodiscard]] Result<std::string> with_kube_flags(const std::string& url, const std::string& kubeconfig,
+                                                  const std::string& context);
+
+/// The API and the identity of the kubeconfig. Without one as kubectl chooses: the one file of KUBECONFIG, then
+/// ~/.kube/config, then a pod's own access. None is read where the overrides name a server. Errors: of read_kubeconfig
+/// and override_access; invalid_argument when there is none of them, or KUBECONFIG names several files.
+[[nodiscard]] Result<wire::kube::KubeAccess> kube_access(const KubePlace& place);
 
 /// The argument of open_store in a program that works on Kubernetes' records: kubernetes_registry. Others don't link
 /// it.
@@ -24,7 +77,6 @@ using RegistryMaker = Result<std::unique_ptr<store::etcd::Registry>> (*)(const E
 /// Likewise of Services in a Kubernetes API: store::kube::make_service_forms.
 using ServiceForms = std::vector<std::unique_ptr<store::kube::Form>> (*)();
 
-struct KubePlace;
 /// The parts that a program gives to its stores.
 struct StoreParts {
   RegistryMaker registry = nullptr;
@@ -67,5 +119,4 @@ struct StoreParts {
 /// does.
 [[nodiscard]] Result<std::unique_ptr<store::Store>> open_etcd_store(EtcdPlace place, const Clock& clock,
                                                                     RegistryMaker registry = nullptr);
-
 }  // namespace croft::app

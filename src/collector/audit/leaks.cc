@@ -24,7 +24,6 @@ namespace {
 using collect::AllocationOwner;
 using collect::Doubt;
 using collect::Facts;
-using Kind = Finding::Kind;
 
 /// An allocation with the attribute that `owner` looks into.
 struct Held {
@@ -113,24 +112,22 @@ class LeakSearch {
     return fmt::format("node {} is not among {}", node, counted(facts_.node_count(), "node"));
   }
 
-  void add(Allocation& one, const AllocationOwner& owner, Kind kind, const std::string& why, std::string remedy) {
+  template <class... Arguments>
+  void add(Allocation& one, const AllocationOwner& owner, FindingName name, const Arguments&... arguments) {
     if (!is_looked_at(owner.node)) return;
     one.problem = true;
-    report_.findings.push_back({kind,
-                                one.address.to_string(),
-                                fmt::format("{}: {}", held_text(one), why),
-                                std::move(remedy),
-                                {std::string(owner.pod), std::string(owner.namespace_name), std::string(owner.uid)},
-                                since_of(one),
-                                1});
+    Finding finding = found(name, one.address, held_text(one), arguments...);
+    finding.pod = {std::string(owner.pod), std::string(owner.namespace_name), std::string(owner.uid)};
+    finding.since = since_of(one);
+    finding.looks = 1;
+    report_.findings.push_back(std::move(finding));
   }
-  void add_gone(Allocation& one, const AllocationOwner& owner, Kind kind, const std::string& why) {
-    if (!is_looked_at(owner.node)) return;
-    if (one.unattached) return;  // the runtime knows more of it
+  void add_gone(Allocation& one, const AllocationOwner& owner, FindingName name, const std::string& why,
+                const std::string& remedy) {
+    // The runtime knows more of one that is not attached.
+    if (!is_looked_at(owner.node) || one.unattached) return;
     one.gone = true;
-    add(one, owner, kind, why,
-        kind == Kind::node_gone ? node_command(owner.node, look_.asked_with)
-                                : release_command(one.address, one.handle_id, one.sequence_number, look_.asked_with));
+    add(one, owner, name, why, remedy);
   }
 
   void judge(std::size_t index) {
@@ -149,22 +146,21 @@ class LeakSearch {
       case Doubt::none:
         alive_on_.insert(std::string(owner.node));
         if (pod.ended && facts_.pods_known()) {
-          add(one, owner, Kind::holder_in_doubt, name + " has ended, and its kubelet's DEL has not released it",
-              fmt::format("`kubectl delete pod --namespace {} {}` lets its kubelet end it; what is held then is named "
-                          "with the command that releases it",
-                          owner.namespace_name, owner.pod));
+          add(one, owner, "holder_in_doubt.pod_ended", owner.namespace_name, owner.pod);
         }
         return;
       case Doubt::pod_gone:
       case Doubt::pod_evicted:
       case Doubt::pod_replaced:
-        return add_gone(one, owner, Kind::pod_gone, collect::pod_fact(owner, pod, facts_));
+        return add_gone(one, owner, "pod_gone", collect::pod_fact(owner, pod, facts_),
+                        release_command(one.address, one.handle_id, one.sequence_number, look_.asked_with));
       case Doubt::node_gone:
-        return add_gone(one, owner, Kind::node_gone,
+        return add_gone(one, owner, "node_gone",
                         absent_node(owner.node) + ", and " +
                             (!facts_.pods_known()                       ? "its pods are not known"
                              : pod.answer == Facts::Pod::Answer::absent ? collect::pod_fact(owner, pod, facts_)
-                                                                        : name + " does not report it"));
+                                                                        : name + " does not report it"),
+                        node_command(owner.node, look_.asked_with));
       case Doubt::not_the_pods:
         alive_on_.insert(std::string(owner.node));
         return others_.push_back(index);
@@ -179,11 +175,9 @@ class LeakSearch {
       const AllocationOwner& owner = held.owner;
       if (!look_.nodes_known || facts_.is_tunnel_address(one.address) || owner.node.empty()) continue;
       if (!is_absent(owner.node)) {
-        add(one, owner, Kind::holder_in_doubt,
-            fmt::format("node {} is there, and names no tunnel of this address", owner.node),
-            fmt::format("start calico-node on {} again: it gives back what it does not use", owner.node));
+        add(one, owner, "holder_in_doubt.tunnel", owner.node);
       } else if (!alive_on_.contains(std::string(owner.node))) {
-        add_gone(one, owner, Kind::node_gone, absent_node(owner.node));
+        add_gone(one, owner, "node_gone", absent_node(owner.node), node_command(owner.node, look_.asked_with));
       }
     }
   }
@@ -222,12 +216,8 @@ class LeakSearch {
                std::ranges::find(reported, rival.address.unmapped()) != reported.end();
       });
       if (!is_doubtful) continue;
-      add(one, owner, Kind::holder_in_doubt,
-          fmt::format("pod {}/{} reports {}, which another sandbox of it holds", owner.namespace_name, owner.pod,
-                      collect::addresses_text(reported)),
-          fmt::format("on its node `croft check --cni-cache /var/lib/cni{}` tells whether a container has it, with the "
-                      "command that releases it",
-                      owner.node.empty() ? "" : " --node " + in_shell_quotes_if_needed(std::string(owner.node))));
+      add(one, owner, "holder_in_doubt", owner.namespace_name, owner.pod, collect::addresses_text(reported),
+          owner.node.empty() ? "" : " --node " + in_shell_quotes_if_needed(std::string(owner.node)));
     }
   }
 
@@ -238,14 +228,10 @@ class LeakSearch {
       if (!is_absent(block.node) || !is_looked_at(block.node)) continue;
       const auto count = held.find(block.cidr);
       report_.findings.push_back(
-          {Kind::block_node_gone,
-           "block " + block.cidr.to_string(),
-           fmt::format("its {}; {} in it", absent_node(block.node),
-                       counted_as(count == held.end() ? 0 : count->second, "address is held", "addresses are held")),
-           node_command(block.node, look_.asked_with),
-           {},
-           "",
-           1});
+          found("block_node_gone", block.cidr, absent_node(block.node),
+                counted_as(count == held.end() ? 0 : count->second, "address is held", "addresses are held"),
+                node_command(block.node, look_.asked_with)));
+      report_.findings.back().looks = 1;
     }
   }
 

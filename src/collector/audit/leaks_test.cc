@@ -69,7 +69,7 @@ class Leaks : public testing::Test {
   std::vector<std::string> found() {
     find_leaks(report, facts(), look);
     std::vector<std::string> texts;
-    for (const Finding& one : report.findings) texts.push_back(one.subject + " " + std::string(name_of(one.kind)));
+    for (const Finding& one : report.findings) texts.push_back(one.subject + " " + std::string(one.id));
     return texts;
   }
   std::vector<std::string> gone() const {

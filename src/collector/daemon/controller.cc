@@ -15,7 +15,6 @@
 
 #include "agent/daemon/daemon.h"
 #include "agent/daemon/log_format.h"
-#include "agent/daemon/metrics_option.h"
 #include "agent/daemon/periodic.h"
 #include "agent/daemon/shown_status.h"
 #include "agent/daemon/store_parts.h"
@@ -229,11 +228,12 @@ class Controller {
   }
 
   [[nodiscard]] Result<int> run() {
-    log_.info("collecting from {}, nodes and pods from {}, grace {} ms{}", options_.store_url,
+    log_.info("collecting from {}, nodes and pods from {}, grace {:g} s{}", options_.store_url,
               !options_.facts_path.empty() ? options_.facts_path
               : cluster_.pods != nullptr   ? "the Kubernetes API"
                                            : "the store's nodes (pods are not known)",
-              options_.grace_ms, options_.dry_run ? ", dry run: nothing is written" : "");
+              std::chrono::duration<double>(milliseconds(options_.grace_ms)).count(),
+              options_.dry_run ? ", dry run: nothing is written" : "");
     TRY_VOID(serve_metrics());
     // An option that can't work is refused at once. All else may be mended, as a damaged record or a pool that is in
     // the way, and leaks are collected meanwhile.

@@ -16,7 +16,6 @@
 #include "cli/croft/filters.h"
 #include "cli/croft/json_text.h"
 #include "cli/croft/listing.h"
-#include "cli/croft/pods.h"
 #include "cli/croft/table.h"
 #include "cni/error_table.h"
 #include "cni/format/environment.h"
@@ -48,8 +47,22 @@ Error no_network_directory(const std::string& text) {
       {}};
 }
 
+/// The directories below one that no reservation is in: those of networks, where that is their parent.
+std::vector<std::string> networks_below(const std::string& path) {
+  constexpr std::size_t kFilesMax = 1'000;
+  std::vector<std::string> networks;
+  for (const std::string& name : os::list_directory(path, kFilesMax).value_or(std::vector<std::string>())) {
+    const auto status = os::entry_status(path + "/" + name);
+    if (!status || !*status || (*status)->type != os::FileStatus::Type::directory) return {};
+    networks.push_back(path + "/" + name);
+  }
+  std::ranges::sort(networks);
+  return networks;
+}
+
 /// Reads `--dir` and `--network` (which may be empty). The directory need not exist, its parent must. Errors: not_found
-/// and others of os::resolved_path; invalid_argument naming the option.
+/// and others of os::resolved_path; invalid_argument naming the option, also where the directory has nothing but
+/// others.
 [[nodiscard]] Result<HostLocalPlace> host_local_place(const std::string& directory, const std::string& network) {
   std::string path = directory;
   while (path.ends_with('/')) path.pop_back();
@@ -59,6 +72,11 @@ Error no_network_directory(const std::string& text) {
   HostLocalPlace place{*resolved, os::directory_of(*resolved), resolved->substr(resolved->rfind('/') + 1), network};
   if (place.directory_name.empty() || place.directory_name.front() == '.') {
     return fail(no_network_directory(directory));
+  }
+  if (const auto networks = networks_below(*resolved); !networks.empty()) {
+    return fail(ErrorCode::invalid_argument,
+                fmt::format("--dir: {} has directories of networks and is none itself; name one of them: {}",
+                            net::echo(directory), fmt::join(networks, ", ")));
   }
   if (place.network.empty()) place.network = place.directory_name;
   if (wire::cni::is_cni_name(place.network)) return place;
@@ -181,7 +199,7 @@ Data rows_json(const Rows& rows) {
                                        "addresses would stay in the directory and lie in a pool that gives them to "
                                        "others")));
   }
-  const bool is_fine = count_of(rows, Outcome::clashes) == 0 && count_at_risk(rows) == 0;
+  const bool is_fine = count_of(rows, Outcome::clashes) + count_of(rows, Outcome::left) + count_at_risk(rows) == 0;
   return static_cast<int>(is_fine ? edge::ExitCode::fine : edge::ExitCode::findings);
 }
 
@@ -215,7 +233,7 @@ void add_host_local_import_command(CLI::App& host_local, CommandLine& line) {
   command->add_flag("--dry-run", options->request.dry_run, "Show what would happen and change nothing");
   command->footer(
       "Remove what is dead first, with `croft host-local repair --apply`. The same command continues an interrupted "
-      "import. The exit code is 3 if something clashes or stays at risk. To leave Croft again, drain the node.");
+      "import. The exit code is 3 if something clashes or is left. To leave Croft again, drain the node.");
   command->callback(
       [&line, options] { line.run = [options](CommandLine& l) { return import_directory(l, *options); }; });
 }
@@ -327,8 +345,9 @@ struct Look {
   TRY(core::host_local::SignsOfLife life, read_caches(options));
   edge::look_at_namespaces(options.in_container, life);
   Look seen{std::move(directory), std::move(life), {}};
-  seen.findings = core::host_local::audit_host_local(
-      {place.network, seen.directory, seen.life, line.clock.now(), std::chrono::seconds(options.grace_seconds)});
+  seen.findings =
+      core::host_local::audit_host_local({place.network, seen.directory, seen.life, line.clock.now(),
+                                          std::chrono::seconds(options.grace_seconds), options.in_container});
   return seen;
 }
 
@@ -355,7 +374,6 @@ std::string summary_of(const Look& seen) {
   TRY(const HostLocalPlace place, host_local_place(options.directory, options.network));
   TRY(core::host_local::Directory directory, read_directory(place));
   TRY(const Look seen, look(line, options, place, std::move(directory)));
-  warn_of_gaps(seen.life);
   if (line.json()) {
     print(line.data(json_of(seen.findings)));
   } else {
@@ -478,10 +496,8 @@ constexpr const char* kRule =
 }  // namespace
 
 void add_host_local_commands(CLI::App& app, CommandLine& line) {
-  CLI::App* noun = app.add_subcommand(
-      "host-local", "Directories of the CNI plugin host-local, written by Croft or by the reference plugin");
-  noun->require_subcommand(1);
-  noun->fallthrough();
+  CLI::App* const noun = add_noun(
+      app, "host-local", "Directories of the CNI plugin host-local, written by Croft or by the reference plugin");
 
   const auto add = [&](const char* name, const char* what, Result<int> (*run)(CommandLine&, const HostLocalOptions&)) {
     const auto options = std::make_shared<HostLocalOptions>();

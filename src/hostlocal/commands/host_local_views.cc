@@ -10,7 +10,7 @@
 
 #include "base/time_text.h"
 #include "cli/croft/json_text.h"
-#include "cli/croft/picture.h"
+#include "cli/croft/table.h"
 
 namespace croft::app {
 namespace {

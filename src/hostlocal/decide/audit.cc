@@ -206,7 +206,9 @@ class Auditor {
   void note_unseen() {
     if (audit_.life.unseen.empty()) return;
     findings_.push_back({Kind::not_all_seen, "this machine", audit_.life.unseen,
-                         "look as root on the node itself; --in-container where this container is the node",
+                         audit_.in_container
+                             ? "look as root on the node itself"
+                             : "look as root on the node itself; --in-container where this container is the node",
                          std::nullopt, false, false});
   }
 

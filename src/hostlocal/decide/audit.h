@@ -69,6 +69,7 @@ struct Audit {
   const SignsOfLife& life;
   Instant now;
   std::chrono::seconds grace{60};
+  bool in_container = false;  ///< it was said that this container is the node
 };
 
 /// In the order of the directory's reservations.

@@ -122,11 +122,9 @@ struct CalicoOptions {
 }  // namespace
 
 void add_migrate_commands(CLI::App& app, CommandLine& line) {
-  CLI::App* migrate = app.add_subcommand("migrate", "Change a node from another IPAM to Croft's");
-  migrate->require_subcommand(1);
-  migrate->fallthrough();
-  const auto options = std::make_shared<CalicoOptions>();
-  CLI::App* command = migrate->add_subcommand("calico", "Switch this node's network from calico-ipam to croft-ipam");
+  CLI::App* const migrate = add_noun(app, "migrate", "Change a node from another IPAM to Croft's");
+  const auto [command, options] = add_command(
+      *migrate, line, "calico", "Switch this node's network from calico-ipam to croft-ipam", migrate_calico);
   command
       ->add_option("--conflist", options->conflist,
                    "The node's network configuration, e.g. /etc/cni/net.d/10-calico.conflist")
@@ -145,7 +143,6 @@ void add_migrate_commands(CLI::App& app, CommandLine& line) {
   command->footer(
       "The records stay where they are: Croft works on Calico's own. Run `croft check` on them first. The file is "
       "switched once the plugin's STATUS answered for the new one.");
-  command->callback([&line, options] { line.run = [options](CommandLine& l) { return migrate_calico(l, *options); }; });
 }
 
 }  // namespace croft::app

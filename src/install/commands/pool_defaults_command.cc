@@ -15,12 +15,11 @@
 #include "cli/croft/command_line.h"
 #include "cli/croft/data.h"
 #include "cli/stores/open_store.h"
-#include "install/format/kubeadm_config.h"
+#include "install/format/node_network.h"
 #include "ipam/commands/pool_note.h"
 #include "ipam/use/inspect.h"
 #include "ipam/use/pools.h"
 #include "os/look_up.h"
-#include "services/commands/service_space.h"
 #include "store/kube/format/api.h"
 #include "store/kube/node_objects.h"
 #include "store/store_url.h"
@@ -293,8 +292,8 @@ bool is_none_said(const DefaultPoolOptions& options) {
 }  // namespace
 
 void add_pool_defaults_command(CLI::App& pool, CommandLine& line) {
-  const auto options = std::make_shared<DefaultPoolOptions>();
-  CLI::App* command = pool.add_subcommand("defaults", "Create a cluster's first pools, unless its family has one");
+  const auto [command, options] = add_command(
+      pool, line, "defaults", "Create a cluster's first pools, unless its family has one", make_default_pools);
   command->add_option("--ipv4-cidr", options->v4.cidr,
                       "Prefix of the IPv4 pool; \"none\": no such pool (default: CROFT_IPV4POOL_CIDR, "
                       "CALICO_IPV4POOL_CIDR, or kubeadm's podSubnet)");
@@ -319,8 +318,6 @@ void add_pool_defaults_command(CLI::App& pool, CommandLine& line) {
       "left as it is. On a kube: store, a CIDR is refused that overlaps a range of Services, an address of a Service "
       "or a node's address. "
       "NO_DEFAULT_POOLS=true makes none.");
-  command->callback(
-      [&line, options] { line.run = [options](CommandLine& l) { return make_default_pools(l, *options); }; });
 }
 
 }  // namespace croft::app

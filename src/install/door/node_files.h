@@ -8,7 +8,7 @@
 #include "base/clock.h"
 #include "base/result.h"
 #include "install/decide/node_network.h"
-#include "install/format/record.h"
+#include "install/format/node_network.h"
 #include "os/file_lock.h"
 
 // Croft's files on a node. All are made under draft names, the plugin is asked with the drafts, and then they take

@@ -94,15 +94,8 @@ std::string fullness_text(const PoolFill& fill) {
 std::vector<audit::Finding> audit_fullness(const std::vector<PoolFill>& pools) {
   std::vector<audit::Finding> findings;
   for (const PoolFill& fill : pools) {
-    std::string text = fullness_text(fill);
-    if (text.empty()) continue;
-    findings.push_back(
-        {audit::Finding::Kind::pool_full,
-         "pool " + fill.pool.name,
-         std::move(text),
-         "what nobody lives with any more, `croft check` names beside this; for room make another pool for "
-         "the same nodes with `croft pool create` (docs/runbooks/pool-full.md)",
-         {}});
+    const std::string text = fullness_text(fill);
+    if (!text.empty()) findings.push_back(audit::found("pool_full", fill.pool.name, text));
   }
   return findings;
 }

@@ -73,7 +73,7 @@ TEST(PoolStatus, APoolIsNearlyFullAndThenFull) {
   EXPECT_EQ(fullness_of(off), Fullness::room) << "it is not to give any";
   const auto found = audit_fullness({off, fill, pool("wide", "fd00::/64")});
   ASSERT_EQ(found.size(), 1U);
-  EXPECT_EQ(audit::name_of(found[0].kind), "pool_full");
+  EXPECT_EQ(found[0].id, "pool_full");
   EXPECT_EQ(found[0].subject, "pool web");
 }
 

@@ -19,8 +19,6 @@
 namespace croft::core::audit {
 namespace {
 
-using FindingKind = Finding::Kind;
-
 constexpr Kind kKindsRead[] = {Kind::pool,   Kind::reservation, Kind::block,           Kind::affinity,
                                Kind::handle, Kind::vacancy,     Kind::high_water_mark, Kind::node};
 /// How far clocks of nodes may differ before a release counts as one in the future.
@@ -29,15 +27,6 @@ constexpr std::chrono::seconds kClockTolerance{60};
 std::string_view text_of(AffinityState state) { return state == AffinityState::pending ? "pending" : "to be deleted"; }
 
 const std::map<std::string, std::uint32_t> kNothingHeld;
-
-void add(Report& report, Finding::Kind kind, std::string subject, std::string what, std::string remedy) {
-  report.findings.push_back({kind, std::move(subject), std::move(what), std::move(remedy)});
-}
-
-/// Addresses that the DEL of a living container may not find.
-constexpr std::string_view kFoundOnceGone =
-    "leave the addresses to their holder while it lives; those that its DEL leaves behind the controller frees, or "
-    "`croft check --cni-cache` on that node names them";
 
 /// Blocks that a handle counts wrong. A text with them for people: the first ones, and how many more.
 class Miscounts {
@@ -91,10 +80,7 @@ void HandleAudit::finish(const Unseen& unseen, Report& report) const {
     if (one.cooling || !counts_.contains(id) || seen_.contains(id) || unseen.has(handle_key(id)) ||
         !told.insert(id).second)
       continue;
-    add(report, Finding::Kind::handle_missing, "handle " + id,
-        fmt::format("{} holds addresses in block {}, but the handle has no record", holder_text(id, one.attributes),
-                    one.block.to_string()),
-        std::string(kFoundOnceGone));
+    report.findings.push_back(found("handle_missing", id, holder_text(id, one.attributes), one.block));
   }
 }
 
@@ -104,8 +90,8 @@ void HandleAudit::compare(const Key& key, const Handle& handle, const Unseen& un
   const auto& held = counts == counts_.end() ? kNothingHeld : counts->second;
   bool is_unknown_somewhere = false;
   for (const auto& [block, counted] : handle.blocks) {
-    const auto found = held.find(block);
-    const std::uint32_t count = found == held.end() ? 0 : found->second;
+    const auto there = held.find(block);
+    const std::uint32_t count = there == held.end() ? 0 : there->second;
     if (unseen.may_have_block(block)) {
       is_unknown_somewhere = true;
     } else if (counted != count) {
@@ -115,18 +101,13 @@ void HandleAudit::compare(const Key& key, const Handle& handle, const Unseen& un
   for (const auto& [block, count] : held) {
     if (!handle.blocks.contains(block)) fewer.add(block, 0, count);
   }
-  const std::string subject = "handle " + handle.id;
   if (held.empty() && !is_unknown_somewhere) {
     report.empty_handles.push_back({key, handle.id});
-    add(report, Finding::Kind::handle_empty, subject, more.empty() ? "it names no block" : more.text(),
-        "`croft check --report FILE`, then `croft ip release --from-report FILE`; an ADD under way looks the same");
+    report.findings.push_back(found("handle_empty", handle.id, more.empty() ? "it names no block" : more.text()));
   } else if (!more.empty()) {
-    add(report, Finding::Kind::handle_miscount, subject, more.text(),
-        "nothing has to be done: the DEL of its container counts anew");
+    report.findings.push_back(found("handle_miscount", handle.id, more.text()));
   }
-  if (!fewer.empty()) {
-    add(report, Finding::Kind::handle_undercount, subject, fewer.text(), std::string(kFoundOnceGone));
-  }
+  if (!fewer.empty()) report.findings.push_back(found("handle_undercount", handle.id, fewer.text()));
 }
 
 }  // namespace
@@ -145,9 +126,7 @@ class RegisterAudit::Impl {
   void look_at_all_but_handles() {
     add(unseen_.findings(reader_.foreign_writers()));
     report_.nodes_recorded = reader_.list({Kind::node, ""}).size();
-    if (const auto valid = check_config(pools_.config()); !valid) {
-      add(FindingKind::config_contradicts, "configuration", valid.error().message, "`croft config set`");
-    }
+    if (const auto valid = check_config(pools_.config()); !valid) add("config_contradicts", valid.error().message);
     check_pools();
     check_left_reservations();
     for (const auto& [key, value] : reader_.list({Kind::block, ""})) check_one_block(std::get<Block>(value));
@@ -180,24 +159,7 @@ class RegisterAudit::Impl {
  private:
   void check_selectors(const Pool& pool) {
     for (const auto& selected : {selects_node(pool, {}), selects_namespace(pool, {})}) {
-      if (selected) continue;
-      add(FindingKind::selector_invalid, "pool " + pool.name, selected.error().message,
-          "correct the selector; until then the pool serves only requests that name it");
-    }
-  }
-
-  void check_whole(const Pool& pool) {
-    const std::string subject = "pool " + pool.name;
-    if (pool.being_deleted) {
-      add(FindingKind::pool_half_deleted, subject, "its deletion was begun and not ended: it is disabled",
-          fmt::format("`croft pool delete {0}` ends it, `croft pool enable {0}` keeps the pool; a deletion under way "
-                      "looks the same",
-                      pool.name));
-    } else if (pool.being_made) {
-      add(FindingKind::pool_half_made, subject, "it was begun and never enabled: no pod gets an address of it",
-          fmt::format("`croft pool enable {0}` completes it, `croft pool delete {0}` takes it away; one that is being "
-                      "made looks the same",
-                      pool.name));
+      if (!selected) add("selector_invalid", pool.name, selected.error().message);
     }
   }
 
@@ -211,20 +173,16 @@ class RegisterAudit::Impl {
       const auto& reservation = std::get<Reservation>(value);
       const auto pool = pool_of_reservation(reservation);
       if (!pool || kept.contains(reservation.name)) continue;
-      add(FindingKind::reservation_left, "reservation " + reservation.name,
-          fmt::format("there is no pool {}: its making or its deletion was cut short", *pool),
-          fmt::format(
-              "`croft pool delete {}` takes it away, unless somebody made it by hand; a pool that is being made "
-              "looks the same",
-              *pool));
+      add("reservation_left", reservation.name, *pool);
     }
   }
 
   void add(std::vector<Finding> findings) {
     std::move(findings.begin(), findings.end(), std::back_inserter(report_.findings));
   }
-  void add(FindingKind kind, std::string subject, std::string what, std::string remedy) {
-    report_.findings.push_back({kind, std::move(subject), std::move(what), std::move(remedy)});
+  template <class... Arguments>
+  void add(FindingName name, const Arguments&... arguments) {
+    report_.findings.push_back(found(name, arguments...));
   }
 
   /// The addresses that records reserve, apart from those that pools keep by themselves.
@@ -241,21 +199,17 @@ class RegisterAudit::Impl {
     report_.pools = pools_.pools().size();
     const net::Intervals recorded = recorded_reservations();
     for (const auto& [inner, outer] : pools_.overlaps()) {
-      add(FindingKind::pool_overlap, "pool " + inner->name,
-          fmt::format("{} overlaps pool {} ({})", inner->cidr.to_string(), outer->name, outer->cidr.to_string()),
-          "disable one of them with `croft pool disable`; its pods keep their addresses until they end, then `croft "
-          "pool delete` takes it away");
+      add("pool_overlap", inner->name, inner->cidr, outer->name, outer->cidr);
     }
     for (const Pool* pool : pools_.pools()) {
       check_selectors(*pool);
-      check_whole(*pool);
+      if (pool->being_deleted) {
+        add("pool_half_deleted", pool->name);
+      } else if (pool->being_made) {
+        add("pool_half_made", pool->name);
+      }
       if (!pool->unallocatable.empty() && !pool->disabled) {
-        add(FindingKind::pool_not_allocatable, "pool " + pool->name,
-            "pods get no address of it, though it is not disabled: " + pool->unallocatable,
-            fmt::format("one that is being deleted goes with its finalizer, once nobody holds of it (`croft ip list "
-                        "--pool {}`), and can be made anew; one smaller than its blocks needs a blockSize of at least "
-                        "{}; else mend what the condition names",
-                        pool->name, pool->cidr.length()));
+        add("pool_not_allocatable", pool->name, pool->unallocatable, pool->cidr.length());
       }
       if (pool->rest && !pool->rest->cidr_as_found().empty()) {
         report_.notes.push_back(fmt::format("the CIDR of pool {} is written as {} and read as {}, as Calico reads it",
@@ -265,10 +219,7 @@ class RegisterAudit::Impl {
       if ((reader_.foreign_writers() && !pool->gateway) || unseen_.lacks_all(Kind::reservation)) continue;
       for (const net::Prefix& reserved : reservation_for(*pool).cidrs) {
         if (!recorded.contains(reserved.first())) {
-          add(FindingKind::reservation_missing, "pool " + pool->name,
-              fmt::format("no reservation keeps {} out of use", reserved.first().to_string()),
-              fmt::format("`croft pool create {} --cidr {}` makes the reservation again", pool->name,
-                          pool->cidr.to_string()));
+          add("reservation_missing", pool->name, reserved.first(), pool->cidr);
         }
       }
     }
@@ -277,27 +228,29 @@ class RegisterAudit::Impl {
   void check_one_block(const Block& block) {
     if (block.deleted) return;
     ++report_.blocks;
-    const std::string subject = "block " + block.cidr.to_string();
     blocks_[block.cidr] = &block;
-    if (block.affinity && block.affinity->type == AffinityOwner::Type::host) {
-      report_.blocks_of_nodes.push_back({block.cidr, block.affinity->name});
-    }
+    if (is_of_node(block)) report_.blocks_of_nodes.push_back({block.cidr, block.affinity->name});
     const Pool* pool = pools_.containing(block.cidr.first());
     // A pool that cannot be read may have any block in it.
     if (pool == nullptr ? !unseen_.lacks_some(Kind::pool) : pool->block_length != block.cidr.length()) {
-      add(FindingKind::block_without_pool, subject,
-          (pool == nullptr ? "it lies in no pool"
-                           : fmt::format("pool {} has blocks of /{}", pool->name, pool->block_length)) +
-              holders_text(block),
-          until_empty(block));
+      add("block_without_pool", block.cidr,
+          pool == nullptr ? "it lies in no pool"
+                          : fmt::format("pool {} has blocks of /{}", pool->name, pool->block_length),
+          holders_text(block), until_empty(block));
     }
     if (block.affinity && !unseen_.lacks_all(Kind::affinity) && !has_row(*block.affinity, block.cidr)) {
-      add(FindingKind::affinity_missing, subject,
-          "it belongs to " + to_string(*block.affinity) + ", which has no claim on it", until_empty(block));
+      add("affinity_missing", block.cidr, to_string(*block.affinity), until_empty(block));
     }
-    check_sequence(block, subject);
-    check_room(block, subject);
+    const auto* mark = reader_.get(high_water_mark_key(block.cidr));
+    if (mark != nullptr && block.sequence_number <= mark->sequence_number) {
+      add("sequence_behind", block.cidr, block.sequence_number.value, mark->sequence_number.value);
+    }
+    check_room(block);
     check_addresses(block);
+  }
+
+  [[nodiscard]] static bool is_of_node(const Block& block) {
+    return block.affinity && block.affinity->type == AffinityOwner::Type::host;
   }
 
   /// The first few holders of its addresses: "; pod shop/web-0 (handle net.0f3c) on node n1 has 10.5.0.0".
@@ -318,7 +271,7 @@ class RegisterAudit::Impl {
   /// The fate of a block that should not be there: its holders keep what they have.
   [[nodiscard]] static std::string until_empty(const Block& block) {
     const std::string end = "its holders keep their addresses until they end; ";
-    if (!block.affinity || block.affinity->type != AffinityOwner::Type::host) return end + "then it is deleted";
+    if (!is_of_node(block)) return end + "then it is deleted";
     return end + fmt::format("when it is empty, `croft affinity release --node {} --cidr {}` takes it away",
                              in_shell_quotes_if_needed(block.affinity->name), block.cidr.to_string());
   }
@@ -330,34 +283,19 @@ class RegisterAudit::Impl {
     return unseen_.has(key) || (row != nullptr && !row->deleted);
   }
 
-  void check_sequence(const Block& block, const std::string& subject) {
-    const auto* mark = reader_.get(high_water_mark_key(block.cidr));
-    if (mark != nullptr && block.sequence_number <= mark->sequence_number) {
-      add(FindingKind::sequence_behind, subject,
-          fmt::format("its sequence number {} is not above the recorded {}", block.sequence_number.value,
-                      mark->sequence_number.value),
-          "restore the store from a backup (docs/runbooks/backup-and-restore.md); a late release could free a "
-          "successor");
-    }
-  }
-
-  void check_room(const Block& block, const std::string& subject) {
-    const auto expected = vacancy_of(block, pools_, now_);
+  void check_room(const Block& block) {
     // Beside foreign writers vacancies are hints, and their absence is no fault.
-    if (!expected || reader_.foreign_writers()) return;
-    if (reader_.get(vacancy_key(block.affinity, block.cidr)) == nullptr) {
-      add(FindingKind::vacancy_missing, subject, "it has room, but nobody will look there",
-          block.affinity && block.affinity->type == AffinityOwner::Type::host
-              ? fmt::format(
-                    "`croft affinity release --node {0} --cidr {1} --force`, then `croft affinity claim {1} --node "
-                    "{0}`; the addresses in it stay held",
-                    in_shell_quotes_if_needed(block.affinity->name), block.cidr.to_string())
-              : fmt::format("`croft affinity claim {} --node NODE` lets a node find it", block.cidr.to_string()));
+    if (reader_.foreign_writers() || !vacancy_of(block, pools_, now_)) return;
+    if (reader_.get(vacancy_key(block.affinity, block.cidr)) != nullptr) return;
+    if (is_of_node(block)) {
+      add("vacancy_missing", block.cidr, in_shell_quotes_if_needed(block.affinity->name));
+    } else {
+      add("vacancy_missing.unclaimed", block.cidr);
     }
   }
 
   void check_addresses(const Block& block) {
-    if (block.affinity && block.affinity->type == AffinityOwner::Type::host) ++nodes_[block.affinity->name].blocks;
+    if (is_of_node(block)) ++nodes_[block.affinity->name].blocks;
     const Block current = with_cooled_freed(block, pools_.cooldowns_of(block.cidr), now_);
     for (std::uint32_t i = 0; i < current.allocations.size(); ++i) {
       const net::Ordinal ordinal(i);
@@ -390,9 +328,7 @@ class RegisterAudit::Impl {
     // Within one boot only the clock that cannot be set counts.
     const bool same_boot = cooling.released_at.boot != BootId{} && cooling.released_at.boot == now_.boot;
     if (same_boot || cooling.released_at.wall <= now_.wall + kClockTolerance) return;
-    add(FindingKind::release_in_future, allocation.address.to_string(),
-        "it cools since " + rfc3339_rounded_up(cooling.released_at.wall) + ", which is yet to come",
-        "set the clocks of the nodes right; it rests until then and its cooldown");
+    add("release_in_future", allocation.address, rfc3339_rounded_up(cooling.released_at.wall));
   }
 
   void check_held(const Attribute& attribute, Allocation& allocation) {
@@ -401,9 +337,7 @@ class RegisterAudit::Impl {
     ++(node.empty() ? report_.without_node : nodes_[node].held);
     report_.borrowed += allocation.borrowed() ? 1 : 0;
     if (pools_.is_reserved(allocation.address)) {
-      add(FindingKind::reserved_held, allocation.address.to_string(),
-          "it is reserved, and held by " + attribute.handle_id.value_or("nobody"),
-          "nothing has to be done: its holder keeps it, and once released it stays out of use");
+      add("reserved_held", allocation.address, attribute.handle_id.value_or("nobody"));
     }
     if (!attribute.handle_id) return;
     handles_.add_held(*attribute.handle_id, allocation.block);
@@ -440,8 +374,7 @@ class RegisterAudit::Impl {
     const Block* before = nullptr;
     for (const auto& [cidr, block] : blocks_) {
       if (before != nullptr && before->cidr.overlaps(cidr)) {
-        add(FindingKind::block_overlap, "block " + cidr.to_string(),
-            "it overlaps block " + before->cidr.to_string() + holders_text(*block), until_empty(*block));
+        add("block_overlap", cidr, before->cidr, holders_text(*block), until_empty(*block));
       }
       if (before == nullptr || !before->cidr.contains(cidr)) before = block;
     }
@@ -454,21 +387,19 @@ class RegisterAudit::Impl {
       const auto block = blocks_.find(row.cidr);
       const bool is_owners = block != blocks_.end() && block->second->affinity == row.owner;
       if (is_owners && row.state == AffinityState::confirmed) continue;
-      const std::string subject = "affinity " + key.name;
       if (is_owners) {
-        add(FindingKind::affinity_unconfirmed, subject,
-            fmt::format("it is {}, though the block is its owner's", text_of(row.state)),
-            "its owner's next assignment mends it; routes are not announced before");
+        add("affinity_unconfirmed", key.name, text_of(row.state));
         continue;
       }
       std::string what = block == blocks_.end()    ? "there is no such block"
                          : block->second->affinity ? "the block belongs to " + to_string(*block->second->affinity)
                                                    : "the block belongs to nobody";
       if (row.state != AffinityState::confirmed) what += fmt::format("; the claim is {}", text_of(row.state));
-      add(FindingKind::affinity_stale, subject, std::move(what),
-          row.owner.type == AffinityOwner::Type::host
-              ? fmt::format("croft affinity release --node {} --cidr {}", row.owner.name, row.cidr.to_string())
-              : "it holds no address");
+      if (row.owner.type == AffinityOwner::Type::host) {
+        add("affinity_stale", key.name, what, row.owner.name, row.cidr);
+      } else {
+        add("affinity_stale.no_node", key.name, what);
+      }
     }
   }
 

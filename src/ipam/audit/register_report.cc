@@ -1,8 +1,8 @@
 #include "ipam/audit/register_report.h"
 
 #include <algorithm>
-#include <array>
 #include <optional>
+#include <string_view>
 
 #include <fmt/format.h>
 
@@ -13,59 +13,25 @@ namespace croft::core::audit {
 
 namespace {
 
-/// The identifiers of findings, by Finding::Kind. e2e/check_remedies.py follows the remedy of each and reads them here.
-constexpr std::array<std::string_view, static_cast<std::size_t>(Finding::Kind::register_damaged) + 1> kFindings = {
-    "block_corrupt",
-    "block_overlap",
-    "block_without_pool",
-    "affinity_missing",
-    "affinity_stale",
-    "vacancy_missing",
-    "handle_missing",
-    "handle_miscount",
-    "pool_overlap",
-    "pool_not_allocatable",
-    "pod_range_overlap",
-    "reservation_missing",
-    "reserved_held",
-    "sequence_behind",
-    "not_attached",
-    "not_held",
-    "pod_not_held",
-    "node_not_moved",
-    "pod_twice",
-    "cache_empty",
-    "cache_unreadable",
-    "record_unreadable",
-    "record_newer",
-    "affinity_unconfirmed",
-    "selector_invalid",
-    "config_contradicts",
-    "handle_empty",
-    "handle_undercount",
-    "release_in_future",
-    "release_waiting",
-    "release_unreadable",
-    "node_range_twice",
-    "node_range_differs",
-    "node_range_surplus",
-    "node_range_unreadable",
-    "node_range_too_wide",
-    "pool_half_made",
-    "pool_half_deleted",
-    "pool_full",
-    "reservation_left",
-    "pod_gone",
-    "node_gone",
-    "block_node_gone",
-    "store_paused",
-    "holder_in_doubt",
-    "register_damaged",
-};
+std::string filled(std::string_view pattern, const std::vector<std::string>& arguments) {
+  std::string text;
+  for (std::size_t at = 0; at < pattern.size(); ++at) {
+    if (pattern[at] != '{') {
+      text += pattern[at];
+      continue;
+    }
+    text += arguments.at(static_cast<std::size_t>(pattern[at + 1] - '0'));
+    at += 2;
+  }
+  return text;
+}
 
 }  // namespace
 
-std::string_view name_of(Finding::Kind kind) { return kFindings.at(static_cast<std::size_t>(kind)); }
+Finding found_with(const FindingRow& row, const std::vector<std::string>& arguments) {
+  return {row.name.substr(0, row.name.find('.')), filled(row.subject, arguments), filled(row.text, arguments),
+          filled(row.remedy, arguments)};
+}
 
 std::string holder_text(const std::string& handle_id, const std::map<std::string, std::string>& attributes) {
   const auto text_of = [&](const char* key) {
@@ -91,9 +57,6 @@ bool Allocation::borrowed() const {
 
 namespace {
 
-constexpr std::string_view kRestore = "restore the store from a backup";
-constexpr std::string_view kRunbook = "docs/runbooks/damaged-records.md has what else can be done";
-
 /// Whether nothing that lives, and no program of others, works with the record: that is what may be removed.
 bool is_removable(Kind kind, bool foreign_writers) {
   switch (kind) {
@@ -114,34 +77,20 @@ bool is_removable(Kind kind, bool foreign_writers) {
 
 Finding finding_of(const Unreadable& unreadable, bool foreign_writers) {
   const auto& [key, error] = unreadable;
-  const auto cidr = key.kind == Kind::block ? block_cidr_of(key) : std::nullopt;
-  const std::string subject = std::string(name_of(key.kind)) + " " + key.name;
-  if (error.code == ErrorCode::newer_version) {
-    return {Finding::Kind::record_newer, subject, error.message, "upgrade Croft here"};
-  }
-  if (key.kind == Kind::block && !cidr) {
-    return {Finding::Kind::block_corrupt, subject,
-            "its name is no CIDR, and nobody has an address by it: " + error.message,
-            fmt::format("`croft record remove block {} --force`", key.name)};
-  }
+  const std::string_view kind = name_of(key.kind);
+  if (error.code == ErrorCode::newer_version) return found("record_newer", kind, key.name, error.message);
   if (key.kind == Kind::block) {
-    return {Finding::Kind::block_corrupt, "block " + cidr->to_string(), error.message,
-            fmt::format("{}; its addresses stay taken until then. {}", kRestore, kRunbook)};
+    const auto cidr = block_cidr_of(key);
+    return cidr ? found("block_corrupt", *cidr, error.message)
+                : found("block_corrupt.unnamed", key.name, error.message);
   }
-  if (key.kind == Kind::block_beside) {
-    return {Finding::Kind::record_unreadable, subject, error.message,
-            fmt::format("restore the store from a backup; one that no backup has: `croft record remove {} {} --force`; "
-                        "what rests there may then be given out at once",
-                        name_of(key.kind), in_shell_quotes_if_needed(key.name))};
+  const bool is_beside = key.kind == Kind::block_beside;
+  if (!is_beside && !is_removable(key.kind, foreign_writers)) {
+    return found("record_unreadable.of_others", kind, key.name, error.message);
   }
-  if (!is_removable(key.kind, foreign_writers)) {
-    return {Finding::Kind::record_unreadable, subject, error.message,
-            fmt::format("{}: others work with it, and it stays until then. {}", kRestore, kRunbook)};
-  }
-  return {Finding::Kind::record_unreadable, subject, error.message,
-          fmt::format("restore the store from a backup; one that no backup has: `croft record remove {} {}{}`",
-                      name_of(key.kind), in_shell_quotes_if_needed(key.name),
-                      loss_without(key.kind).empty() || key.kind == Kind::node ? "" : " --force")};
+  const bool needs_force = is_beside || (!loss_without(key.kind).empty() && key.kind != Kind::node);
+  return found("record_unreadable", kind, key.name, error.message, in_shell_quotes_if_needed(key.name),
+               needs_force ? " --force" : "", is_beside ? "; what rests there may then be given out at once" : "");
 }
 
 }  // namespace

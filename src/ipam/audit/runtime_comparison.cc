@@ -53,19 +53,10 @@ constexpr std::size_t kUnreadableNamedMax = 10;
 /// A look that told nothing of them would hide whom they are about.
 void note_unreadable(const std::vector<UnreadableEntry>& entries, std::vector<Finding>& findings) {
   for (std::size_t i = 0; i < std::min(entries.size(), kUnreadableNamedMax); ++i) {
-    findings.push_back({Finding::Kind::cache_unreadable,
-                        entries[i].name,
-                        entries[i].what + "; whoever it is about counts as alive, with what addresses nobody knows",
-                        "look with the rights to read it; where it is damaged, delete the pod that it is of (its name "
-                        "has the container's ID: `crictl pods`), or remove the file when that container is gone",
-                        {}});
+    findings.push_back(found("cache_unreadable", entries[i].name, entries[i].what));
   }
   if (entries.size() <= kUnreadableNamedMax) return;
-  findings.push_back({Finding::Kind::cache_unreadable,
-                      "the runtime's cache",
-                      fmt::format("{} more entries can't be read", entries.size() - kUnreadableNamedMax),
-                      "mend those that are named, and look again",
-                      {}});
+  findings.push_back(found("cache_unreadable.more", entries.size() - kUnreadableNamedMax));
 }
 
 }  // namespace
@@ -154,12 +145,12 @@ std::optional<Finding> RuntimeComparison::check(const net::Address& address, con
   const std::string why = runtime.entry == nullptr
                               ? "which the runtime does not know"
                               : fmt::format("whose network namespace {} is gone", runtime.entry->netns_path);
-  return Finding{
-      Finding::Kind::not_attached, address.to_string(),
-      fmt::format("held since {} by container {} interface {} in network {}{}, {}",
-                  since ? rfc3339_rounded_up(*since) : "an unknown time", owner->container_id,
-                  owner->interface_name.empty() ? "?" : owner->interface_name, owner->network, words_of(pod), why),
-      release_command(address, *attribute.handle_id, sequence, asked_with_), pod};
+  Finding finding =
+      found("not_attached", address, since ? rfc3339_rounded_up(*since) : "an unknown time", owner->container_id,
+            owner->interface_name.empty() ? "?" : owner->interface_name, owner->network, words_of(pod), why,
+            release_command(address, *attribute.handle_id, sequence, asked_with_));
+  finding.pod = pod;
+  return finding;
 }
 
 /// A pod has one sandbox at a time, but for the moment in which one takes the other's place.
@@ -173,25 +164,14 @@ std::vector<Finding> RuntimeComparison::findings_together() const {
       text += fmt::format("{}container {} holds {}", text.empty() ? "" : ", ", container, holding.address.to_string());
       all_there = all_there && holding.is_there;
     }
-    findings.push_back(
-        {Finding::Kind::pod_twice,
-         fmt::format("pod {}/{}", claim.namespace_name, claim.pod),
-         fmt::format("in network {} {}, and {}", claim.network, text,
-                     all_there ? "the network namespaces of all are there"
-                               : "the network namespaces of some can't be told to be there or gone"),
-         all_there
-             ? "look which of them the runtime runs (`crictl pods`) and stop the other; its DEL releases the address"
-             : "look which of them the runtime runs (`crictl pods`); when the other is gone from there, look again: "
-               "its address is named with the command that collects it",
-         {claim.pod, claim.namespace_name, claim.uid}});
+    findings.push_back(all_there ? found("pod_twice", claim.namespace_name, claim.pod, claim.network, text)
+                                 : found("pod_twice.unclear", claim.namespace_name, claim.pod, claim.network, text));
+    findings.back().pod = {claim.pod, claim.namespace_name, claim.uid};
   }
   if (live_) note_unreadable(live_->unreadable, findings);
   if (not_compared_ == 0) return findings;
-  findings.push_back({Finding::Kind::cache_empty, "the runtime's cache",
-                      "it has no entry that can be read, and " +
-                          counted_as(not_compared_, "address is held: that proves nothing about it",
-                                     "addresses are held: that proves nothing about them"),
-                      "name the directory that has the runtime's `results`, and look again"});
+  findings.push_back(found("cache_empty", counted_as(not_compared_, "address is held: that proves nothing about it",
+                                                     "addresses are held: that proves nothing about them")));
   return findings;
 }
 
@@ -256,17 +236,17 @@ Finding LivingComparison::finding_of(const net::Address& address, const Living& 
   const std::string before = is_taken ? "at once: it has another's address" : "before another one gets the address";
   if (living.pod != nullptr) {
     const RunningPod& one = *living.pod;
-    return {Finding::Kind::pod_not_held, address.to_string(),
-            fmt::format("pod {} on node {} reports it, and {}", name_of(one.pod), one.node, now),
-            fmt::format("delete the pod {}; `croft check --cni-cache` on its node tells whether it lives", before),
-            one.pod};
+    Finding finding = found("pod_not_held", address, name_of(one.pod), one.node, now, before);
+    finding.pod = one.pod;
+    return finding;
   }
   const CachedAttachment& entry = *living.attachment;
-  return {Finding::Kind::not_held, address.to_string(),
-          fmt::format("container {} interface {} in network {}{} has it, whose network namespace {} is there, and {}",
-                      entry.owner.container_id, entry.owner.interface_name, entry.owner.network,
-                      entry.pod.name.empty() ? "" : " for pod " + name_of(entry.pod), entry.netns_path, now),
-          fmt::format("{} {}", entry.pod.name.empty() ? "stop the container" : "delete the pod", before), entry.pod};
+  const bool is_pod = !entry.pod.name.empty();
+  Finding finding = found("not_held", address, entry.owner.container_id, entry.owner.interface_name,
+                          entry.owner.network, is_pod ? " for pod " + name_of(entry.pod) : "", entry.netns_path, now,
+                          is_pod ? "delete the pod" : "stop the container", before);
+  finding.pod = entry.pod;
+  return finding;
 }
 
 const std::string& LivingComparison::node_of(const Living& living) const {
@@ -274,17 +254,10 @@ const std::string& LivingComparison::node_of(const Living& living) const {
 }
 
 Finding LivingComparison::finding_of(const std::string& node, const NotMoved& some) {
-  return {Finding::Kind::node_not_moved,
-          node.empty() ? "this node" : "node " + node,
-          fmt::format("{} of its pods' addresses, as {}, are of its own range, of which the register has never given "
-                      "one: they are addresses of host-local",
-                      some.addresses, some.first.to_string()),
-          fmt::format("{}move the node (docs/runbooks/migrate.md, From host-local); where Croft gave them, an older "
-                      "register was put back (docs/runbooks/restore-kubernetes-api.md)",
-                      some.unclaimed ? fmt::format("claim the podCIDR with {} for it (`croft affinity claim`), and ",
-                                                   some.unclaimed->to_string())
-                                     : ""),
-          {}};
+  return found("node_not_moved", node.empty() ? "this node" : "node " + node, some.addresses, some.first,
+               some.unclaimed ? fmt::format("claim the podCIDR with {} for it (`croft affinity claim`), and ",
+                                            some.unclaimed->to_string())
+                              : "");
 }
 
 std::vector<Finding> LivingComparison::findings(const GiverOf& giver_of) const {
@@ -328,13 +301,9 @@ std::vector<Finding> LivingComparison::findings(const GiverOf& giver_of) const {
   const std::size_t named = std::min(of_pods.size(), kPodsNamedMax);
   for (std::size_t i = 0; i < named; ++i) all.push_back(finding_of(of_pods[i].first, *of_pods[i].second));
   if (named < of_pods.size()) {
-    all.push_back({Finding::Kind::pod_not_held,
-                   "pods",
-                   counted_as(of_pods.size() - named, "more address of a running pod is not held by it",
-                              "more addresses of running pods are not held by them"),
-                   "an older register may have been put back: docs/runbooks/restore-kubernetes-api.md has the order of "
-                   "what to do",
-                   {}});
+    all.push_back(
+        found("pod_not_held.more", counted_as(of_pods.size() - named, "more address of a running pod is not held by it",
+                                              "more addresses of running pods are not held by them")));
   }
   return all;
 }

@@ -11,7 +11,6 @@
 #include "cli/croft/filters.h"
 #include "cli/croft/json_output.h"
 #include "cli/croft/listing.h"
-#include "cli/croft/picture.h"
 #include "cli/croft/table.h"
 #include "ipam/use/inspect.h"
 
@@ -115,21 +114,16 @@ std::string block_details(const engine::BlockView& view, const std::optional<cor
 }  // namespace
 
 void add_block_commands(CLI::App& app, CommandLine& line) {
-  CLI::App* block = app.add_subcommand("block", "Blocks: slices of pools that nodes have claimed");
-  block->require_subcommand(1);
-  block->fallthrough();
-  const auto filter = std::make_shared<BlockFilter>();
-  CLI::App* command = block->add_subcommand("list", "List all blocks with their owner and usage");
+  CLI::App* const block = add_noun(app, "block", "Blocks: slices of pools that nodes have claimed");
+  const auto [command, filter] =
+      add_command(*block, line, "list", "List all blocks with their owner and usage", list_blocks);
   command->add_option("--pool", filter->pool, "Only blocks of this pool");
   command->add_option("--node", filter->node, "Only blocks of this node");
   add_list_options(*command, line);
-  command->callback([&line, filter] { line.run = [filter](CommandLine& l) { return list_blocks(l, *filter); }; });
 
-  const auto cidr = std::make_shared<std::string>();
-  CLI::App* showing =
-      block->add_subcommand("show", "Show one block: owner, claim, usage, and a picture of its addresses");
+  const auto [showing, cidr] = add_command(
+      *block, line, "show", "Show one block: owner, claim, usage, and a picture of its addresses", show_block);
   showing->add_option("CIDR", *cidr, "The block, e.g. 10.1.0.64/26")->required();
-  showing->callback([&line, cidr] { line.run = [cidr](CommandLine& l) { return show_block(l, *cidr); }; });
 }
 
 }  // namespace croft::app

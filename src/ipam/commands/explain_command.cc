@@ -8,7 +8,6 @@
 #include "cli/croft/filters.h"
 #include "cli/croft/json_output.h"
 #include "cni/error_table.h"
-#include "ipam/commands/explain_view.h"
 #include "ipam/use/assign.h"
 #include "ipam/use/inspect.h"
 #include "ipam/use/nodes.h"
@@ -94,8 +93,8 @@ void choose_families(const ExplainOptions& options, core::AssignRequest& request
 }  // namespace
 
 void add_explain_command(CLI::App& app, CommandLine& line) {
-  const auto options = std::make_shared<ExplainOptions>();
-  CLI::App* command = app.add_subcommand("explain", "Explain what an ADD on a node would get, and why");
+  const auto [command, options] =
+      add_command(app, line, "explain", "Explain what an ADD on a node would get, and why", explain);
   command->add_option("--node", options->node, "The node")->required();
   command->add_option("--namespace", options->namespace_name, "Namespace of the pod");
   command->add_option("--pod", options->pod, "Name of the pod");
@@ -111,7 +110,6 @@ void add_explain_command(CLI::App& app, CommandLine& line) {
       "Makes the decision of an ADD on the current records and writes nothing. Lists every pool in the order it is "
       "considered; a refusal reads like the CNI error. The store does not have namespace labels: pass them with "
       "--namespace-label.");
-  command->callback([&line, options] { line.run = [options](CommandLine& l) { return explain(l, *options); }; });
 }
 
 }  // namespace croft::app

@@ -8,16 +8,23 @@
 #include <fmt/format.h>
 
 #include "base/counted.h"
+#include "base/nearest.h"
+#include "base/net/echo.h"
 #include "base/printable.h"
 #include "cli/croft/command_line.h"
 #include "cli/croft/filters.h"
 #include "cli/croft/json_output.h"
-#include "cli/croft/label_selector.h"
 #include "cli/croft/listing.h"
-#include "cli/croft/pods.h"
+#include "cli/croft/report.h"
+#include "cli/croft/signs_of_life.h"
 #include "cli/croft/table.h"
+#include "cni/error_table.h"
 #include "ipam/use/inspect.h"
 #include "ipam/use/nodes.h"
+#include "ipam/use/release.h"
+#include "os/files.h"
+#include "os/process.h"
+#include "store/store_url.h"
 
 namespace croft::app {
 namespace {
@@ -161,12 +168,10 @@ std::string address_details(const engine::AddressView& a) {
 }  // namespace
 
 void add_ip_commands(CLI::App& app, CommandLine& line) {
-  CLI::App* ip = app.add_subcommand("ip", "Addresses: who holds what");
-  ip->require_subcommand(1);
-  ip->fallthrough();
+  CLI::App* const ip = add_noun(app, "ip", "Addresses: who holds what");
 
-  const auto filter = std::make_shared<AddressFilter>();
-  CLI::App* listing = ip->add_subcommand("list", "List addresses that are held or cooling");
+  const auto [listing, filter] =
+      add_command(*ip, line, "list", "List addresses that are held or cooling", list_addresses);
   listing->add_option("--pool", filter->pool, "Only addresses of this pool");
   listing->add_option("--node", filter->node, "Only addresses held on this node");
   listing->add_option("--pod", filter->pod, "Only addresses of this pod: POD or NAMESPACE/POD");
@@ -179,14 +184,312 @@ void add_ip_commands(CLI::App& app, CommandLine& line) {
   listing->add_option("--state", filter->state, "Only this state")
       ->check(CLI::IsMember({"held", "cooling", "reserved"}));
   add_list_options(*listing, line);
-  listing->callback([&line, filter] { line.run = [filter](CommandLine& l) { return list_addresses(l, *filter); }; });
 
-  const auto address = std::make_shared<std::string>();
-  CLI::App* showing = ip->add_subcommand("show", "Show everything about one address");
+  const auto [showing, address] = add_command(*ip, line, "show", "Show everything about one address", show_address);
   showing->add_option("ADDRESS", *address, "The address")->required();
-  showing->callback([&line, address] { line.run = [address](CommandLine& l) { return show_address(l, *address); }; });
 
   add_ip_release_command(*ip, line);
+}
+
+namespace {
+
+struct ReleaseOptions {
+  std::vector<std::string> addresses;
+  std::optional<std::string> handle;
+  std::optional<std::uint64_t> sequence;
+  std::vector<std::string> reports;
+  std::string pod;
+  RuntimeCache cache;
+  bool force = false;
+  bool dry_run = false;
+  double max_share = 0.5;
+};
+
+[[nodiscard]] Result<std::vector<core::AddressToRelease>> wanted_of(const ReleaseOptions& options) {
+  if (options.addresses.size() > 1 && (options.handle || options.sequence)) {
+    return fail(ErrorCode::invalid_argument, "--handle and --sequence go with a single ADDRESS");
+  }
+  std::vector<core::AddressToRelease> wanted;
+  for (const std::string& text : options.addresses) {
+    TRY(const net::Address address, address_argument("ADDRESS", text));
+    wanted.push_back({address, options.handle, {}});
+    if (options.sequence) wanted.back().sequence_number = core::SequenceNumber(*options.sequence);
+  }
+  return wanted;
+}
+
+/// Two sandboxes have a pod's name: of a StatefulSet's the one that is left over, and the one that runs.
+[[nodiscard]] Result<void> refuse_several_holders(const std::string& pod,
+                                                  const std::vector<engine::AddressView>& held) {
+  std::set<std::string> handles;
+  std::string list;
+  for (const engine::AddressView& a : held) {
+    handles.insert(a.handle_id);
+    list +=
+        fmt::format("{}{} on node {}, handle {}", list.empty() ? "" : "; ", a.address.to_string(), a.node, a.handle_id);
+  }
+  if (handles.size() < 2) return {};
+  return fail(Error{ErrorCode::refused_for_safety,
+                    fmt::format("{} sandboxes of pod {} hold addresses, and one of them may run: --handle HANDLE "
+                                "releases what one of them holds, --force what all of them hold",
+                                handles.size(), net::echo(pod)),
+                    list});
+}
+
+/// The addresses that a pod holds now, each with the holder and the sequence number that were seen.
+[[nodiscard]] Result<std::vector<core::AddressToRelease>> held_by_pod(const engine::Context& context,
+                                                                      const ReleaseOptions& options) {
+  TRY(const std::vector<engine::AddressView> addresses, engine::list_addresses(context));
+  std::vector<engine::AddressView> held;
+  std::vector<std::string> pods;
+  for (const engine::AddressView& a : addresses) {
+    if (a.state != core::AddressState::held || a.pod.empty()) continue;
+    pods.push_back(a.namespace_name + "/" + a.pod);
+    if (pods.back() == options.pod && (!options.handle || a.handle_id == *options.handle)) held.push_back(a);
+  }
+  if (held.empty()) {
+    return fail(ErrorCode::not_found, fmt::format("pod {} holds no address{}", net::echo(options.pod),
+                                                  options.handle ? " by handle " + net::echo(*options.handle)
+                                                                 : did_you_mean(options.pod, pods)));
+  }
+  if (!options.force) TRY_VOID(refuse_several_holders(options.pod, held));
+  std::vector<core::AddressToRelease> wanted;
+  for (const engine::AddressView& a : held) wanted.push_back({a.address, a.handle_id, a.sequence_number});
+  return wanted;
+}
+
+[[nodiscard]] Result<void> check_ways(const ReleaseOptions& options) {
+  const int ways =
+      (options.addresses.empty() ? 0 : 1) + (options.reports.empty() ? 0 : 1) + (options.pod.empty() ? 0 : 1);
+  if (ways != 1) {
+    return fail(ErrorCode::invalid_argument, "give addresses, or --pod NAMESPACE/NAME, or reports with --from-report");
+  }
+  if (options.addresses.empty() && options.sequence) {
+    return fail(ErrorCode::invalid_argument, "--sequence goes with a single ADDRESS");
+  }
+  if (!options.reports.empty() && options.handle) {
+    return fail(ErrorCode::invalid_argument, "--handle goes with a single ADDRESS or with --pod");
+  }
+  // Half a name may be another's.
+  if (options.pod.empty() || options.pod.find('/') != std::string::npos) return {};
+  return fail(ErrorCode::invalid_argument, fmt::format("--pod: {} is not NAMESPACE/NAME", net::echo(options.pod)));
+}
+
+[[nodiscard]] Result<void> check_origin(const std::string& path, const ReportContent& report,
+                                        const std::string& store_url, bool force) {
+  const std::string cluster = cluster_of(store_url);
+  const bool is_crofts = report.cluster.starts_with("croft:");
+  if (is_crofts && report.cluster != cluster) {
+    return fail(ErrorCode::refused_for_safety,
+                fmt::format("{} is a report of another store ({}; this is {})", path, report.cluster, cluster));
+  }
+  if (force) return {};
+  if (!is_crofts) {
+    return fail(ErrorCode::refused_for_safety,
+                fmt::format("{} was not made by croft check: nothing tells that it is of this store; --force to use "
+                            "it all the same (handles and sequence numbers still have to match)",
+                            path));
+  }
+  if (report.version != CROFT_VERSION) {
+    return fail(ErrorCode::refused_for_safety,
+                fmt::format("{} was made by version {}, this is {}: check again, or --force", path, report.version,
+                            CROFT_VERSION));
+  }
+  return {};
+}
+
+[[nodiscard]] Result<ReportContent> read_reports(const ReleaseOptions& options, const std::string& store_url) {
+  std::vector<ReportContent> reports;
+  for (const std::string& path : options.reports) {
+    TRY(const std::string text, os::read_file(path, kReportBytesMax));
+    auto report = parse_report(text);
+    if (!report) return fail(report.error().in(path));
+    TRY_VOID(check_origin(path, *report, store_url, options.force));
+    reports.push_back(*std::move(report));
+  }
+  return intersection_of(reports);
+}
+
+[[nodiscard]] Result<void> mend_handles(const engine::Context& context,
+                                        const std::vector<engine::LeakedHandle>& handles, bool dry_run,
+                                        ReleaseOutcome& outcome) {
+  for (const engine::LeakedHandle& handle : handles) {
+    bool mended = dry_run;
+    if (!dry_run) {
+      TRY(mended, engine::mend_handle(context, handle.id, handle.revision));
+    }
+    (mended ? outcome.handles_mended : outcome.handles_kept).push_back(handle.id);
+  }
+  return {};
+}
+
+std::string release_text(const ReleaseOutcome& outcome, bool dry_run) {
+  std::string text;
+  const auto add = [&](const std::string& subject, const char* what) { text += fmt::format("{} {}\n", subject, what); };
+  for (const auto& address : outcome.addresses.released) {
+    add(address.to_string(), dry_run ? "would be released" : "released");
+  }
+  for (const auto& address : outcome.addresses.not_held) add(address.to_string(), "is not held");
+  for (const auto& address : outcome.addresses.mismatched) {
+    add(address.to_string(), "left alone: it has another holder by now, handle or sequence number differ");
+  }
+  for (const std::string& handle : outcome.handles_mended) {
+    add("handle " + handle, dry_run ? "would be deleted, if it is unchanged" : "deleted: no block holds any of it");
+  }
+  for (const std::string& handle : outcome.handles_kept) add("handle " + handle, "left alone: it has changed");
+  return text;
+}
+
+/// A report made by mistake, with another node's cache say, names most of what lives.
+[[nodiscard]] Result<void> brake(const CommandLine& line, const engine::Context& context, const ReportContent& content,
+                                 const ReleaseOptions& options) {
+  std::vector<core::AddressToRelease> counted = content.unused;
+  // Not so what the cluster that keeps the store was asked for again, one by one: a dead node loses all that it has.
+  if (!options.force && line.cluster_url == line.store_url) {
+    std::erase_if(counted, [&](const auto& one) { return content.by_cluster.contains(one.address); });
+  }
+  auto checked = engine::check_release_share(context, counted, options.max_share);
+  if (checked) return {};
+  if (checked.error().code != ErrorCode::refused_for_safety) return fail(checked.error());
+  Error error = checked.error();
+  error.message += "; `--max-share 1` goes on";
+  if (options.dry_run) {
+    static_cast<void>(os::write_standard_error(
+        "croft: without --dry-run it would be refused: " + printable(error.message, Printed::line) + "\n"));
+    return {};
+  }
+  error.details = "look at the list that --dry-run prints first";
+  return fail(std::move(error));
+}
+
+/// A released address is given to another pod: two live with it when its holder does. A report's entries were proven
+/// when it was made; only those that turn out to live are refused. From here on the holder that was asked for is meant,
+/// and no successor.
+[[nodiscard]] Result<std::string> not_proven_gone(const engine::Context& context, const SignsOfLife& life,
+                                                  bool is_report, ReportContent& content) {
+  using State = engine::HolderLife::State;
+  constexpr std::size_t kNamedMax = 10;
+  std::string text;
+  std::size_t found = 0;
+  for (core::AddressToRelease& one : content.unused) {
+    const auto view = engine::show_address(context, one.address);
+    if (!view && view.error().code == ErrorCode::not_found) continue;
+    if (!view) return fail(view.error());
+    const bool is_meant = (!one.handle_id || *one.handle_id == view->handle_id) &&
+                          (!one.sequence_number || *one.sequence_number == view->sequence_number);
+    if (view->state != core::AddressState::held || !is_meant) continue;
+    TRY(const engine::HolderLife holder, engine::life_of_holder(context, *view, life.known()));
+    // Evidence from a cluster's lists is asked for again; a runtime's proof stands.
+    const bool must_be_proven = !is_report || content.by_cluster.contains(one.address);
+    if (holder.state == State::lives || (holder.state == State::unknown && must_be_proven)) {
+      if (++found > kNamedMax) continue;
+      const std::string held =
+          "held by " + core::audit::holder_text(view->handle_id.empty() ? "none" : view->handle_id, view->attributes) +
+          (view->since.empty() ? "" : " since " + view->since);
+      const std::string end = holder.why.empty() ? "nothing proves that the holder is gone"
+                                                 : "whether the holder is gone is not known: " + holder.why;
+      text += fmt::format("{}{} {}", text.empty() ? "" : "; ", one.address.to_string(),
+                          holder.state == State::lives ? holder.why + ", and " + held : "is " + held + ", and " + end);
+    }
+    if (!view->handle_id.empty()) one.handle_id = view->handle_id;
+    one.sequence_number = view->sequence_number;
+  }
+  return found > kNamedMax ? fmt::format("{}; and {} more", text, found - kNamedMax) : text;
+}
+
+/// Asks on a terminal, refuses elsewhere.
+[[nodiscard]] Result<void> spare_the_living(const CommandLine& line, const engine::Context& context,
+                                            const ReleaseOptions& options, ReportContent& content) {
+  if (options.force) return {};
+  SignsOfLife life;
+  TRY_VOID(life.look(line, context, options.cache));
+  if (!content.by_cluster.empty() && !life.knows_pods()) {
+    return fail(ErrorCode::refused_for_safety,
+                "the report is of what a cluster did not have, and that cluster is not asked again: name it with "
+                "--kubeconfig; --force releases all the same");
+  }
+  TRY(const std::string holders, not_proven_gone(context, life, !options.reports.empty(), content));
+  if (holders.empty()) return {};
+  const bool is_of_nodes = store::scheme_of(line.store_url) != store::Scheme::sqlite;
+  const std::string proof = options.cache.directories.empty()
+                                ? fmt::format("`--cni-cache /var/lib/cni{}` on the node proves who is gone, ",
+                                              is_of_nodes ? " --node NAME" : "")
+                                : std::string();
+  const std::string message = fmt::format(
+      "{}. A release lets other pods get what may be in use; {}--force releases all the same", holders, proof);
+  if (options.dry_run) {
+    warn("without --dry-run it would be refused, or asked on a terminal: " + message);
+    return {};
+  }
+  const auto answer =
+      os::ask_on_terminal(fmt::format("{}.\nRelease all the same? [y/N] ", printable(message, Printed::line)));
+  if (answer && (*answer == "y" || *answer == "Y" || *answer == "yes")) return {};
+  if (answer) return fail(ErrorCode::refused_for_safety, "nothing was released");
+  return fail(ErrorCode::refused_for_safety, message);
+}
+
+[[nodiscard]] Result<int> release_addresses(CommandLine& line, const ReleaseOptions& options) {
+  TRY_VOID(check_ways(options));
+  ReportContent content;
+  if (!options.addresses.empty()) {
+    TRY(content.unused, wanted_of(options));
+  } else if (!options.reports.empty()) {
+    TRY(content, read_reports(options, line.store_url));
+  }
+  TRY(const engine::Context context, line.open());
+  if (!options.pod.empty()) {
+    TRY(content.unused, held_by_pod(context, options));
+  }
+  TRY_VOID(spare_the_living(line, context, options, content));
+  if (options.addresses.empty()) TRY_VOID(brake(line, context, content, options));
+  ReleaseOutcome outcome;
+  TRY(outcome.addresses, engine::release_addresses(context, content.unused, !options.dry_run));
+  TRY_VOID(mend_handles(context, content.leaked_handles, options.dry_run, outcome));
+  const std::string text = release_text(outcome, options.dry_run);
+  print(line.json() ? line.data(json_of(outcome)) : text.empty() ? "nothing to release\n" : text);
+  if (!outcome.addresses.mismatched.empty()) return static_cast<int>(edge::ExitCode::refused_for_safety);
+  // A report may be behind; whoever names an address means one that is held.
+  const bool is_absent = !options.addresses.empty() && !outcome.addresses.not_held.empty();
+  return static_cast<int>(is_absent ? edge::ExitCode::error : edge::ExitCode::fine);
+}
+
+}  // namespace
+
+void add_ip_release_command(CLI::App& ip, CommandLine& line) {
+  const auto options = std::make_shared<ReleaseOptions>();
+  CLI::App* command = ip.add_subcommand("release", "Release addresses whose holders are gone; they cool first");
+  command->add_option("ADDRESS", options->addresses, "The addresses");
+  command->add_option("--handle", options->handle, "Only what this handle holds");
+  command->add_option("--sequence", options->sequence, "Only if it was assigned with this sequence number");
+  command->add_option("--pod", options->pod, "Release what this pod holds: NAMESPACE/NAME");
+  command->add_option("--from-report", options->reports,
+                      "Release the unused addresses in a report of `croft check --report`, and delete its leaked "
+                      "handles; with several reports, only what all of them list");
+  command->add_flag("--force", options->force,
+                    "Release addresses whose holders may live; accept a report of another version, or of calicoctl; "
+                    "with --pod, release the addresses of all sandboxes of that name");
+  add_runtime_cache_options(*command, options->cache,
+                            "Release what the runtime's CNI cache (usually /var/lib/cni) proves gone; may be repeated");
+  command
+      ->add_option(
+          "--max-share", options->max_share,
+          "With --from-report and --pod: refuse if more than this share of a node's addresses would be released")
+      ->check(CLI::Range(0.0, 1.0))
+      ->capture_default_str();
+  command->add_flag("--dry-run", options->dry_run, "Show what would happen and change nothing");
+  command->footer(
+      "A holder is gone when the cluster has no such pod or node (a store in the Kubernetes API; of another store the "
+      "cluster that --kubeconfig names), when the runtime's cache "
+      "does not know the container (--cni-cache, on its node), or when its node was removed since. Otherwise the "
+      "command names the holder and asks; without a terminal it refuses with exit code 5.\n"
+      "An address in a report is released only if the same handle still holds it with the same sequence number; a "
+      "handle is deleted only if its record has not changed. So nothing needs to be locked, and an old report does no "
+      "harm. The exit code is 5 if an address was skipped for that reason, if a report is of another store, if several "
+      "sandboxes of the pod hold addresses, or if too much would be released. It is 1 if a named ADDRESS is not held.");
+  command->callback([&line, options] {
+    line.asks_cluster = true;
+    line.run = [options](CommandLine& l) { return release_addresses(l, *options); };
+  });
 }
 
 }  // namespace croft::app

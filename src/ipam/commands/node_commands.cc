@@ -17,12 +17,9 @@
 #include "cli/croft/command_line.h"
 #include "cli/croft/filters.h"
 #include "cli/croft/json_output.h"
-#include "cli/croft/label_selector.h"
 #include "cli/croft/listing.h"
-#include "cli/croft/operator_parts.h"
 #include "cli/croft/signs_of_life.h"
 #include "cli/croft/table.h"
-#include "cli/stores/kube_url.h"
 #include "cli/stores/open_store.h"
 #include "cni/error_table.h"
 #include "collector/use/holders.h"
@@ -393,31 +390,25 @@ struct RemoveOptions {
 }  // namespace
 
 void add_node_commands(CLI::App& app, CommandLine& line) {
-  CLI::App* node = app.add_subcommand("node", "Nodes: their labels (for nodeSelector), blocks and addresses");
-  node->require_subcommand(1);
-  node->fallthrough();
-  const auto labels = std::make_shared<std::string>();
-  CLI::App* listing = node->add_subcommand("list", "List all nodes that have a record, a block or an address");
+  CLI::App* const node = add_noun(app, "node", "Nodes: their labels (for nodeSelector), blocks and addresses");
+  const auto [listing, labels] =
+      add_command(*node, line, "list", "List all nodes that have a record, a block or an address", list_nodes);
   listing->add_option("-l,--selector", *labels,
                       "Only nodes with these labels: KEY=VALUE, KEY!=VALUE, KEY, !KEY, with commas");
   add_list_options(*listing, line);
-  listing->callback([&line, labels] { line.run = [labels](CommandLine& l) { return list_nodes(l, *labels); }; });
 
-  const auto shown = std::make_shared<ShowOptions>();
-  CLI::App* showing = node->add_subcommand("show", "Show what one node has, and how long its plugin's token is good");
+  const auto [showing, shown] =
+      add_command(*node, line, "show", "Show what one node has, and how long its plugin's token is good", show_node);
   showing->add_option("NAME", shown->node, "Name of the node")->required();
   showing->add_option(
       "--plugin-kubeconfig", shown->kubeconfig,
       "The plugin's kubeconfig on this machine, which `croftd install` wrote: its token's life is shown");
-  showing->callback([&line, shown] { line.run = [shown](CommandLine& l) { return show_node(l, *shown); }; });
 
-  const auto options = std::make_shared<LabelOptions>();
-  CLI::App* labelling =
-      node->add_subcommand("label", "Set or remove labels; creates the record of the node if it is missing");
+  const auto [labelling, options] = add_command(
+      *node, line, "label", "Set or remove labels; creates the record of the node if it is missing", label_node);
   labelling->add_option("NAME", options->node, "Name of the node")->required();
   labelling->add_option("LABEL", options->changes, "KEY=VALUE to set, KEY- to remove")->required();
   labelling->footer("Example: croft node label n1 zone=a rack-");
-  labelling->callback([&line, options] { line.run = [options](CommandLine& l) { return label_node(l, *options); }; });
 
   const auto removal = std::make_shared<RemoveOptions>();
   CLI::App* removing =
@@ -441,12 +432,10 @@ void add_node_commands(CLI::App& app, CommandLine& line) {
 }
 
 void add_affinity_commands(CLI::App& app, CommandLine& line) {
-  CLI::App* affinity = app.add_subcommand("affinity", "Claims of nodes on blocks");
-  affinity->require_subcommand(1);
-  affinity->fallthrough();
+  CLI::App* const affinity = add_noun(app, "affinity", "Claims of nodes on blocks");
 
-  const auto options = std::make_shared<AffinityOptions>();
-  CLI::App* releasing = affinity->add_subcommand("release", "Release blocks of a node");
+  const auto [releasing, options] =
+      add_command(*affinity, line, "release", "Release blocks of a node", release_affinity);
   releasing->add_option("--node", options->node, "The node")->required();
   releasing->add_option("--cidr", options->cidr, "Only this block");
   releasing->add_flag(
@@ -454,18 +443,15 @@ void add_affinity_commands(CLI::App& app, CommandLine& line) {
       "Also release blocks that hold addresses; they lose their owner (otherwise they are kept, exit code 5)");
   releasing->add_flag("--must-be-empty", options->must_be_empty, "Keep blocks that hold addresses (the default)");
   releasing->add_flag("--dry-run", options->dry_run, "Show what would happen and change nothing");
-  releasing->callback(
-      [&line, options] { line.run = [options](CommandLine& l) { return release_affinity(l, *options); }; });
 
-  const auto wanted = std::make_shared<AffinityOptions>();
-  CLI::App* claiming = affinity->add_subcommand("claim", "Claim every block of a prefix for a node");
+  const auto [claiming, wanted] =
+      add_command(*affinity, line, "claim", "Claim every block of a prefix for a node", claim_affinity);
   claiming->add_option("CIDR", wanted->cidr, "Prefix inside an enabled pool: one block or more")->required();
   claiming->add_option("--node", wanted->node, "The node")->required();
   claiming->add_flag("--force", wanted->force, "Claim even if the register does not know the node");
   claiming->footer(
       "Blocks of other nodes are not touched; the exit code is then 5. Blocks without an owner are claimed with the "
       "addresses in them.");
-  claiming->callback([&line, wanted] { line.run = [wanted](CommandLine& l) { return claim_affinity(l, *wanted); }; });
 }
 
 }  // namespace croft::app

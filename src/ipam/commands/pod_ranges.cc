@@ -6,8 +6,8 @@
 #include <fmt/format.h>
 
 #include "base/net/echo.h"
+#include "cli/croft/command_line.h"
 #include "cli/croft/filters.h"
-#include "cli/croft/operator_parts.h"
 #include "noderanges/commands/cluster_nodes.h"
 #include "noderanges/use/node_cidrs.h"
 

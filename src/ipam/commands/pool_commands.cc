@@ -1,4 +1,9 @@
+#include <algorithm>
 #include <memory>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -7,13 +12,10 @@
 #include "cli/croft/filters.h"
 #include "cli/croft/json_output.h"
 #include "cli/croft/listing.h"
-#include "cli/croft/picture.h"
 #include "cli/croft/table.h"
 #include "ipam/commands/pool_note.h"
-#include "ipam/commands/pool_usage.h"
 #include "ipam/use/inspect.h"
 #include "ipam/use/pools.h"
-#include "services/commands/service_space.h"
 
 namespace croft::app {
 
@@ -247,12 +249,10 @@ void tell_if_unallocatable(const core::Pool& pool) {
 }
 
 void add_pool_commands(CLI::App& app, CommandLine& line) {
-  CLI::App* pool = app.add_subcommand("pool", "Pools: prefixes to assign addresses from, divided into blocks");
-  pool->require_subcommand(1);
-  pool->fallthrough();
+  CLI::App* const pool = add_noun(app, "pool", "Pools: prefixes to assign addresses from, divided into blocks");
 
-  const auto options = std::make_shared<CreatePoolOptions>();
-  CLI::App* creation = pool->add_subcommand("create", "Create a pool (and the store, if it does not exist)");
+  const auto [creation, options] =
+      add_command(*pool, line, "create", "Create a pool (and the store, if it does not exist)", create_pool);
   creation->add_option("NAME", options->settings.name, "Name: lower-case letters, digits, '-' and '.'")->required();
   creation->add_option("--cidr", options->cidr, "Prefix to assign from, e.g. 10.1.0.0/16 or fd00:1::/64")->required();
   creation->add_option(
@@ -261,19 +261,17 @@ void add_pool_commands(CLI::App& app, CommandLine& line) {
   creation->add_flag("--disabled", options->disabled, "Create the pool disabled");
   add_settings(*creation, options->settings);
   creation->footer("Without --gateway it is the first address; without --cooldown-seconds addresses rest for 30 s.");
-  creation->callback([&line, options] { line.run = [options](CommandLine& l) { return create_pool(l, *options); }; });
 
   CLI::App* listing = pool->add_subcommand("list", "List all pools with their usage");
   add_list_options(*listing, line);
   listing->callback([&line] { line.run = list_pools; });
-  const auto shown = std::make_shared<ShowPoolOptions>();
-  CLI::App* showing =
-      pool->add_subcommand("show", "Usage of all pools, or of one with a picture of its blocks: held, cooling, free");
+  const auto [showing, shown] =
+      add_command(*pool, line, "show",
+                  "Usage of all pools, or of one with a picture of its blocks: held, cooling, free", show_pool);
   showing->add_option("NAME", shown->name, "Name of the pool");
   showing->add_flag("--show-blocks", shown->blocks, "Also show the usage of each block");
-  showing->callback([&line, shown] { line.run = [shown](CommandLine& l) { return show_pool(l, *shown); }; });
-  const auto settings = std::make_shared<PoolSettings>();
-  CLI::App* setting = pool->add_subcommand("set", "Change settings of a pool; the others stay as they are");
+  const auto [setting, settings] =
+      add_command(*pool, line, "set", "Change settings of a pool; the others stay as they are", set_pool);
   setting->add_option("NAME", settings->name, "Name of the pool")->required();
   setting->add_option("--disabled", settings->disabled, "true: no new addresses from the pool, held ones stay")
       ->check(CLI::IsMember({"true", "false"}));
@@ -281,18 +279,16 @@ void add_pool_commands(CLI::App& app, CommandLine& line) {
   setting->footer(
       "Pods keep their addresses, and the gateway that they began with stays out of use. CIDR and block size of a pool "
       "never change: see `croft pool split`.");
-  setting->callback([&line, settings] { line.run = [settings](CommandLine& l) { return set_pool(l, *settings); }; });
   add_pool_split_command(*pool, line);
   add_pool_defaults_command(*pool, line);
   add_named(*pool, line, "disable", "No new addresses from a pool; held ones stay",
             [](CommandLine& l, const std::string& name) { return set_disabled(l, name, true); });
   add_named(*pool, line, "enable", "Hand out from a pool again",
             [](CommandLine& l, const std::string& name) { return set_disabled(l, name, false); });
-  const auto deleted = std::make_shared<DeletePoolOptions>();
-  CLI::App* deletion = pool->add_subcommand("delete", "Delete a pool in which no address is held or cooling");
+  const auto [deletion, deleted] =
+      add_command(*pool, line, "delete", "Delete a pool in which no address is held or cooling", delete_pool);
   deletion->add_option("NAME", deleted->name, "Name of the pool")->required();
   deletion->add_flag("--dry-run", deleted->dry_run, "Show what would happen and change nothing");
-  deletion->callback([&line, deleted] { line.run = [deleted](CommandLine& l) { return delete_pool(l, *deleted); }; });
 }
 
 namespace {
@@ -358,6 +354,179 @@ void add_pool_split_command(CLI::App& pool, CommandLine& line) {
       return split_pool(l, *options);
     };
   });
+}
+
+Result<std::vector<engine::TakenSpace>> space_of_services(const engine::Context& context) {
+  TRY(engine::ServiceSpace space, engine::service_space(context));
+  if (space.unread) {
+    tell(
+        fmt::format("croft: whether a pool overlaps the range of Services is not known, as this API has no ServiceCIDR "
+                    "(Kubernetes 1.33 and newer have) and Services can't be read: {}",
+                    space.unread->message));
+  }
+  return std::move(space.taken);
+}
+
+// croft reservation: addresses that no pod gets by itself.
+namespace {
+
+[[nodiscard]] Result<Listing> look_at(const CommandLine& line, const engine::Context& context) {
+  TRY(const auto reservations, engine::list_reservations(context));
+  TRY(const auto pools, engine::list_pools(context));
+  Table table({"NAME", "POOL", "CIDRS"});
+  for (const core::Reservation& one : reservations) {
+    std::string cidrs;
+    std::set<std::string> of;
+    for (const net::Prefix& cidr : one.cidrs) {
+      cidrs += (cidrs.empty() ? "" : ",") + cidr.to_string();
+      for (const core::Pool& pool : pools) {
+        if (pool.cidr.overlaps(cidr)) of.insert(pool.name);
+      }
+    }
+    std::string names;
+    for (const std::string& name : of) names += (names.empty() ? "" : ",") + name;
+    table.add({one.name, names, cidrs});
+  }
+  return Listing{"No reservations.", std::move(table), line.json() ? json_of(reservations) : Data(), ""};
+}
+
+struct CreateOptions {
+  std::string name;
+  std::vector<std::string> cidrs;
+};
+
+/// Pods keep what they hold; somebody who reserves an address wants to know that it is not free yet.
+[[nodiscard]] Result<void> tell_of_holders(const engine::Context& context, const core::Reservation& made) {
+  TRY(const auto addresses, engine::list_addresses(context));
+  std::size_t held = 0;
+  const engine::AddressView* first = nullptr;
+  for (const engine::AddressView& one : addresses) {
+    const auto contains = [&](const net::Prefix& cidr) { return cidr.contains(one.address); };
+    if (one.state != core::AddressState::held || std::ranges::none_of(made.cidrs, contains)) continue;
+    if (held++ == 0) first = &one;
+  }
+  if (held == 0) return {};
+  tell(
+      fmt::format("croft: {} of reservation {} {} held, {} by {}. The holders keep them until they end; `croft ip "
+                  "list` names them",
+                  counted(held, "address", "es"), made.name, held == 1 ? "is" : "are", first->address.to_string(),
+                  first->pod.empty() ? first->handle_id : first->namespace_name + "/" + first->pod));
+  return {};
+}
+
+[[nodiscard]] Result<int> create(CommandLine& line, const CreateOptions& options) {
+  core::Reservation wanted;
+  wanted.name = options.name;
+  for (const std::string& text : options.cidrs) {
+    // An address is a prefix of itself.
+    if (const auto address = net::Address::parse(text)) {
+      wanted.cidrs.push_back(net::Prefix::containing(*address, net::bit_length(address->family())));
+      continue;
+    }
+    TRY(const net::Prefix cidr, prefix_argument("--cidr", text));
+    wanted.cidrs.push_back(cidr);
+  }
+  TRY(const engine::Context context, line.open());
+  TRY(const bool was_there, engine::create_reservation(context, wanted));
+  print(fmt::format("reservation/{} {}\n", wanted.name, was_there ? "unchanged" : "created"));
+  TRY_VOID(tell_of_holders(context, wanted));
+  return 0;
+}
+
+[[nodiscard]] Result<int> remove(CommandLine& line, const std::string& name) {
+  TRY(const engine::Context context, line.open());
+  TRY_VOID(engine::delete_reservation(context, name));
+  print(fmt::format("reservation/{} deleted\n", name));
+  return 0;
+}
+
+}  // namespace
+
+void add_reservation_commands(CLI::App& app, CommandLine& line) {
+  CLI::App* const noun = add_noun(app, "reservation", "Reservations: addresses that no pod gets by itself");
+  const auto [creation, options] =
+      add_command(*noun, line, "create", "Keep addresses from being handed out; holders keep theirs", create);
+  creation->add_option("NAME", options->name, "Name: lower-case letters, digits, '-' and '.'")->required();
+  creation->add_option("--cidr", options->cidrs, "Prefix or address to keep, e.g. 10.1.0.0/28; may be repeated")
+      ->required()
+      ->delimiter(',')
+      ->allow_extra_args(false);
+  CLI::App* listing = noun->add_subcommand("list", "List all reservations with the pools they lie in");
+  add_list_options(*listing, line);
+  listing->callback([&line] {
+    line.run = [](CommandLine& l) {
+      return list(l, [&l](const engine::Context& context) { return look_at(l, context); });
+    };
+  });
+  const auto [deletion, name] =
+      add_command(*noun, line, "delete", "Delete a reservation; a pool's own goes with its pool", remove);
+  deletion->add_option("NAME", *name, "Name of the reservation")->required();
+}
+
+namespace {
+
+const char* word_of(bool value) { return value ? "true" : "false"; }
+
+std::string config_table(const core::IpamConfig& config) {
+  Table table({"PROPERTY", "VALUE"});
+  table.add({"strictAffinity", word_of(config.strict_affinity)});
+  table.add({"autoAllocateBlocks", word_of(config.auto_allocate_blocks)});
+  table.add({"maxBlocksPerHost", config.max_blocks_per_host == 0 ? "0 (no limit; calico-ipam: 20)"
+                                                                 : std::to_string(config.max_blocks_per_host)});
+  table.add({"kubeVirtVMAddressPersistence", config.kubevirt_vm_address_persistence.empty()
+                                                 ? "Enabled (not set)"
+                                                 : config.kubevirt_vm_address_persistence});
+  table.add({"ipCooldownSeconds", std::to_string(config.ip_cooldown_seconds)});
+  return table.to_string();
+}
+
+void show_config(const CommandLine& line, const core::IpamConfig& config) {
+  print(line.json() ? line.data(json_of(config)) : config_table(config));
+}
+
+[[nodiscard]] Result<int> show_config(CommandLine& line) {
+  TRY(const engine::Context context, line.look());
+  TRY(const core::IpamConfig config, engine::read_config(context));
+  show_config(line, config);
+  return 0;
+}
+
+[[nodiscard]] Result<int> set_config(CommandLine& line, const core::ConfigChange& change) {
+  const bool any = change.strict_affinity || change.auto_allocate_blocks || change.max_blocks_per_host ||
+                   change.kubevirt_vm_address_persistence || change.ip_cooldown_seconds;
+  if (!any) return fail(ErrorCode::invalid_argument, "nothing to set: give at least one option");
+  TRY(const engine::Context context, line.open());
+  TRY(const core::IpamConfig config, engine::set_config(context, change));
+  show_config(line, config);
+  return 0;
+}
+
+}  // namespace
+
+void add_config_commands(CLI::App& app, CommandLine& line) {
+  CLI::App* const config = add_noun(app, "config", "Cluster-wide settings");
+  config->add_subcommand("show", "Show the settings")->callback([&line] {
+    line.run = [](CommandLine& l) { return show_config(l); };
+  });
+
+  const auto [setting, change] =
+      add_command(*config, line, "set", "Change settings; the others stay as they are", set_config);
+  setting
+      ->add_option("--strict-affinity", change->strict_affinity,
+                   "true: a node takes addresses only from its own blocks")
+      ->check(CLI::IsMember({"true", "false"}));
+  setting
+      ->add_option("--auto-allocate-blocks", change->auto_allocate_blocks,
+                   "false: nodes do not claim blocks by themselves; requires strict affinity")
+      ->check(CLI::IsMember({"true", "false"}));
+  setting->add_option("--max-blocks-per-host", change->max_blocks_per_host,
+                      "Maximum blocks per family that a node may own; 0 means no limit; requires strict affinity");
+  setting->add_option("--kubevirt-vm-address-persistence", change->kubevirt_vm_address_persistence,
+                      "Enabled or Disabled: whether a virtual machine keeps its address when its pod is recreated");
+  setting->add_option(
+      "--ip-cooldown-seconds", change->ip_cooldown_seconds,
+      "How long a released address rests before reuse, 0 to 1200 seconds; a pool's longer cooldown wins");
+  setting->footer("Existing assignments do not change. Contradictory values are refused.");
 }
 
 }  // namespace croft::app

@@ -103,7 +103,7 @@ TEST_F(AuditTest, WhereNothingIsOfOneMomentHandlesAreLookedAtOneByOne) {
   ASSERT_TRUE(whole && by_pages);
   const auto texts_of = [](const AuditReport& report) {
     std::vector<std::string> texts;
-    for (const auto& one : report.findings) texts.push_back(std::string(name_of(one.kind)) + one.subject + one.what);
+    for (const auto& one : report.findings) texts.push_back(std::string(one.id) + one.subject + one.what);
     for (const auto& one : report.leaked_handles) texts.push_back(fmt::format("{} {}", one.id, one.revision.value));
     texts.push_back(fmt::format("{} handles", report.handles));
     return texts;
@@ -274,7 +274,7 @@ class DamageTest : public AuditTest {
     std::vector<std::string> texts;
     const AuditReport report = audit(context, {}).value();
     for (const core::audit::Finding& f : report.findings) {
-      texts.push_back(std::string(name_of(f.kind)) + " " + f.subject);
+      texts.push_back(std::string(f.id) + " " + f.subject);
     }
     return texts;
   }
@@ -386,7 +386,7 @@ TEST_F(AuditTest, WhoLivesWithAnAddressThatHeDoesNotHoldIsNamed) {
   live.entries[4].netns = core::CachedAttachment::Netns::unclear;
   const auto found = audit(context, live).value().findings;
   ASSERT_EQ(found.size(), 2U);
-  EXPECT_EQ(found[0].kind, core::audit::Finding::Kind::not_held);
+  EXPECT_EQ(found[0].id, "not_held");
   EXPECT_THAT(found[0].what, AllOf(HasSubstr("container new interface eth0 in network net for pod shop/web has it"),
                                    HasSubstr("gives it to handle net.c1"), HasSubstr("two have it")));
   EXPECT_EQ(found[0].remedy, "delete the pod at once: it has another's address");
@@ -473,14 +473,13 @@ class HalfMoved : public testing::Test, public World {
     }
     return audit(context, {}, kCollectAgeMin, "", listed(std::move(running)), ranges_).value().findings;
   }
-  using Kind = core::audit::Finding::Kind;
   std::vector<core::NodeRange> ranges_;
 };
 
 TEST_F(HalfMoved, WhatHostLocalGaveIsToldOnceANode) {
   const auto told = found({{2, "10.244.2.5"}, {2, "10.244.2.6"}, {2, "10.244.2.7"}, {3, "10.244.3.9"}});
   ASSERT_EQ(told.size(), 2U);
-  EXPECT_EQ(told[0].kind, Kind::node_not_moved);
+  EXPECT_EQ(told[0].id, "node_not_moved");
   EXPECT_EQ(told[0].subject, "node node-2");
   EXPECT_THAT(told[0].what, AllOf(HasSubstr("3 of its pods' addresses, as 10.244.2.5"), HasSubstr("of host-local")));
   EXPECT_THAT(told[0].remedy, AllOf(HasSubstr("docs/runbooks/migrate.md"), HasSubstr("older register")));
@@ -493,16 +492,16 @@ TEST_F(HalfMoved, TheCacheOfTheNodeItselfSaysNoOther) {
   live.entries[1].addresses = {ip("10.244.2.6")};
   const auto told = audit(context, live, kCollectAgeMin, "node-2").value().findings;
   ASSERT_EQ(told.size(), 1U);
-  EXPECT_EQ(told[0].kind, Kind::node_not_moved);
+  EXPECT_EQ(told[0].id, "node_not_moved");
   EXPECT_EQ(told[0].subject, "node node-2");
-  EXPECT_EQ(audit(context, live, kCollectAgeMin, "node-3").value().findings.at(0).kind, Kind::not_held);
+  EXPECT_EQ(audit(context, live, kCollectAgeMin, "node-3").value().findings.at(0).id, "not_held");
 }
 
 TEST_F(HalfMoved, APodCidrThatNobodyClaimedIsToldWithTheClaim) {
   ranges_.push_back({"node-4", net::Prefix::parse("10.244.4.0/24").value()});
   const auto told = found({{4, "10.244.4.5"}, {4, "10.244.4.6"}});
   ASSERT_EQ(told.size(), 1U);
-  EXPECT_EQ(told[0].kind, Kind::node_not_moved);
+  EXPECT_EQ(told[0].id, "node_not_moved");
   EXPECT_THAT(told[0].remedy, AllOf(HasSubstr("10.244.4.5"), HasSubstr("croft affinity claim")));
 }
 
@@ -511,21 +510,21 @@ TEST_F(HalfMoved, WhatTheRegisterLostIsStillTold) {
   const std::string webs = add("web", "node-2");
   const auto of_a_giver = found({{2, "10.244.2.77"}});
   ASSERT_EQ(of_a_giver.size(), 1U);
-  EXPECT_EQ(of_a_giver[0].kind, Kind::pod_not_held);
+  EXPECT_EQ(of_a_giver[0].id, "pod_not_held");
   // Also when all is free again.
   ASSERT_EQ(del("web"), 1U);
-  EXPECT_EQ(found({{2, "10.244.2.77"}}).at(0).kind, Kind::pod_not_held);
-  EXPECT_EQ(found({{3, webs}}).at(0).kind, Kind::pod_not_held);
+  EXPECT_EQ(found({{2, "10.244.2.77"}}).at(0).id, "pod_not_held");
+  EXPECT_EQ(found({{3, webs}}).at(0).id, "pod_not_held");
   // Of another's range, or nobody's.
-  EXPECT_EQ(found({{2, "10.244.3.5"}}).at(0).kind, Kind::pod_not_held);
-  EXPECT_EQ(found({{2, "10.244.9.5"}}).at(0).kind, Kind::pod_not_held);
+  EXPECT_EQ(found({{2, "10.244.3.5"}}).at(0).id, "pod_not_held");
+  EXPECT_EQ(found({{2, "10.244.9.5"}}).at(0).id, "pod_not_held");
   // Where others may take a node's block, or where nodes take blocks that are no podCIDR.
   set_config(context, {true, true, {}, {}, {}}).value();
-  EXPECT_EQ(found({{3, "10.244.3.5"}}).at(0).kind, Kind::node_not_moved);
+  EXPECT_EQ(found({{3, "10.244.3.5"}}).at(0).id, "node_not_moved");
   ranges_.clear();
-  EXPECT_EQ(found({{3, "10.244.3.5"}}).at(0).kind, Kind::pod_not_held);
+  EXPECT_EQ(found({{3, "10.244.3.5"}}).at(0).id, "pod_not_held");
   set_config(context, {false, true, {}, {}, {}}).value();
-  EXPECT_EQ(found({{3, "10.244.3.5"}}).at(0).kind, Kind::pod_not_held);
+  EXPECT_EQ(found({{3, "10.244.3.5"}}).at(0).id, "pod_not_held");
 }
 
 /// Damaged, or more than is read: what it is about counts as alive, so a look that told nothing of it would hide that.
@@ -534,7 +533,7 @@ TEST_F(AuditTest, AnEntryThatCannotBeReadIsNamed) {
   live.unreadable = {{"net-c3-eth0", "/cache/results/net-c3-eth0: invalid JSON: larger than 4194304 bytes"}};
   auto report = audit(context, live).value();
   ASSERT_THAT(report.findings, testing::SizeIs(1));
-  EXPECT_EQ(name_of(report.findings[0].kind), "cache_unreadable");
+  EXPECT_EQ(report.findings[0].id, "cache_unreadable");
   EXPECT_EQ(report.findings[0].subject, "net-c3-eth0");
   EXPECT_THAT(report.findings[0].what, HasSubstr("/cache/results/net-c3-eth0: invalid JSON: larger than"));
   EXPECT_THAT(report.findings[0].remedy, HasSubstr("crictl"));
@@ -573,19 +572,19 @@ TEST_F(AuditTest, TwoLivingContainersOfOnePodAreNamedWithIt) {
   core::audit::LiveAttachments live = runtime({owner("c1"), owner("c2"), owner("c3"), owner("c4")});
   auto report = audit(context, live).value();
   ASSERT_EQ(report.findings.size(), 1U);
-  EXPECT_EQ(report.findings[0].kind, core::audit::Finding::Kind::pod_twice);
+  EXPECT_EQ(report.findings[0].id, "pod_twice");
   EXPECT_THAT(report.findings[0].what, HasSubstr("container c3 holds"));
   EXPECT_EQ(report.findings[0].pod, (core::PodIdentity{"web", "shop", "uid-1"}));
   // In a container nobody can say what is there; still only one of them is the pod's.
   live.entries[3].netns = core::CachedAttachment::Netns::unmounted;
   report = audit(context, live).value();
   ASSERT_EQ(report.findings.size(), 1U);
-  EXPECT_EQ(report.findings[0].kind, core::audit::Finding::Kind::pod_twice);
+  EXPECT_EQ(report.findings[0].id, "pod_twice");
   EXPECT_THAT(report.findings[0].what, HasSubstr("can't be told to be there or gone"));
   live.entries[3].netns = core::CachedAttachment::Netns::gone;
   report = audit(context, live).value();
   ASSERT_EQ(report.findings.size(), 1U);
-  EXPECT_EQ(report.findings[0].kind, core::audit::Finding::Kind::not_attached);
+  EXPECT_EQ(report.findings[0].id, "not_attached");
   EXPECT_THAT(report.findings[0].what, HasSubstr("for pod shop/web (UID uid-1)"));
 }
 

@@ -195,9 +195,7 @@ TEST_F(Damaged, TheAuditNamesEachOnce) {
   ASSERT_TRUE(report) << report.error().message;
   std::map<std::string, int> named;
   for (const core::audit::Finding& finding : report->findings) {
-    if (finding.kind == core::audit::Finding::Kind::block_corrupt ||
-        finding.kind == core::audit::Finding::Kind::record_unreadable ||
-        finding.kind == core::audit::Finding::Kind::record_newer) {
+    if (finding.id == "block_corrupt" || finding.id == "record_unreadable" || finding.id == "record_newer") {
       ++named[finding.subject];
     }
   }
@@ -213,7 +211,7 @@ TEST_F(Damaged, ABlockThatIsTooLargeIsTakenWhole) {
   const auto is_its = [](const core::audit::Finding& one) { return one.subject == "block 10.0.0.0/8"; };
   const auto found = std::ranges::find_if(report.findings, is_its);
   ASSERT_NE(found, report.findings.end());
-  EXPECT_EQ(found->kind, core::audit::Finding::Kind::block_corrupt);
+  EXPECT_EQ(found->id, "block_corrupt");
   EXPECT_THAT(found->remedy, testing::HasSubstr("its addresses stay taken"));
   EXPECT_THAT(list_block_cidrs(context).value(), testing::Contains(prefix("10.0.0.0/8")));
   const auto made = create_pool(context, World::spec("new", "10.9.0.0/26", 29));
@@ -226,8 +224,7 @@ TEST_F(Damaged, WhatIsBesideABlockThatIsGoneIsNamed) {
   store.damage(core::block_beside_key(prefix("10.1.0.56/29")));
   const auto report = audit(context, std::nullopt).value();
   const auto names_it = [](const core::audit::Finding& finding) {
-    return finding.kind == core::audit::Finding::Kind::record_unreadable &&
-           finding.subject.ends_with("ipv4/10.1.0.56/29");
+    return finding.id == "record_unreadable" && finding.subject.ends_with("ipv4/10.1.0.56/29");
   };
   EXPECT_EQ(std::count_if(report.findings.begin(), report.findings.end(), names_it), 1);
 }
@@ -239,10 +236,8 @@ TEST_F(Damaged, ABlockAndWhatIsBesideItAreOneFinding) {
   store.damage(core::block_key(block_of("c1")));
   store.damage(beside);
   std::vector<core::audit::Finding> found = audit(context, std::nullopt).value().findings;
-  std::erase_if(found, [](const core::audit::Finding& f) {
-    return f.kind != core::audit::Finding::Kind::block_corrupt &&
-           f.kind != core::audit::Finding::Kind::record_unreadable;
-  });
+  std::erase_if(found,
+                [](const core::audit::Finding& f) { return f.id != "block_corrupt" && f.id != "record_unreadable"; });
   ASSERT_EQ(found.size(), 1U);
   EXPECT_EQ(found.front().subject, "block_beside " + beside.name);
   EXPECT_THAT(found.front().remedy, HasSubstr("`croft record remove block_beside " + beside.name + " --force`"));

@@ -289,7 +289,7 @@ TEST_F(HalfMade, WhatAnOperatorDisabledStaysSo) {
 TEST_F(HalfMade, ItIsToldByNameAndCanBeTakenAway) {
   const auto told = audit(there, {});
   ASSERT_TRUE(told && told->findings.size() == 1);
-  EXPECT_EQ(name_of(told->findings[0].kind), "pool_half_made");
+  EXPECT_EQ(told->findings[0].id, "pool_half_made");
   EXPECT_EQ(told->findings[0].subject, "pool a");
   EXPECT_THAT(told->findings[0].remedy,
               testing::AllOf(HasSubstr("croft pool enable a"), HasSubstr("croft pool delete a")));

@@ -309,7 +309,7 @@ struct Killed : World {
     std::vector<std::string> texts;
     const auto report = audit(here, {});
     EXPECT_TRUE(report);
-    for (const auto& one : report->findings) texts.push_back(std::string(name_of(one.kind)) + ": " + one.remedy);
+    for (const auto& one : report->findings) texts.push_back(std::string(one.id) + ": " + one.remedy);
     return texts;
   }
   store::MemoryStore own;

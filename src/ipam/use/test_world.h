@@ -138,7 +138,7 @@ struct World {
     if (!report) return {report.error().message};
     std::vector<std::string> texts;
     for (const core::audit::Finding& f : report->findings)
-      texts.push_back(std::string(name_of(f.kind)) + " " + f.subject + ": " + f.what);
+      texts.push_back(std::string(f.id) + " " + f.subject + ": " + f.what);
     return texts;
   }
 };

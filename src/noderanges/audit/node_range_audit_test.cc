@@ -12,7 +12,6 @@ namespace croft::core::audit {
 namespace {
 
 using testing::HasSubstr;
-using Kind = Finding::Kind;
 
 TEST(NodeRangeAudit, EachFaultNamesBothNodesAndTheRemedy) {
   NodeRangesSeen seen;
@@ -27,20 +26,20 @@ TEST(NodeRangeAudit, EachFaultNamesBothNodesAndTheRemedy) {
   const auto findings =
       audit_node_ranges(seen, said, {{"f", Error{ErrorCode::corrupt, "node f says the range \"ten\"", {}}}});
   ASSERT_EQ(findings.size(), 7U) << "a range without a record is kept from others: no fault";
-  const auto told = [&](std::size_t i, Kind kind, std::vector<const char*> words) {
-    EXPECT_EQ(findings[i].kind, kind) << i;
+  const auto told = [&](std::size_t i, std::string_view id, std::vector<const char*> words) {
+    EXPECT_EQ(findings[i].id, id) << i;
     for (const char* word : words) {
       EXPECT_THAT(findings[i].subject + "|" + findings[i].what + "|" + findings[i].remedy, HasSubstr(word)) << i;
     }
   };
-  told(0, Kind::node_range_twice, {"10.2.0.0/24 of node \"p\"", "10.2.0.0/25 of node \"q\"", "node range release"});
-  told(1, Kind::node_range_surplus, {"node \"h\"", "10.3.0.0/24, 10.3.1.0/24:", "croft node range assign"});
-  told(2, Kind::node_range_twice, {"10.0.0.0/23 of node \"a\"", "10.0.1.0/24 of node \"b\"", "drain one"});
-  told(3, Kind::node_range_twice,
+  told(0, "node_range_twice", {"10.2.0.0/24 of node \"p\"", "10.2.0.0/25 of node \"q\"", "node range release"});
+  told(1, "node_range_surplus", {"node \"h\"", "10.3.0.0/24, 10.3.1.0/24:", "croft node range assign"});
+  told(2, "node_range_twice", {"10.0.0.0/23 of node \"a\"", "10.0.1.0/24 of node \"b\"", "drain one"});
+  told(3, "node_range_twice",
        {"10.0.2.0/24 of node \"c\"", "recorded for node \"d\"", "croft node range release d --force"});
-  told(4, Kind::node_range_too_wide, {"0.0.0.0/0 of node \"w\"", "can't be one node's", "delete the object"});
-  told(5, Kind::node_range_differs, {"node \"e\"", "10.0.3.0/24", "10.0.4.0/24", "croft node range release e --force"});
-  told(6, Kind::node_range_unreadable, {"node \"f\"", "ten", "delete its object"});
+  told(4, "node_range_too_wide", {"0.0.0.0/0 of node \"w\"", "can't be one node's", "delete the object"});
+  told(5, "node_range_differs", {"node \"e\"", "10.0.3.0/24", "10.0.4.0/24", "croft node range release e --force"});
+  told(6, "node_range_unreadable", {"node \"f\"", "ten", "delete its object"});
 }
 
 TEST(NodeRangeAudit, ABlockThatIsAnotherNodesPodCidrNamesBothAndTheRemedy) {
@@ -52,7 +51,7 @@ TEST(NodeRangeAudit, ABlockThatIsAnotherNodesPodCidrNamesBothAndTheRemedy) {
       nobodys{prefix("10.244.20.0/24"), "node-2"};
   const auto findings = audit_pod_ranges({own, nobodys, others}, said);
   ASSERT_EQ(findings.size(), 1U);
-  EXPECT_EQ(findings[0].kind, Kind::pod_range_overlap);
+  EXPECT_EQ(findings[0].id, "pod_range_overlap");
   EXPECT_EQ(findings[0].subject, "block 10.244.8.0/24 of node \"node-2\"");
   EXPECT_THAT(findings[0].what, HasSubstr("podCIDR of node \"node-9\""));
   for (const char* word : {"--auto-allocate-blocks false", "affinity release --node node-2 --cidr 10.244.8.0/24",

@@ -7,7 +7,6 @@
 #include "base/printable.h"
 #include "cli/croft/command_line.h"
 #include "cli/croft/listing.h"
-#include "cli/croft/operator_parts.h"
 #include "cni/error_table.h"
 #include "ipam/use/nodes.h"
 #include "noderanges/commands/cluster_nodes.h"
@@ -157,51 +156,42 @@ void add_node_range_commands(CLI::App& node, CommandLine& line) {
   add_list_options(*listing, line);
   listing->callback([&line] { line.run = list_node_ranges; });
 
-  const auto shown = std::make_shared<std::string>();
-  CLI::App* showing =
-      range->add_subcommand("show", "Show the cluster CIDRs and how full they are, or the ranges of a node");
+  const auto [showing, shown] = add_command(
+      *range, line, "show", "Show the cluster CIDRs and how full they are, or the ranges of a node", show_node_ranges);
   showing->add_option("NODE", *shown, "Name of the node");
   showing->footer("`croft check` finds ranges that collide and nodes that say another range than their record.");
-  showing->callback([&line, shown] { line.run = [shown](CommandLine& l) { return show_node_ranges(l, *shown); }; });
 
-  const auto flags = std::make_shared<NodeRangeFlags>();
-  CLI::App* configuring =
-      range->add_subcommand("config", "Set the cluster CIDRs that ranges are cut from; replaces the previous ones");
+  const auto [configuring, flags] =
+      add_command(*range, line, "config", "Set the cluster CIDRs that ranges are cut from; replaces the previous ones",
+                  configure_node_ranges);
   add_node_range_flags(*configuring, *flags);
   configuring->get_option("--cluster-cidr")->required();
   configuring->footer(
       "The flags are those of kube-controller-manager; several cluster CIDRs per family are allowed. Nodes keep their "
       "ranges.");
-  configuring->callback(
-      [&line, flags] { line.run = [flags](CommandLine& l) { return configure_node_ranges(l, *flags); }; });
 
-  const auto options = std::make_shared<AssignRangeOptions>();
-  CLI::App* assigning = range->add_subcommand("assign", "Give a node a range of each family, or show the ones it has");
+  const auto [assigning, options] = add_command(
+      *range, line, "assign", "Give a node a range of each family, or show the ones it has", assign_node_range);
   assigning
       ->add_option("NODE", options->node,
                    "Name of the node; creates its record if it has none, but not in etcd, where Calico creates nodes")
       ->required();
   assigning->add_option("--cidr", options->cidr, "Record this range, which the node got from elsewhere");
-  assigning->callback(
-      [&line, options] { line.run = [options](CommandLine& l) { return assign_node_range(l, *options); }; });
 
-  const auto released = std::make_shared<ReleaseRangeOptions>();
-  CLI::App* releasing = range->add_subcommand("release", "Release the ranges of a node that has no more pods");
+  const auto [releasing, released] =
+      add_command(*range, line, "release", "Release the ranges of a node that has no more pods", release_node_range);
   releasing->add_option("NODE", released->node, "Name of the node")->required();
   releasing->add_flag("--force", released->force,
                       "Release them even if the node has a record: you know that no pod there has an address");
   releasing->add_flag("--dry-run", released->dry_run, "Show what would be released and change nothing");
-  releasing->callback(
-      [&line, released] { line.run = [released](CommandLine& l) { return release_node_range(l, *released); }; });
 
-  const auto env = std::make_shared<SubnetEnvOptions>();
-  CLI::App* writing = range->add_subcommand("subnet-env", "flannel's subnet.env for a node, on standard output");
+  const auto [writing, env] =
+      add_command(*range, line, "subnet-env", "flannel's subnet.env for a node, on standard output", subnet_env);
   writing->add_option("NODE", env->node, "Name of the node")->required();
   writing->add_option("--mtu", env->mtu, "FLANNEL_MTU")->check(CLI::Range(kMtuMin, kMtuMax))->capture_default_str();
   writing->add_option("--ip-masq", env->ip_masquerade, "FLANNEL_IPMASQ: true if another program masquerades")
       ->default_str("true");
   writing->add_option("--out", env->out, "Write to this file, atomically and durably, e.g. /run/flannel/subnet.env");
-  writing->callback([&line, env] { line.run = [env](CommandLine& l) { return subnet_env(l, *env); }; });
 }
 
 }  // namespace croft::app

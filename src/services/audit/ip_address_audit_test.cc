@@ -1,10 +1,9 @@
-#include "services/audit/ip_address_audit.h"
-
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "base/net/test_values.h"
+#include "services/audit/range_repair.h"
 
 namespace croft::core::audit {
 namespace {

@@ -10,7 +10,7 @@
 #include "base/net/echo.h"
 #include "base/printable.h"
 #include "cli/croft/command_line.h"
-#include "cli/croft/label_selector.h"
+#include "cli/croft/filters.h"
 #include "cli/croft/listing.h"
 #include "cli/stores/open_store.h"
 #include "cni/error_table.h"
@@ -219,6 +219,13 @@ template <class T, std::size_t N>
   return error == std::errc() && end == text.data() + text.size() ? std::optional(port) : std::nullopt;
 }
 
+/// A port's number, or its name in the pod.
+[[nodiscard]] bool is_target_port(std::string_view text) {
+  constexpr std::size_t kNameMax = 15;
+  if (text.find_first_not_of("0123456789") == text.npos) return port_of(text).value_or(0) > 0;
+  return text.size() <= kNameMax && text.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789-") == text.npos;
+}
+
 /// PORT[:TARGET[:NODEPORT]]
 [[nodiscard]] Result<core::ServicePort> port_argument(const char* flag, const std::string& text,
                                                       core::ServiceProtocol protocol) {
@@ -229,13 +236,14 @@ template <class T, std::size_t N>
   const auto number = port_of(std::string_view(text).substr(0, first));
   const auto node_port = second == std::string::npos ? std::optional<std::uint16_t>(0)
                                                      : port_of(std::string_view(text).substr(second + 1));
-  if (!number || !node_port) {
+  const std::string target = first == std::string::npos ? "" : text.substr(first + 1, second - first - 1);
+  if (!number || !node_port || (!target.empty() && !is_target_port(target))) {
     return fail(ErrorCode::invalid_argument,
                 fmt::format("{}: {} is not PORT[:TARGET[:NODEPORT]], e.g. 80:8080:30080", flag, net::echo(text)));
   }
   port.port = *number;
   port.node_port = *node_port;
-  if (first != std::string::npos) port.target_port = text.substr(first + 1, second - first - 1);
+  port.target_port = target;
   return port;
 }
 
@@ -489,9 +497,7 @@ CLI::App* add_named(CLI::App& service, CommandLine& line, const char* verb, cons
 }  // namespace
 
 void add_service_commands(CLI::App& app, CommandLine& line) {
-  CLI::App* service = app.add_subcommand("service", "Services with their addresses and node ports");
-  service->require_subcommand(1);
-  service->fallthrough();
+  CLI::App* const service = add_noun(app, "service", "Services with their addresses and node ports");
   add_verb(*service, line, "create", "Make a Service (and the store and its ranges, when absent)", create_service);
   add_verb(*service, line, "update",
            "Change what the flags name, or replace it by a manifest; what was allocated stays", update_service);

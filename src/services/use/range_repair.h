@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "ipam/use/transact.h"
-#include "services/audit/ip_address_audit.h"
 #include "services/audit/range_repair.h"
 
 // The repair of the ranges of Services on a store: Croft's own or the etcd of a Kubernetes. The decisions, and

@@ -1,4 +1,3 @@
-#include "sim/commands/plan_command.h"
 
 #include <algorithm>
 #include <charconv>
@@ -17,6 +16,7 @@
 
 #include "base/net/echo.h"
 #include "base/net/prefix.h"
+#include "cli/croft/command_line.h"
 #include "cli/croft/data.h"
 #include "cli/croft/table.h"
 #include "register/pool.h"
@@ -252,7 +252,7 @@ std::string cell(const Figure& figure, const Measured& run) {
   return to_text(*value) + (*figure.unit == 0 || *figure.unit == '/' ? "" : " ") + figure.unit;
 }
 
-Json json_of(const Measured& run) {
+Json run_json(const Measured& run) {
   Json json{{"pool", run.pool.to_string()}, {"blockSize", run.block_length}};
   for (const Figure& figure : figures()) {
     const auto value = figure.of(run);
@@ -364,7 +364,7 @@ struct PlanOptions {
       TRY(Measured run, sim::run(one));
       TRY(const double x, number_in(value, -1e12, 1e12));
       if (const auto y = figure->of(run)) series.points.emplace_back(x, *y);
-      Json row = json_of(run);
+      Json row = run_json(run);
       row["plan"] = &title == &lines.front().title ? "plan" : title;
       row["varied"] = {{"name", name}, {"value", x == std::floor(x) ? Json(static_cast<std::int64_t>(x)) : Json(x)}};
       json.push_back(std::move(row));
@@ -411,7 +411,7 @@ struct PlanOptions {
   if (line.json()) {
     Json json = Json::array();
     for (const Shown& shown : all) {
-      Json one = json_of(shown.run);
+      Json one = run_json(shown.run);
       one["plan"] = shown.name == "PLAN" ? "plan" : shown.name;
       json.push_back(std::move(one));
     }

@@ -380,7 +380,7 @@ Result<CopyReport> copy_store(const CopyContext& context, const CopyOptions& opt
 
 Result<void> resume_store(store::Pausable& pausable, Deadline deadline) {
   TRY(const auto there, pausable.pause(deadline));
-  if (!there) return fail(ErrorCode::not_found, "the store is not paused: there is nothing to give up");
+  if (!there) return fail(ErrorCode::not_found, "the store takes writes already: no copy of it is under way");
   if (there->pause.phase == Pause::Phase::copying) return pausable.change_pause(there, std::nullopt, deadline);
   return fail(refused(there->pause.phase == Pause::Phase::moved
                           ? fmt::format("the register was moved to {}, which may have given addresses since; the way "

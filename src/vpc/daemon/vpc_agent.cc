@@ -21,7 +21,6 @@
 #include "agent/daemon/daemon.h"
 #include "agent/daemon/log_format.h"
 #include "agent/daemon/pod_events.h"
-#include "agent/metrics/health.h"
 #include "agent/metrics/server.h"
 #include "agent/metrics/stock_metrics.h"
 #include "base/printable.h"

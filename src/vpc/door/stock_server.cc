@@ -2,7 +2,6 @@
 
 #include <utility>
 
-#include "agent/door/health.h"
 #include "agent/door/server.h"
 #include "http/grpc_server.h"
 

@@ -1,12 +1,14 @@
-#include "cli/stores/etcd_url.h"
-
+#include <cstdlib>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "cli/stores/open_store.h"
+#include "os/files.h"
+#include "os/scratch_directory.h"
 
 namespace croft::app {
 namespace {
@@ -80,6 +82,85 @@ TEST(EtcdUrl, TheRegistryHasServicesOnlyWhenAskedTo) {
   EXPECT_EQ((*of_kubernetes)->root_of(core::Kind::service), "/other/services/specs/");
   place.kubernetes_prefix = "other";
   EXPECT_FALSE(kubernetes_registry(place));
+}
+
+using testing::HasSubstr;
+using testing::Not;
+
+TEST(KubeFlags, SayWhichApiIsMeant) {
+  EXPECT_EQ(with_kube_flags("kube:", "", "").value(), "kube:");
+  EXPECT_EQ(with_kube_flags("kube:", "/a/b", "").value(), "kube:/a/b");
+  EXPECT_EQ(with_kube_flags("kube:", "", "one@two").value(), "kube:?context=one@two");
+  EXPECT_EQ(with_kube_flags("kube:?group=projectcalico.org/v3", "/a/../b", "c").value(),
+            "kube:/b?group=projectcalico.org/v3&context=c");
+  EXPECT_EQ(with_kube_flags("kube:/a?context=c", "/a", "c").value(), "kube:/a?context=c");
+  EXPECT_TRUE(with_kube_flags("kube:", "config", "").value().starts_with("kube:/"));
+}
+
+TEST(KubeUrl, AServerWithUserAndPasswordIsNotShown) {
+  const auto place = parse_kube_url("kube:https://somebody:PASSWORD@10.0.0.1");
+  ASSERT_FALSE(place);
+  EXPECT_THAT(place.error().message, testing::AllOf(HasSubstr("\"kube:https://(hidden)@10.0.0.1\" names no file"),
+                                                    testing::Not(HasSubstr("PASSWORD"))));
+}
+
+TEST(KubeFlags, ThatContradictTheStoreAreRefused) {
+  const struct {
+    const char *url, *kubeconfig, *context, *message;
+  } rows[] = {
+      {"kube:/a", "/b", "", "two files"},
+      {"kube:/a?context=c", "", "d", "two contexts"},
+      {"kube:", "", "a&b", "can't name it"},
+      {"kube:", "/a?b", "", "has a ?"},
+  };
+  for (const auto& row : rows) {
+    const auto made = with_kube_flags(row.url, row.kubeconfig, row.context);
+    ASSERT_FALSE(made) << row.message;
+    EXPECT_EQ(made.error().code, ErrorCode::invalid_argument);
+    EXPECT_THAT(made.error().message, HasSubstr(row.message));
+  }
+}
+
+class Kubeconfigs : public testing::Test {
+ protected:
+  ~Kubeconfigs() override { unsetenv("KUBECONFIG"); }
+  std::string file() {
+    std::string path = directory_.path() + "/config";
+    EXPECT_TRUE(os::replace_file_durably(
+        path,
+        "current-context: one\nclusters: [{name: c, cluster: {server: 'http://127.0.0.1:6441'}}]\n"
+        "contexts: [{name: one, context: {cluster: c, user: u, namespace: n}}]\nusers: [{name: u, user: {}}]\n"));
+    return path;
+  }
+  os::ScratchDirectory directory_;
+};
+
+TEST_F(Kubeconfigs, OneMayBeNamedByTheEnvironment) {
+  const std::string path = file();
+  for (const std::string& named : {path, ":" + path, path + ":"}) {
+    setenv("KUBECONFIG", named.c_str(), 1);
+    const auto access = kube_access({});
+    ASSERT_TRUE(access) << access.error().message;
+    EXPECT_EQ(access->servers.at(0).port, 6441);
+    EXPECT_EQ(access->name_space, "n");
+  }
+  EXPECT_THAT(kube_access({{}, "other", {}}).error().message, HasSubstr("\"other\" is not among the contexts"));
+  setenv("KUBECONFIG", (directory_.path() + "/none").c_str(), 1);
+  EXPECT_EQ(kube_access({}).error().code, ErrorCode::not_found);
+  // Nothing is named: HOME's.
+  setenv("KUBECONFIG", ":", 1);
+  EXPECT_THAT(kube_access({}).error().message, Not(HasSubstr("KUBECONFIG is")));
+}
+
+/// kubectl puts several together: the first alone may lead to another cluster.
+TEST_F(Kubeconfigs, SeveralAreRefusedWithTheRemedy) {
+  for (const std::string& named : {file() + ":/none", "/none:" + file()}) {
+    setenv("KUBECONFIG", named.c_str(), 1);
+    const auto access = kube_access({});
+    ASSERT_FALSE(access);
+    EXPECT_EQ(access.error().code, ErrorCode::invalid_argument);
+    EXPECT_THAT(access.error().message, HasSubstr("--kubeconfig FILE"));
+  }
 }
 
 }  // namespace
