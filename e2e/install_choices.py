@@ -108,7 +108,7 @@ FIRST = [
     ("Calico on an etcd", {"10-calico.conflist": CALICOS_ETCD, "calico-kubeconfig": "x"},
      ("--main-plugin", "calico", "--store", "KUBECONFIG", "--dry-run"), 5, ("10-calico.conflist", *ONE_NETWORK), None),
     ("Calico's installer comes later", {}, ("--main-plugin", "calico"), 4, ("calico-kubeconfig", "run this again"), None),
-    ("no main plugin", {}, ("--main-plugin", ""), 2, ("--main-plugin \"\"", "ptp, bridge, calico, flannel"), None),
+    ("no main plugin", {}, ("--main-plugin", ""), 2, ("--main-plugin is missing", "ptp, bridge, calico, flannel"), None),
     ("two choices", {}, ("--main-plugin", "ptp", "--no-conflist"), 2, ("--no-conflist",), None),
     ("nothing to replace by", {}, ("--replace", "x", "--no-conflist"), 2, ("--replace", "--no-conflist"), None),
     ("forced, what needs no force", {}, ("--force",), 2, ("--force", "--uninstall"), None),

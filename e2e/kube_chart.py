@@ -166,7 +166,7 @@ def refuses_values(world, tools):
 
 
 def renders(world, tools):
-    run(TREE / "scripts" / "manifests", "--check", env={**tools.home, "HELM": str(tools.folder / "helm")})
+    run(TREE / "scripts" / "manifests", "--check", env={**tools.home, "HELM": str(tools.folder / "helm")}, timeout=300)
     for values, word in REFUSED:
         done = tools.render(values, check=False)
         expect(done.returncode != 0 and word in done.stderr, f"{values}: {done.returncode} {done.stderr}")
@@ -330,4 +330,4 @@ def test():
 
 
 if __name__ == "__main__":
-    main(test, 300)
+    main(test, 900)

@@ -197,10 +197,10 @@ def outage(world):
         for round_ in range(4):
             names = [f"{mode}-{round_}-{i}" for i in range(10)]
             begin = time.monotonic()
-            ips = [agent.add(name, timeout=5) for name in names]
+            ips = [agent.add(name, timeout=5 + LIST_WAIT_S) for name in names]
             expect_equal(len(set(ips)), 10, "addresses are different")
             for name, ip in zip(names, ips):
-                agent.delete(name, ip, timeout=5)
+                agent.delete(name, ip)
             limit = 1 + BUSY + (LIST_WAIT_S if round_ == 2 else 0)
             expect(time.monotonic() - begin < limit, f"{mode}: pods wait for a cloud that is away")
             if round_ == 1:

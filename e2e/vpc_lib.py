@@ -27,6 +27,7 @@ except ImportError:
 
 SUBNET = "subnet-1"
 LOOPBACK = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+BEGINS = 60  # seconds until a process of many that begin at once on a busy machine answers
 SETTLED = 25  # seconds until what was left half done is settled: doubt, a round of settling, and a busy machine
 
 
@@ -138,7 +139,7 @@ class Cloud:
         self.url = f"http://{listen}:{self.port}"
         self.process = Process(world, f"{name}-cloud", [world.bin / "croft-vpc-sim", "--config", path, "--listen",
                                                         f"{listen}:{self.port}"])
-        wait_for(self.is_there, f"the cloud {name} answers")
+        wait_for(self.is_there, f"the cloud {name} answers", BEGINS)
 
     def is_there(self):
         expect(self.process.child.poll() is None, f"the cloud has ended:\n{self.process.tail()}")
@@ -206,7 +207,7 @@ class Agent:
 
     def start(self):
         self.process = Process(self.cloud.world, self.name, [*self.before, *self.command()])
-        wait_for(self.answers, f"{self.name} answers")
+        wait_for(self.answers, f"{self.name} answers", BEGINS)
         return self
 
     def open_channel(self):

@@ -275,7 +275,7 @@ void write_sequence_numbers(JsonWriter& out, const BlockRecord& record) {
   out.end_object();
 }
 
-void write_if_set(JsonWriter& out, std::string_view name, std::uint32_t value) {
+void write_number_if_set(JsonWriter& out, std::string_view name, std::uint32_t value) {
   if (value == 0) return;
   out.integer(name, value);
 }
@@ -377,11 +377,11 @@ std::string encode(const IpamConfigRecord& record) {
   out.begin_object();
   write_if_set(out, "strict_affinity", config.strict_affinity);
   write_if_set(out, "auto_allocate_blocks", config.auto_allocate_blocks);
-  write_if_set(out, "maxBlocksPerHost", config.max_blocks_per_host);
+  write_number_if_set(out, "maxBlocksPerHost", config.max_blocks_per_host);
   if (!config.kubevirt_vm_address_persistence.empty() || record.persistence_empty) {
     out.text("kubeVirtVMAddressPersistence", config.kubevirt_vm_address_persistence);
   }
-  write_if_set(out, "ipCooldownSeconds", config.ip_cooldown_seconds);
+  write_number_if_set(out, "ipCooldownSeconds", config.ip_cooldown_seconds);
   write_rest(out, record.rest);
   out.end_object();
   return std::move(out).take();

@@ -50,9 +50,7 @@ bool speaks_as_asked(const SSL* connection, const TlsFiles& files) {
   bool set =
       SSL_set_alpn_protos(connection.get(), alpn.data(), static_cast<unsigned>(alpn.size())) == 0;  // its success
   const std::string& server_name = files.server_name;
-  if (files.any_name) {
-    // The CA's signature alone decides.
-  } else if (server_name.empty()) {
+  if (server_name.empty()) {
     set = set && X509_VERIFY_PARAM_set1_ip_asc(verify, endpoint.host.c_str()) == 1;
   } else {
     set = set && X509_VERIFY_PARAM_set1_host(verify, server_name.c_str(), server_name.size()) == 1 &&

@@ -16,9 +16,6 @@ struct TlsFiles {
   std::string server_name;
   /// HTTP/1.1 is to be spoken: that is what ALPN offers, and a server that knows no ALPN will do.
   bool http1 = false;
-  /// Every certificate that the CA signed will do, whatever its name: where the CA signs for nobody else, and who
-  /// exactly answers does not matter. Wins over `server_name`.
-  bool any_name = false;
 
   /// The same as text, for who has no files; each wins over its file.
   std::string ca_pem;

@@ -17,8 +17,8 @@ namespace croft::os {
 struct TlsListenerOptions {
   std::string host;        ///< numeric, IPv4 or IPv6 without brackets; `0.0.0.0` and `::` are all of their family
   std::uint16_t port = 0;  ///< 0: one that is free
-  /// Ours, and who may have signed those of the peers. All three are needed; `server_name` and `any_name` say nothing
-  /// here. Files are read again when somebody connects, once a second at most: later connections meet the new ones. A
+  /// Ours, and who may have signed those of the peers. All three are needed; `server_name` says nothing here.
+  /// Files are read again when somebody connects, once a second at most: later connections meet the new ones. A
   /// file that can not be used is told, and the old ones go on.
   TlsFiles files;
   /// No TLS: anybody may connect, and nobody has a name.

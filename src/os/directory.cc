@@ -16,8 +16,8 @@
 
 #include <fmt/format.h>
 
+#include "os/file_descriptor.h"
 #include "os/system_error.h"
-#include "os/write_all.h"
 
 namespace croft::os {
 namespace {

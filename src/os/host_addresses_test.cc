@@ -1,21 +1,33 @@
 #include "os/host_addresses.h"
 
+#include <linux/rtnetlink.h>
+
 #include <algorithm>
+#include <cstring>
 #include <fstream>
+#include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "os/clock.h"
+#include "os/host_route.h"
 #include "os/interfaces.h"
 #include "os/network_fixture.h"
 
 namespace croft::os {
+
 namespace {
 
 using testing::HasSubstr;
 
 Deadline soon() { return Deadline::after(kClock.now(), std::chrono::seconds(30)); }
+std::optional<NetworkInterface> named(const std::string& name) {
+  const auto all = list_interfaces(kClock, soon());
+  EXPECT_TRUE(all) << all.error().message;
+  const auto found = std::ranges::find(*all, name, &NetworkInterface::name);
+  return found == all->end() ? std::nullopt : std::optional(*found);
+}
 bool has(const std::vector<IpBytes>& all, const std::string& text) { return std::ranges::binary_search(all, ip(text)); }
 
 TEST(HostAddresses, OfInterfacesNamespacesAndRoutes) {
@@ -45,7 +57,7 @@ TEST(HostAddresses, OfInterfacesNamespacesAndRoutes) {
     EXPECT_FALSE(has(apart->own, "10.1.0.7"));
     EXPECT_TRUE(std::ranges::any_of(apart->namespaces, [](const auto& one) { return has(one, "10.1.0.7"); }));
     // The caller's thread has stayed.
-    EXPECT_TRUE(find_interface("sw", kClock, soon()));
+    EXPECT_TRUE(named("sw"));
   });
 }
 
@@ -103,32 +115,131 @@ TEST(HostAddresses, ManyAddressesComeInPagesAndTooManyAreRefused) {
   });
 }
 
-TEST(Interfaces, ByNameAndByMac) {
+TEST(Interfaces, AreListedAndFoundByMac) {
   in_private_network([] {
     shell(
         "ip link add eth0 address 02:00:00:00:00:01 type veth peer name other && ip link set eth0 up && ip link set "
         "other up");
     shell("ip link add br0 address 02:00:00:00:00:01 type bridge && ip link set br0 up");
-    const auto found = find_interface("eth0", kClock, soon());
-    ASSERT_TRUE(found) << found.error().message;
+    const auto found = named("eth0");
+    ASSERT_TRUE(found);
     EXPECT_TRUE(found->is_up && found->has_carrier && !found->is_part && !found->is_upon_another);
     EXPECT_EQ(found->mac, (MacBytes{2, 0, 0, 0, 0, 1}));
-    EXPECT_FALSE(find_interface("lo", kClock, soon())->mac);
+    EXPECT_FALSE(named("lo")->mac);
     const auto twins = find_interface(MacBytes{2, 0, 0, 0, 0, 1}, kClock, soon());
     EXPECT_EQ(twins.error().code, ErrorCode::refused_by_configuration);
     EXPECT_THAT(twins.error().message, HasSubstr("br0"));
     // A bridge has the MAC of one of its ports, as a bond does, and is the one that counts.
     shell("ip link set eth0 master br0");
-    EXPECT_TRUE(find_interface("eth0", kClock, soon())->is_part);
+    EXPECT_TRUE(named("eth0")->is_part);
     const auto by_mac = find_interface(MacBytes{2, 0, 0, 0, 0, 1}, kClock, soon());
     ASSERT_TRUE(by_mac) << by_mac.error().message;
     EXPECT_EQ(by_mac->name, "br0");
-    const auto none = find_interface("eth9", kClock, soon());
-    EXPECT_EQ(none.error().code, ErrorCode::not_found);
-    EXPECT_THAT(none.error().message, HasSubstr("eth0"));
     EXPECT_EQ(find_interface(MacBytes{2, 0, 0, 0, 0, 2}, kClock, soon()).error().code, ErrorCode::not_found);
   });
 }
 
 }  // namespace
+
+namespace {
+
+/// As the kernel tells it of a pod's route: `10.1.0.3 dev 7`.
+Route of_a_pod() { return {Route::Type::unicast, ip("10.1.0.3"), 32, false, false, false, 7, RTPROT_BOOT}; }
+
+TEST(ShowsLife, ARouteToThisVeryAddressOverADevice) {
+  EXPECT_TRUE(shows_life(of_a_pod(), ip("10.1.0.3")));
+  EXPECT_TRUE(
+      shows_life({Route::Type::unicast, ip("fd00::3"), 128, false, false, false, 7, RTPROT_BOOT}, ip("fd00::3")));
+  Route of_calico = of_a_pod();
+  of_calico.protocol = 80;
+  EXPECT_TRUE(shows_life(of_calico, ip("10.1.0.3")));
+}
+
+TEST(ShowsLife, NothingElseDoes) {
+  struct Row {
+    const char* what;
+    Route route;
+  };
+  const auto with = [](auto change) {
+    Route route = of_a_pod();
+    change(route);
+    return route;
+  };
+  const Row rows[] = {
+      {"another address", with([](Route& r) { r.to = ip("10.1.0.4"); })},
+      {"a prefix that begins with it", with([](Route& r) { r.length = 31; })},
+      {"everything", with([](Route& r) { r.to = ip("0.0.0.0"), r.length = 0; })},
+      {"over a gateway", with([](Route& r) { r.has_gateway = true; })},
+      {"over several ways", with([](Route& r) { r.has_several_ways = true; })},
+      {"a blackhole, or the host's own address", with([](Route& r) { r.type = Route::Type::other; })},
+      {"over lo", with([](Route& r) { r.device = 1; })},
+      {"over nothing", with([](Route& r) { r.device = 0; })},
+      {"a redirect's", with([](Route& r) { r.protocol = RTPROT_REDIRECT; })},
+      {"the kernel's own, as of a prefix that a router told", with([](Route& r) { r.protocol = RTPROT_KERNEL; })},
+      {"a router advertisement's", with([](Route& r) { r.protocol = RTPROT_RA; })},
+      {"DHCP's", with([](Route& r) { r.protocol = 16; })},
+      {"what the kernel remembers of a path", with([](Route& r) { r.is_of_a_path = true; })},
+      {"the other family", {Route::Type::unicast, ip("a01:3::"), 128, false, false, false, 7, RTPROT_BOOT}},
+  };
+  for (const Row& row : rows) EXPECT_FALSE(shows_life(row.route, ip("10.1.0.3"))) << row.what;
+}
+
+TEST(ParseRoute, WhatIsCutOffIsNoneAndWhatDoesNotFitIsLeftOut) {
+  rtmsg header{};
+  header.rtm_family = AF_INET;
+  header.rtm_dst_len = 32;
+  header.rtm_type = RTN_UNICAST;
+  std::vector<std::uint8_t> payload(sizeof header);
+  std::memcpy(payload.data(), &header, sizeof header);
+  ASSERT_TRUE(parse_route(payload));
+  EXPECT_EQ(parse_route(payload)->length, 32);
+  // An RTA_OIF of three bytes.
+  const std::uint8_t short_one[] = {7, 0, RTA_OIF, 0, 5, 0, 0, 0};
+  payload.insert(payload.end(), std::begin(short_one), std::end(short_one));
+  EXPECT_EQ(parse_route(payload)->device, 0);
+  payload.resize(sizeof header - 1);
+  EXPECT_FALSE(parse_route(payload));
+  EXPECT_FALSE(parse_route({}));
+  header.rtm_family = AF_UNSPEC;
+  payload.resize(sizeof header);
+  std::memcpy(payload.data(), &header, sizeof header);
+  EXPECT_FALSE(parse_route(payload));
+}
+
+TEST(DeviceOfLiving, AsTheKernelHasIt) {
+  in_private_network([] {
+    make_switch();
+    shell("ip link set lo up && ip addr add 10.9.0.1/24 dev sw && ip addr add fd00:9::1/64 dev sw nodad");
+    shell("ip route add 10.1.0.3/32 dev to_a && ip route add fd00:1::3/128 dev to_a");
+    shell("ip route add 10.1.0.4/32 via 10.9.0.7 && ip route add fd00:1::4/128 via fd00:9::7");
+    shell(
+        "ip route add blackhole 10.1.0.5/32 && ip route add unreachable 10.1.0.6/32 && ip route add prohibit "
+        "10.1.0.7/32");
+    shell("ip route add blackhole fd00:1::5/128 && ip route add unreachable fd00:1::6/128");
+    shell("ip route add 10.1.0.13/32 dev to_a proto kernel && ip route add fd00:1::d/128 dev to_a proto kernel");
+    shell("ip route add 10.1.0.14/32 dev to_a proto dhcp && ip route add fd00:1::e/128 dev to_a proto ra");
+    shell("ip route add 10.1.0.15/32 dev to_a proto 80");
+    shell("ip route add 10.1.0.8/31 dev to_a && ip route add fd00:1::8/127 dev to_a");
+    shell(
+        "ip addr add 10.1.0.10/32 dev lo && ip addr add 10.1.0.11/32 dev to_b && ip addr add fd00:1::b/128 dev to_b "
+        "nodad");
+    shell("ip route add 10.1.0.12/32 dev to_c table 77 && ip rule add to 10.1.0.12/32 lookup 77");
+    const auto device = [](const char* text) {
+      const auto found = device_of_living(ip(text), kClock, Deadline::after(kClock.now(), std::chrono::seconds(5)));
+      EXPECT_TRUE(found) << text << ": " << found.error().message;
+      return found ? found->value_or("") : "error";
+    };
+    for (const char* text : {"10.1.0.3", "fd00:1::3"}) EXPECT_EQ(device(text), "to_a") << text;
+    EXPECT_EQ(device("10.1.0.12"), "to_c");
+    EXPECT_EQ(device("10.1.0.15"), "to_a");
+    for (const char* text : {"10.1.0.4",  "fd00:1::4", "10.1.0.5",  "10.1.0.6",  "10.1.0.7",  "fd00:1::5", "fd00:1::6",
+                             "10.1.0.8",  "10.1.0.9",  "fd00:1::8", "10.1.0.10", "10.9.0.7",  "10.2.0.1",  "fd00:2::1",
+                             "10.1.0.11", "fd00:1::b", "10.1.0.13", "fd00:1::d", "10.1.0.14", "fd00:1::e"}) {
+      EXPECT_EQ(device(text), "") << text;
+    }
+  });
+}
+
+}  // namespace
+
 }  // namespace croft::os

@@ -111,14 +111,6 @@ Result<std::vector<NetworkInterface>> list_interfaces(const Clock& clock, Deadli
   return all;
 }
 
-Result<NetworkInterface> find_interface(const std::string& name, const Clock& clock, Deadline deadline) {
-  TRY(const auto all, list_interfaces(clock, deadline));
-  const auto found = std::ranges::find(all, name, &NetworkInterface::name);
-  if (found != all.end()) return *found;
-  return fail(ErrorCode::not_found,
-              fmt::format("there is no interface {}; there are: {}", printable(name, Printed::line), names_of(all)));
-}
-
 Result<NetworkInterface> find_interface(const MacBytes& mac, const Clock& clock, Deadline deadline) {
   TRY(const auto all, list_interfaces(clock, deadline));
   std::vector<NetworkInterface> same;

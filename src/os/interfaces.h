@@ -26,8 +26,6 @@ struct NetworkInterface {
 
 /// All of them, 65,536 at most (more: unavailable).
 [[nodiscard]] Result<std::vector<NetworkInterface>> list_interfaces(const Clock& clock, Deadline deadline);
-/// Errors: not_found, naming those that are there.
-[[nodiscard]] Result<NetworkInterface> find_interface(const std::string& name, const Clock& clock, Deadline deadline);
 /// The one with this MAC. Where several have it, the one that is no part of another and upon no other: the bond, not
 /// its ports nor its VLANs. Errors: not_found; refused_by_configuration when that leaves several, naming them.
 [[nodiscard]] Result<NetworkInterface> find_interface(const MacBytes& mac, const Clock& clock, Deadline deadline);

@@ -9,46 +9,20 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <charconv>
 #include <climits>
 #include <csignal>
 
-#include <fmt/format.h>
-
 #include "os/file_descriptor.h"
-#include "os/files.h"
 #include "os/system_error.h"
-#include "os/write_all.h"
 
 namespace croft::os {
 namespace {
 
 char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
 
-/// The 22nd field of /proc/PID/stat; 0: it is not there. The second field is a name in brackets, which may have blanks
-/// and brackets of its own.
-std::uint64_t ticks_at_beginning(std::uint32_t id) {
-  const auto text = read_file(fmt::format("/proc/{}/stat", id), 4096);
-  if (!text) return 0;
-  std::size_t at = text->rfind(')');
-  for (int field = 2; field < 22 && at != std::string::npos; ++field) at = text->find(' ', at + 1);
-  if (at == std::string::npos) return 0;
-  std::uint64_t ticks = 0;
-  const char* const begin = text->data() + at + 1;
-  const auto [end, error] = std::from_chars(begin, text->data() + text->size(), ticks);
-  return error == std::errc() && end != begin ? ticks : 0;
-}
-
 }  // namespace
 
-ProcessName own_process() {
-  const auto id = static_cast<std::uint32_t>(::getpid());
-  return {id, ticks_at_beginning(id)};
-}
-
-bool is_running(const ProcessName& process) {
-  return process.id != 0 && process.began != 0 && ticks_at_beginning(process.id) == process.began;
-}
+std::uint32_t own_process() { return static_cast<std::uint32_t>(::getpid()); }
 
 void make_files_private() { ::umask(077); }
 

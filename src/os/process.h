@@ -34,16 +34,8 @@ void keep_freed_memory(std::size_t bytes);
 /// This machine's host name, lower case.
 [[nodiscard]] Result<std::string> host_name();
 
-/// This process's number, and when it began, in clock ticks since boot: together no other process of this boot has
-/// them.
-struct ProcessName {
-  std::uint32_t id = 0;
-  std::uint64_t began = 0;
-  friend bool operator==(const ProcessName&, const ProcessName&) = default;
-};
-[[nodiscard]] ProcessName own_process();
-/// Whether it still runs. One that cannot be looked at (another PID namespace) counts as not running.
-[[nodiscard]] bool is_running(const ProcessName& process);
+/// This process's number.
+[[nodiscard]] std::uint32_t own_process();
 
 /// All of standard input, but no more than `bytes_max` bytes: the rest is not read.
 [[nodiscard]] Result<std::string> read_standard_input(std::size_t bytes_max);

@@ -53,16 +53,6 @@ TEST(StandardStreams, ThatAreMissingAreNobodyElses) {
   }
 }
 
-TEST(Process, IsKnownByItsNumberAndItsBeginning) {
-  const ProcessName own = own_process();
-  EXPECT_NE(own.id, 0U);
-  EXPECT_NE(own.began, 0U);
-  EXPECT_TRUE(is_running(own));
-  EXPECT_FALSE(is_running({own.id, own.began + 1})) << "one of the same number, later";
-  EXPECT_FALSE(is_running({4'000'000'000U, own.began}));
-  EXPECT_FALSE(is_running({}));
-}
-
 /// A socket as systemd's; `name` as NOTIFY_SOCKET has it.
 class Manager {
  public:
@@ -92,8 +82,8 @@ class Manager {
 };
 
 TEST(ServiceManager, HearsByFileAndByAbstractName) {
-  const std::string path = testing::TempDir() + "croft-notify-" + std::to_string(own_process().id);
-  for (const std::string& name : {path, "@croft-notify-" + std::to_string(own_process().id)}) {
+  const std::string path = testing::TempDir() + "croft-notify-" + std::to_string(own_process());
+  for (const std::string& name : {path, "@croft-notify-" + std::to_string(own_process())}) {
     const Manager manager(name);
     tell_service_manager("READY=1");
     tell_service_manager("WATCHDOG=1");

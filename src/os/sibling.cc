@@ -15,7 +15,6 @@
 #include "os/file_descriptor.h"
 #include "os/files.h"
 #include "os/system_error.h"
-#include "os/write_all.h"
 
 namespace croft::os {
 namespace {

@@ -71,7 +71,7 @@ class Snapshot {
   /// free block stays the answer that it was: whoever takes it looks it up.
   void set_planned(const Key& key, std::optional<Value> value);
 
-  /// What is shown as it will be is so.
+  /// A plan is committed: all that is shown is so.
   void end_planning() { planned_.clear(); }
   /// Whether a record is shown as it will be.
   [[nodiscard]] bool is_planned(const Key& key) const { return planned_.contains(key); }

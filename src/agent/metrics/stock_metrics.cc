@@ -32,13 +32,13 @@ void add_figures(const StockFigures& f, std::vector<MetricFamily>& all) {
         {"doubted", number(f.counts.doubted)}});
   some("croft_stock_water_mark", "Free addresses that the agent keeps", MetricType::Gauge, "mark",
        {{"low", number(f.low)}, {"high", number(f.high)}});
-  one("croft_stock_waiting_adds", "ADDs that wait because the stock is empty", MetricType::Gauge, number(f.waiting));
+  one("croft_stock_waiting_adds", "ADDs that wait because the stock is empty", MetricType::Gauge, number(f.calls.waiting));
   some("croft_stock_adds_total", "ADDs", MetricType::Counter, "outcome",
-       {{"ok", number(f.adds)}, {"failed", number(f.adds_failed)}});
+       {{"ok", number(f.calls.adds)}, {"failed", number(f.calls.adds_failed)}});
   some("croft_stock_dels_total", "DELs", MetricType::Counter, "outcome",
-       {{"ok", number(f.dels)}, {"failed", number(f.dels_failed)}});
-  one("croft_stock_waited_total", "ADDs that found the stock empty", MetricType::Counter, number(f.waited));
-  one("croft_stock_commits_total", "Commits for ADDs and DELs", MetricType::Counter, number(f.commits));
+       {{"ok", number(f.calls.dels)}, {"failed", number(f.calls.dels_failed)}});
+  one("croft_stock_waited_total", "ADDs that found the stock empty", MetricType::Counter, number(f.calls.waited));
+  one("croft_stock_commits_total", "Commits for ADDs and DELs", MetricType::Counter, number(f.calls.commits));
   some("croft_stock_moves_total", "Addresses that came and went", MetricType::Counter, "what",
        {{"allocated", number(f.keeper.allocated)},
         {"given_back", number(f.keeper.given_back)},
@@ -56,7 +56,7 @@ void add_figures(const StockFigures& f, std::vector<MetricFamily>& all) {
       number(f.throttled));
   MetricFamily delays =
       family("croft_stock_add_duration_seconds", "How long ADDs took that got an address", MetricType::Histogram);
-  add(delays, {}, Durations{f.add_delay_first, f.add_delays, f.add_delay_sum});
+  add(delays, {}, Durations{engine::kDelayFirst, f.calls.add_delays, f.calls.add_delay_sum});
   all.push_back(std::move(delays));
 }
 

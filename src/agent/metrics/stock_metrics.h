@@ -21,11 +21,7 @@ struct StockFigures {
   core::warm::Counts counts;
   std::uint32_t low = 0, high = 0;
   engine::KeeperTally keeper;
-  std::uint64_t adds = 0, adds_failed = 0, dels = 0, dels_failed = 0, waited = 0, commits = 0;
-  std::uint32_t waiting = 0;
-  std::array<std::uint64_t, 18> add_delays{};  ///< by powers of two of add_delay_first
-  std::chrono::nanoseconds add_delay_first = std::chrono::microseconds(250);
-  std::chrono::nanoseconds add_delay_sum{};
+  engine::StockCallTally calls;
   std::uint64_t throttled = 0;
 };
 

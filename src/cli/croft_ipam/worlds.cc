@@ -137,7 +137,7 @@ edge::CroftVpcWorld croft_vpc_world(const Clock& clock, Random& random) {
       },
       {},
       [&clock](const core::WarmAddress& given) { return node_address(given, clock); },
-      os::own_process().id,
+      os::own_process(),
       [&clock] { return used_by_host(clock); },
   };
 }

@@ -48,8 +48,9 @@ struct BatchedCall {
 [[nodiscard]] std::vector<core::KeyOf<core::Block>> blocks_at_odds(const core::Snapshot& snapshot,
                                                                    const std::string& handle_id);
 
-/// What one batch leaves to the next, for who alone writes the records that its calls rest on: a reading as after the
-/// last commit. Whoever may have written meanwhile drops it; each commit still proves what it rests on.
+/// The reading that one batch leaves to the next, as after its commit, where one writer alone has the records that
+/// its calls rest on. It is dropped where somebody may have written meanwhile; each commit still proves what it rests
+/// on.
 struct BatchMemory {
   std::optional<Loader> loader{};  ///< nothing: the next batch reads
   std::uint64_t epoch = 0;         ///< of the store (store::Store::epoch)

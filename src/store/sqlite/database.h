@@ -19,7 +19,7 @@
 
 namespace croft::store {
 
-// What the header of the file says. docs/formats/records.md describes it and the tables for people.
+// The header of the file. docs/formats/records.md describes it and the tables for people.
 
 /// In the header of the file: "Crof".
 inline constexpr std::int64_t kApplicationId = 0x43726f66;

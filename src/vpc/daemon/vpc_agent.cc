@@ -21,10 +21,12 @@
 #include "agent/daemon/daemon.h"
 #include "agent/daemon/log_format.h"
 #include "agent/daemon/pod_events.h"
+#include "agent/daemon/store_parts.h"
 #include "agent/metrics/server.h"
 #include "agent/metrics/stock_metrics.h"
 #include "base/printable.h"
 #include "cli/stores/environment.h"
+#include "cli/stores/open_store.h"
 #include "cni/decision_log.h"
 #include "http/endpoint.h"
 #include "http/tls.h"
@@ -36,8 +38,9 @@
 #include "os/look_up.h"
 #include "os/process.h"
 #include "register/affinity.h"
+#include "store/kube/events.h"
+#include "store/kube/pod_list.h"
 #include "store/store_url.h"
-#include "vpc/daemon/pod_annotations.h"
 #include "vpc/daemon/stock_store.h"
 #include "vpc/daemon/ucloud_place.h"
 #include "vpc/daemon/vpc_agent_options.h"
@@ -55,16 +58,13 @@ namespace {
 using std::chrono::seconds;
 
 constexpr seconds kVpcDrain{10};
+/// For one request to the API server.
+constexpr seconds kVpcApiTime{10};
 /// For a round that is under way when the agent ends.
 constexpr seconds kCloudPatience{1};
 /// The board is written between two rounds, which may have to serve ADDs that wait.
 constexpr seconds kBoardTime{2};
 constexpr seconds kLostTooOften{10};
-/// Before the first address is given. Calls are taken meanwhile: a plugin waits a second before it works alone. A cloud
-/// that is away says so at once; only one that hangs costs its time, once.
-constexpr seconds kFirstLookAtHost{5};
-constexpr std::chrono::milliseconds kFirstLookAtPods{700};
-constexpr seconds kFirstLookAtCloud{5};
 /// An operator who puts a file back by hand is not disturbed at the first look.
 constexpr int kLossesInARow = 3;
 constexpr std::size_t kLogBytes = std::size_t{50} << 20;
@@ -83,6 +83,46 @@ constexpr std::size_t kCertificateBytesMax = std::size_t{64} << 10;
   const bool is_roots = std::ranges::all_of(options.users, [](std::uint32_t user) { return user == 0; });
   if (is_roots) access.directory_mode = 0750;
   return access;
+}
+
+/// Where the agent finds its cluster; nothing where it has none.
+struct ClusterOfStock {
+  /// Where lines for people go, once there is a place for them; from any thread.
+  std::shared_ptr<std::function<void(const std::string& line)>> tell =
+      std::make_shared<std::function<void(const std::string& line)>>();
+  std::unique_ptr<store::kube::Api> api;
+  std::unique_ptr<edge::ApiPods> pods;
+  std::unique_ptr<ClusterClaims> claims;
+  std::unique_ptr<VpcBoard> board;
+  std::unique_ptr<store::kube::Events> events;
+  std::unique_ptr<GuardedApi> guarded_api;
+};
+
+/// The cluster that `--kubernetes` names; `daemon` outlives it. Errors: invalid_argument for what is no kube: URL;
+/// those of its files.
+[[nodiscard]] Result<ClusterOfStock> cluster_of(const VpcAgentOptions& options, Daemon& daemon) {
+  ClusterOfStock cluster;
+  if (options.kubernetes.empty()) return cluster;
+  if (store::scheme_of(options.kubernetes) != store::Scheme::kube) {
+    return fail(invalid_argument("--kubernetes must be kube: or kube:/path/to/kubeconfig"));
+  }
+  TRY(cluster.api, open_kube_api(options.kubernetes, daemon.clock, kDaemonParts, kVpcApiTime));
+  cluster.pods = std::make_unique<edge::ApiPods>([&api = *cluster.api, &clock = daemon.clock, node = options.node](
+                                                     Deadline deadline, const std::function<void()>& begin,
+                                                     const std::function<void(const core::collect::PodFact&)>& take) {
+    return store::kube::for_each_pod_of_node(api, clock, node, deadline, begin, take);
+  });
+  cluster.guarded_api = std::make_unique<GuardedApi>(*cluster.api, daemon.clock);
+  cluster.claims = std::make_unique<ClusterClaims>(*cluster.guarded_api, options.node);
+  store::kube::Events::Options how;
+  how.component = "cni-vpc-ipamd";
+  how.node = options.node;
+  TRY(auto events_api,
+      open_kube_api(options.kubernetes, daemon.clock, kDaemonParts, store::kube::Events::kRequestTime));
+  cluster.events =
+      std::make_unique<store::kube::Events>(std::move(events_api), daemon.clock, daemon.random, std::move(how));
+  cluster.board = std::make_unique<VpcBoard>(*cluster.api, daemon.clock, options.node, options.listen);
+  return cluster;
 }
 
 /// "node-b=10.0.0.2:7312": an agent that needs no board to be found.
@@ -181,8 +221,7 @@ class VpcAgentProgram {
     TRY(auto listener, os::UnixListener::listen(options_.socket, socket_access(options_), daemon_.clock));
     os::make_files_private();
     if (options_.calico_policy && cluster_.api != nullptr) {
-      annotations_ = std::make_unique<PodAnnotations>(*cluster_.api, daemon_.clock,
-                                                      [this](const std::string& line) { note(line); });
+      annotations_ = std::make_unique<engine::Workers>(1);
     }
     engine::StockKeeper keeper(keeper_world(), keeper_options());
     keeper_ = &keeper;
@@ -207,10 +246,7 @@ class VpcAgentProgram {
           tend_claims();
           return next;
         },
-        [&] {
-          keeper.look_before_serving(Deadline::after(daemon_.clock.now(), kFirstLookAtHost), kFirstLookAtPods,
-                                     kFirstLookAtCloud);
-        });
+        [&] { keeper.look_before_serving(); });
     End end = End::stopped;
     int losses = 0;
     while (!daemon_.stop.wait_for(seconds{1})) {
@@ -235,6 +271,7 @@ class VpcAgentProgram {
       os::end_process(0);
     }
     keeper_ = nullptr;
+    is_ending_ = true;
     annotations_.reset();
     return end;
   }
@@ -290,7 +327,7 @@ class VpcAgentProgram {
     options.doubt = seconds{options_.doubt_s};
     options.reconcile.release_unknown_after = seconds{options_.release_unknown_after_s};
     options.looks_first = true;
-    options.process = os::own_process().id;
+    options.process = os::own_process();
     return options;
   }
 
@@ -300,13 +337,16 @@ class VpcAgentProgram {
     world.peers = &peers_;
     world.pods = cluster_.pods.get();
     world.host = &host_;
-    world.claims = cluster_.claims.get();
     world.fixed = cluster_.claims.get();
     world.log = [this](const std::string& line) { note(line); };
     world.warn = [this](const std::string& line) { log_.warn("{}", printable(line, Printed::line)); };
     if (cluster_.events != nullptr) {
       world.conflicted = [this](const core::WarmAddress& address) {
-        tell_of_conflict(*cluster_.events, options_.node, address);
+        // As its UID the field says the node's name, and `kubectl describe node` asks for that.
+        cluster_.events->tell({"v1", "Node", "", options_.node, options_.node},
+                              {store::kube::Events::Type::warning, "AddressConflict", "Quarantine",
+                               fmt::format("{} is given to no pod: {}; croft vpc get unuse -n {} lists it",
+                                           address.address.to_string(), address.why, options_.node)});
       };
     }
     return world;
@@ -320,7 +360,7 @@ class VpcAgentProgram {
     world.fixed = cluster_.claims.get();
     if (annotations_ != nullptr) {
       world.assigned = [this](const core::PodIdentity& pod, const net::Address& address) {
-        if (!pod.name.empty()) annotations_->add(pod, address);
+        if (!pod.name.empty()) annotate(pod, address);
       };
     }
     if (cluster_.events != nullptr) {
@@ -329,6 +369,18 @@ class VpcAgentProgram {
       };
     }
     return world;
+  }
+
+  /// A failure is not tried again: Calico reads the address in the pod's status then. Never blocks.
+  void annotate(const core::PodIdentity& pod, const net::Address& address) {
+    const auto done = annotations_->run([this, pod, address] {
+      if (is_ending_) return;
+      const auto written = annotate_pod(*cluster_.api, pod, address, Deadline::after(daemon_.clock.now(), kVpcApiTime));
+      if (written || written.error().code == ErrorCode::not_found || written.error().code == ErrorCode::conflict)
+        return;
+      note(fmt::format("pod {}/{} is not annotated: {}", pod.namespace_name, pod.name, written.error().message));
+    });
+    if (!done) note(fmt::format("pod {}/{} is not annotated: too many wait", pod.namespace_name, pod.name));
   }
 
   /// A certificate of another name is one that no other agent takes for this node's.
@@ -481,18 +533,7 @@ class VpcAgentProgram {
     figures.high = options_.high;
     const engine::StockSeen seen = keeper->actor().seen();
     figures.keeper = seen.keeper;
-    const engine::StockCallTally& tally = seen.calls;
-    figures.adds = tally.adds;
-    figures.adds_failed = tally.adds_failed;
-    figures.dels = tally.dels;
-    figures.dels_failed = tally.dels_failed;
-    figures.waited = tally.waited;
-    figures.commits = tally.commits;
-    figures.waiting = tally.waiting;
-    static_assert(engine::kDelayBuckets == std::tuple_size_v<decltype(figures.add_delays)>);
-    figures.add_delays = tally.add_delays;
-    figures.add_delay_first = engine::kDelayFirst;
-    figures.add_delay_sum = tally.add_delay_sum;
+    figures.calls = seen.calls;
     figures.throttled = cloud_.throttled();
     return figures;
   }
@@ -512,7 +553,8 @@ class VpcAgentProgram {
   std::map<std::string, edge::CloudCalls> cloud_calls_;
   std::vector<engine::PeerAgents::Peer> peers_seen_;
   edge::Health health_;
-  std::unique_ptr<PodAnnotations> annotations_;
+  std::atomic<bool> is_ending_ = false;
+  std::unique_ptr<engine::Workers> annotations_;  ///< writes them one after the other
   std::atomic<engine::StockKeeper*> keeper_ = nullptr;
   std::string told_board_;
   std::chrono::nanoseconds next_clean_up_{0};

@@ -1,47 +1,350 @@
 #include "vpc/daemon/vpc_cluster.h"
 
-#include <functional>
+#include <algorithm>
+#include <ctime>
+#include <limits>
+#include <set>
+#include <string_view>
 #include <utility>
 
 #include <fmt/format.h>
 
-#include "agent/daemon/store_parts.h"
-#include "cli/stores/open_store.h"
-#include "store/kube/pod_list.h"
-#include "store/store_url.h"
+#include "base/net/echo.h"
+#include "base/quoted.h"
+#include "http/endpoint.h"
+#include "vpc/decide/promised.h"
+#include "vpc/format/messages.h"
 
 namespace croft::app {
-void tell_of_conflict(store::kube::Events& events, const std::string& node, const core::WarmAddress& address) {
-  // As its UID the field says the node's name, and `kubectl describe node` asks for that.
-  events.tell({"v1", "Node", "", node, node},
-              {store::kube::Events::Type::warning, "AddressConflict", "Quarantine",
-               fmt::format("{} is given to no pod: {}; croft vpc get unuse -n {} lists it", address.address.to_string(),
-                           address.why, node)});
+
+namespace {
+
+constexpr int kWritesMax = 4;
+constexpr std::size_t kReleaseTimeMax = 64;
+constexpr const char* kNever = "Never";
+constexpr std::string_view kElasticIpAnnotation = "network.kubernetes.io/eip";
+constexpr std::string_view kStaticPodAnnotation = "kubernetes.io/config.hash";
+
+using wire::kube::VpcIpClaimRecord;
+
+std::string text_of(const wire::kube::ApiObject& pod, std::string_view annotation) {
+  const auto annotations = member_of(member_of(pod.value, "metadata"), "annotations");
+  const auto found = member_of(annotations, annotation);
+  return found ? std::string(found->text()) : std::string();
 }
 
-Result<ClusterOfStock> cluster_of(const VpcAgentOptions& options, Daemon& daemon) {
-  ClusterOfStock cluster;
-  if (options.kubernetes.empty()) return cluster;
-  if (store::scheme_of(options.kubernetes) != store::Scheme::kube) {
-    return fail(invalid_argument("--kubernetes must be kube: or kube:/path/to/kubeconfig"));
+/// As Go reads a duration, as far as its letters go: who releases addresses reads it.
+bool is_release_time(const std::string& text) {
+  return text.size() <= kReleaseTimeMax && std::ranges::all_of(text, [](char c) {
+           return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '.';
+         });
+}
+
+VpcIpClaimRecord claim_of(const core::WarmAddress& held, VpcIpClaimRecord before) {
+  const wire::vpc::PodNetwork network = wire::vpc::pod_network_of(held);
+  before.ip = network.ip;
+  before.mask = network.mask;
+  if (!network.gateway.empty()) before.gateway = network.gateway;
+  before.subnet = network.subnet;
+  before.vpc = network.vpc;
+  before.attached = true;
+  before.sandbox = network.sandbox_id;
+  before.mac = network.mac;
+  if (before.owner_stateful_set.empty()) before.owner_stateful_set = core::warm::stateful_set_of(held.pod);
+  return before;
+}
+
+/// As UK8S' agent writes it: the node's local time.
+std::string local_time() {
+  const std::time_t now = std::time(nullptr);
+  std::tm parts{};
+  char text[sizeof "2006-01-02 15:04:05"] = {};
+  if (::localtime_r(&now, &parts) == nullptr) return {};
+  return std::strftime(text, sizeof text, "%Y-%m-%d %H:%M:%S", &parts) == 0 ? std::string() : std::string(text);
+}
+
+}  // namespace
+
+bool is_mirror_of(const wire::kube::ApiObject& seen, const core::PodIdentity& pod) {
+  return !pod.uid.empty() && pod.uid == text_of(seen, kStaticPodAnnotation);
+}
+
+Result<engine::FixedAddresses::Wish> ClusterClaims::wish_of(const core::PodIdentity& pod, Deadline deadline) {
+  TRY(const auto seen, store::kube::pod_of_stock(api_, pod.namespace_name, pod.name, deadline));
+  // A static pod runs before the API knows it, and has another UID there.
+  if (!seen) return Wish{};
+  if (text_of(*seen, kElasticIpAnnotation) == "true") {
+    return fail(ErrorCode::refused_by_configuration,
+                fmt::format("pod {}/{} has the annotation {}: \"true\", and no elastic addresses are served here; take "
+                            "the annotation away",
+                            net::echo(pod.namespace_name), net::echo(pod.name), kElasticIpAnnotation));
   }
-  TRY(cluster.api, open_kube_api(options.kubernetes, daemon.clock, kDaemonParts, kVpcApiTime));
-  cluster.pods = std::make_unique<edge::ApiPods>([&api = *cluster.api, &clock = daemon.clock, node = options.node](
-                                                     Deadline deadline, const std::function<void()>& begin,
-                                                     const std::function<void(const core::collect::PodFact&)>& take) {
-    return store::kube::for_each_pod_of_node(api, clock, node, deadline, begin, take);
-  });
-  cluster.guarded_api = std::make_unique<GuardedApi>(*cluster.api, daemon.clock);
-  cluster.claims = std::make_unique<ClusterClaims>(*cluster.guarded_api, options.node);
-  store::kube::Events::Options how;
-  how.component = "cni-vpc-ipamd";
-  how.node = options.node;
-  TRY(auto events_api,
-      open_kube_api(options.kubernetes, daemon.clock, kDaemonParts, store::kube::Events::kRequestTime));
-  cluster.events =
-      std::make_unique<store::kube::Events>(std::move(events_api), daemon.clock, daemon.random, std::move(how));
-  cluster.board = std::make_unique<VpcBoard>(*cluster.api, daemon.clock, options.node, options.listen);
-  return cluster;
+  Wish wish;
+  wish.uid = seen->meta.uid;
+  wish.is_fixed = text_of(*seen, wire::kube::kFixedAddressAnnotation) == "true";
+  wish.release_time = text_of(*seen, wire::kube::kReleaseTimeAnnotation);
+  if (wish.release_time.empty()) wish.release_time = kNever;
+  if (wish.is_fixed && !is_release_time(wish.release_time)) {
+    return fail(
+        invalid_argument(fmt::format("pod {}/{}: the annotation {} is {}, and must be a duration as 1h10m20s, or "
+                                     "Never",
+                                     net::echo(pod.namespace_name), net::echo(pod.name),
+                                     wire::kube::kReleaseTimeAnnotation, net::echo(wish.release_time))));
+  }
+  if (!wish.is_fixed) return wish;
+  // A late call of a sandbox whose pod is gone: what is promised is its successor's. A pod that kubelet runs from a
+  // file has the file's hash for a UID, and the API's pod says so.
+  const bool is_another =
+      !pod.uid.empty() && !seen->meta.uid.empty() && pod.uid != seen->meta.uid && !is_mirror_of(*seen, pod);
+  if (is_another) {
+    return fail(
+        ErrorCode::conflict,
+        fmt::format("pod {}/{} is another one by now, of UID {}: its address is not given to the one of UID {}",
+                    net::echo(pod.namespace_name), net::echo(pod.name), net::echo(seen->meta.uid), net::echo(pod.uid)));
+  }
+  return wish;
+}
+
+Result<std::optional<engine::FixedAddresses::Promise>> ClusterClaims::promise_to(const core::PodIdentity& pod,
+                                                                                 Deadline deadline) {
+  TRY(const auto claim, claims_.find(pod.namespace_name, pod.name, deadline));
+  // One that names no address yet promises none; attach() fills it in.
+  if (!claim || claim->record.ip.empty()) return std::optional<Promise>();
+  auto address = net::Address::parse(claim->record.ip);
+  if (!address) return fail(ErrorCode::corrupt, address.error().in("VpcIpClaim " + claim->meta.name).message);
+  Promise promise{*address, claim->record.subnet, std::nullopt};
+  if (const auto mac = net::Mac::parse(claim->record.mac)) promise.mac = *mac;
+  return std::optional(std::move(promise));
+}
+
+Result<void> ClusterClaims::attach(const core::WarmAddress& held, const Wish& wish, Deadline deadline) {
+  const core::PodIdentity& pod = held.pod;
+  for (int writes = 0;; ++writes) {
+    TRY(const auto before, claims_.find(pod.namespace_name, pod.name, deadline));
+    if (before && !before->record.ip.empty() && before->record.ip != held.address.to_string()) {
+      return fail(
+          ErrorCode::conflict,
+          fmt::format("the VpcIpClaim of pod {}/{} promises {} by now, and the pod was given {}; it is tried again",
+                      net::echo(pod.namespace_name), net::echo(pod.name), net::echo(before->record.ip),
+                      held.address.to_string()));
+    }
+    VpcIpClaimRecord record = claim_of(held, before ? before->record : VpcIpClaimRecord{});
+    record.node = node_;
+    if (record.release_time.empty()) record.release_time = wish.release_time.empty() ? kNever : wish.release_time;
+    if (before && before->record == record) return {};
+    const auto written = claims_.write(before, pod.namespace_name, pod.name, record, deadline);
+    if (written) return {};
+    // Read again: somebody else wrote it, or this very write came through.
+    const ErrorCode code = written.error().code;
+    const bool may_be_there = code == ErrorCode::conflict || code == ErrorCode::already_exists ||
+                              code == ErrorCode::unknown_outcome || (before && code == ErrorCode::not_found);
+    if (!may_be_there || writes == kWritesMax) return fail(written.error());
+  }
+}
+
+// ---------------------------------------------------------------- those of the whole cluster
+
+Result<std::vector<ClusterClaims::Claim>> ClusterClaims::all(Deadline deadline) {
+  auto claims = claims_.all(deadline);
+  if (!claims && claims.error().code == ErrorCode::not_found) return std::vector<Claim>();
+  return claims;
+}
+
+Result<std::vector<net::Address>> ClusterClaims::claimed(Deadline deadline) {
+  TRY(const auto claims, all(deadline));
+  std::vector<net::Address> addresses;
+  for (const Claim& claim : claims) {
+    // A writer of claims in one namespace does not decide for all nodes.
+    if (const auto address = net::Address::parse(claim.record.ip)) addresses.push_back(*address);
+  }
+  return addresses;
+}
+
+Result<int> ClusterClaims::let_go(const std::function<bool(const net::Address&)>& is_held, Deadline deadline) {
+  TRY(const auto claims, all(deadline));
+  std::optional<std::set<std::string>> nodes;
+  int gone = 0;
+  for (const Claim& claim : claims) {
+    if (!claim.meta.deletion_timestamp || !claim.record.attached || claim.record.node.empty()) continue;
+    if (claim.record.node == node_) {
+      const auto address = net::Address::parse(claim.record.ip);
+      if (address && is_held(*address)) continue;
+    } else {
+      if (!nodes) {
+        TRY(nodes, store::kube::node_names(api_, deadline));
+      }
+      if (!lacks(*nodes, claim.record.node)) continue;
+    }
+    TRY(const bool went, detach(claim, deadline));
+    gone += went ? 1 : 0;
+  }
+  return gone;
+}
+
+Result<bool> ClusterClaims::detach(const Claim& seen, Deadline deadline) {
+  TRY(const auto now, claims_.find(seen.meta.name_space, seen.meta.name, deadline));
+  const bool is_same = now && now->meta.uid == seen.meta.uid && now->meta.deletion_timestamp &&
+                       now->record.node == seen.record.node && now->record.ip == seen.record.ip;
+  if (!is_same) return false;
+  VpcIpClaimRecord record = now->record;
+  record.attached = false;
+  record.last_detach_time = local_time();
+  const auto written = claims_.write(now, seen.meta.name_space, seen.meta.name, record, deadline);
+  if (written) return true;
+  const ErrorCode code = written.error().code;
+  if (code == ErrorCode::conflict || code == ErrorCode::not_found || code == ErrorCode::unknown_outcome) return false;
+  return fail(written.error());
+}
+
+namespace {
+
+bool is_answer(const store::kube::Answer& answer) {
+  using Outcome = store::kube::Answer::Outcome;
+  return answer.http_status != 0 || answer.outcome == Outcome::done || answer.outcome == Outcome::refused;
+}
+
+}  // namespace
+
+store::kube::Answer GuardedApi::call(const store::kube::Request& request, Deadline deadline) {
+  const auto begun = clock_.now().since_boot;
+  {
+    const std::lock_guard lock(mutex_);
+    if (away_ && begun < ask_again_) {
+      store::kube::Answer answer;
+      answer.error = *away_;
+      return answer;
+    }
+  }
+  auto answer = beneath_.call(request, deadline);
+  const auto now = clock_.now().since_boot;
+  const bool is_silence = answer.error.code == ErrorCode::unavailable || now - begun >= kIsSilence;
+  const std::lock_guard lock(mutex_);
+  if (is_answer(answer)) {
+    away_.reset();
+  } else if (is_silence) {
+    away_ = Error{ErrorCode::unavailable, "the API server did not answer just now: " + answer.error.message, {}};
+    ask_again_ = now + kAwayFor;
+  }
+  return answer;
+}
+
+// ---------------------------------------------------------------- the board
+
+namespace {
+
+constexpr std::chrono::nanoseconds kLookAgain = std::chrono::minutes{10};
+/// Each of which somebody else was faster.
+constexpr int kTries = 4;
+/// Where all of them are.
+const std::string kNamespace = "kube-system";
+
+}  // namespace
+
+Result<void> VpcBoard::publish(const cloud::Interface& interface, const Status& status, Deadline deadline) {
+  const wire::kube::IpamdRecord record{node_,       address_,   interface.subnet, status.free,
+                                       status.high, status.low, status.status};
+  if (own_ && own_->record == record && clock_.now().since_boot - own_at_ < kLookAgain) return {};
+  // With what was read before the first try needs one request; after a conflict it is read again.
+  const bool is_new = own_ && own_->record != record;
+  std::optional<Ipamd> before = std::exchange(own_, std::nullopt);
+  if (!is_new) before.reset();
+  for (int tries = 1;; ++tries) {
+    if (!before) {
+      TRY(before, stocks_.find(kNamespace, node_, deadline));
+    }
+    if (before && before->record == record) {
+      own_ = std::move(before);
+      break;
+    }
+    auto written = stocks_.write(before, kNamespace, node_, record, deadline);
+    if (written) {
+      own_ = *std::move(written);
+      break;
+    }
+    const ErrorCode code = written.error().code;
+    const bool again = code == ErrorCode::conflict || code == ErrorCode::already_exists || code == ErrorCode::not_found;
+    if (!again || tries == kTries) return fail(std::move(written).error());
+    before.reset();
+  }
+  own_at_ = clock_.now().since_boot;
+  return {};
+}
+
+Result<void> VpcBoard::clean_up(Deadline deadline) {
+  // The objects first: whose node comes in between is in the list of nodes.
+  TRY(const auto all, stocks_.all(deadline));
+  TRY(const std::set<std::string> nodes, store::kube::node_names(api_, deadline));
+  std::map<std::string, std::string> absent;
+  if (!nodes.contains(node_)) {
+    absent_.clear();
+    return {};
+  }
+  std::optional<Error> failed;
+  for (const auto& one : all) {
+    const std::string& node = one.record.node;
+    if (node.empty() || nodes.contains(node)) continue;
+    const auto before = absent_.find(one.meta.uid);
+    if (before == absent_.end() || before->second != node) {
+      absent.emplace(one.meta.uid, node);
+      continue;
+    }
+    const auto removed = stocks_.remove(one.meta, deadline);
+    // Changed meanwhile: it is looked at anew.
+    if (!removed && removed.error().code != ErrorCode::conflict && !failed) failed = removed.error();
+    if (!removed) absent.emplace(one.meta.uid, node);
+  }
+  absent_ = std::move(absent);
+  if (failed) return fail(*std::move(failed));
+  return {};
+}
+
+/// Each again only after it was right, or away, in between.
+void VpcBoard::note_passed_over(std::map<std::string, std::string> passed_over,
+                                const std::function<void(const std::string& line)>& tell) {
+  const std::lock_guard lock(mutex_);
+  for (const auto& [node, address] : passed_over) {
+    const auto before = told_.find(node);
+    if (tell == nullptr || (before != told_.end() && before->second == address)) continue;
+    tell(fmt::format(
+        "node {} is not borrowed from: spec.addr of its ipamds object is {}, no numeric ADDRESS:PORT; its agent writes "
+        "it anew, or delete the object",
+        in_quotes(node), in_quotes(address)));
+  }
+  told_ = std::move(passed_over);
+}
+
+Result<std::vector<engine::PeerAgents::Peer>> VpcBoard::peers(
+    const std::string& subnet, Deadline deadline, const std::function<void(const std::string& line)>& tell) {
+  TRY(const auto all, stocks_.all(deadline));
+  std::vector<engine::PeerAgents::Peer> peers;
+  std::map<std::string, std::string> passed_over;
+  for (const auto& one : all) {
+    const wire::kube::IpamdRecord& record = one.record;
+    if (record.node == node_ || record.node.empty() || record.address.empty()) continue;
+    if (record.subnet != subnet) continue;
+    if (!os::Endpoint::parse_numeric(record.address, true)) {
+      passed_over.emplace(record.node, record.address);
+      continue;
+    }
+    const std::int64_t said = record.status == "dry" ? 0 : std::max<std::int64_t>(record.current, 0);
+    const auto free = std::min<std::int64_t>(said, std::numeric_limits<std::uint32_t>::max());
+    peers.push_back({record.node, record.address, record.subnet, static_cast<std::uint32_t>(free)});
+  }
+  note_passed_over(std::move(passed_over), tell);
+  std::stable_sort(peers.begin(), peers.end(), [](const auto& a, const auto& b) { return a.free > b.free; });
+  return peers;
+}
+
+// ---------------------------------------------------------------- annotations
+
+Result<void> annotate_pod(store::kube::Api& api, const core::PodIdentity& pod, const net::Address& address,
+                          Deadline deadline) {
+  auto done = store::kube::annotate_pod(api, pod.namespace_name, pod.name, pod.uid, address, deadline);
+  if (done || done.error().code != ErrorCode::conflict) return done;
+  // The runtime knows a static pod by the hash of its file; its mirror in the API has another UID.
+  TRY(const auto seen, store::kube::pod_of_stock(api, pod.namespace_name, pod.name, deadline));
+  if (!seen || !is_mirror_of(*seen, pod)) return done;
+  return store::kube::annotate_pod(api, pod.namespace_name, pod.name, seen->meta.uid, address, deadline);
 }
 
 }  // namespace croft::app

@@ -1,46 +1,138 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 #include <functional>
-#include <memory>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <set>
 #include <string>
+#include <utility>
+#include <vector>
 
-#include "agent/daemon/daemon.h"
+#include "base/clock.h"
+#include "base/net/address.h"
 #include "base/result.h"
-#include "register/warm.h"
+#include "register/owner.h"
 #include "store/kube/api.h"
-#include "store/kube/events.h"
-#include "vpc/daemon/cluster_claims.h"
-#include "vpc/daemon/vpc_agent_options.h"
-#include "vpc/daemon/vpc_board.h"
-#include "vpc/door/node_view.h"
+#include "store/kube/vpc_objects.h"
 #include "vpc/use/warm_ports.h"
 
-// The cluster of an agent of a stock of cloud addresses.
+// The cluster of an agent of a stock of cloud addresses: promises to pods, the board where agents find each other, and
+// pods' annotations.
 
 namespace croft::app {
 
-/// How long one request to the API server may take.
-inline constexpr std::chrono::seconds kVpcApiTime{10};
+/// Whether an API's pod is the mirror of a static pod, whose UID is the hash of its file.
+[[nodiscard]] bool is_mirror_of(const wire::kube::ApiObject& seen, const core::PodIdentity& pod);
 
-/// Where the agent finds its cluster; nothing where it has none.
-struct ClusterOfStock {
-  /// Where lines for people go, once there is a place for them; from any thread.
-  std::shared_ptr<std::function<void(const std::string& line)>> tell =
-      std::make_shared<std::function<void(const std::string& line)>>();
-  std::unique_ptr<store::kube::Api> api;
-  std::unique_ptr<edge::ApiPods> pods;
-  std::unique_ptr<ClusterClaims> claims;
-  std::unique_ptr<VpcBoard> board;
-  std::unique_ptr<store::kube::Events> events;
-  std::unique_ptr<GuardedApi> guarded_api;
+/// Fixed addresses as a cluster of UK8S has them: a pod's annotation asks for one, a VpcIpClaim of the pod's name in
+/// its namespace is the promise (docs/notes/warm-pool.md#fixed-addresses). Safe to use from several threads.
+class ClusterClaims final : public engine::FixedAddresses {
+ public:
+  /// `api` outlives it; `node`: this one's name in the cluster.
+  ClusterClaims(store::kube::Api& api, std::string node) : api_(api), node_(std::move(node)), claims_(api) {}
+
+  /// Asks each time: the API may know another pod of its name by now (conflict).
+  [[nodiscard]] Result<Wish> wish_of(const core::PodIdentity& pod, Deadline deadline) override;
+  [[nodiscard]] Result<std::optional<Promise>> promise_to(const core::PodIdentity& pod, Deadline deadline) override;
+  [[nodiscard]] Result<void> attach(const core::WarmAddress& held, const Wish& wish, Deadline deadline) override;
+
+  /// A claim without an address promises none yet, and one with nonsense none that anybody could be given.
+  [[nodiscard]] Result<std::vector<net::Address>> claimed(Deadline deadline) override;
+  /// Lets claims go that somebody has deleted: an attached one is held by its finalizer until whoever attached it says
+  /// that no pod lives with its address any more. Detaches what is deleted, and was attached by this node, if its
+  /// address is none of `is_held`; and what was attached by a node that the cluster has no more. A claim that says no
+  /// node is another program's. A claim that another changed meanwhile waits for the next pass. Returns how many went.
+  [[nodiscard]] Result<int> let_go(const std::function<bool(const net::Address&)>& is_held, Deadline deadline);
+
+ private:
+  using Claim = wire::kube::VpcObject<wire::kube::VpcIpClaimRecord>;
+  /// None in a cluster without the kind.
+  [[nodiscard]] Result<std::vector<Claim>> all(Deadline deadline);
+  [[nodiscard]] Result<bool> detach(const Claim& seen, Deadline deadline);
+  /// A list without this node is not to be believed.
+  [[nodiscard]] bool lacks(const std::set<std::string>& nodes, const std::string& node) const {
+    return nodes.contains(node_) && !nodes.contains(node);
+  }
+
+  store::kube::Api& api_;
+  const std::string node_;
+  store::kube::VpcObjects<wire::kube::VpcIpClaimRecord> claims_;
 };
 
-/// The cluster that `--kubernetes` names; `daemon` outlives it. Errors: invalid_argument for what is no kube: URL;
-/// those of its files.
-[[nodiscard]] Result<ClusterOfStock> cluster_of(const VpcAgentOptions& options, Daemon& daemon);
+/// How long an API server that did not answer is taken to be away; then it is asked again.
+inline constexpr std::chrono::seconds kAwayFor{2};
+/// A call that had less time than this says nothing of the server when that is over.
+inline constexpr std::chrono::seconds kIsSilence{1};
 
-/// Tells a node, by an Event, that an address the cloud gave it is somebody else's; at most one a minute.
-void tell_of_conflict(store::kube::Events& events, const std::string& node, const core::WarmAddress& address);
+/// An API for whose answers many wait: once it gives none, they do not wait one after the other. Their calls end as
+/// `not_done`, unavailable. An answer of whatever kind, also a refusal, is one. Watches go past it. Safe to use from
+/// several threads.
+class GuardedApi final : public store::kube::Api {
+ public:
+  /// Both outlive it.
+  GuardedApi(store::kube::Api& beneath, const Clock& clock) : beneath_(beneath), clock_(clock) {}
+  [[nodiscard]] store::kube::Answer call(const store::kube::Request& request, Deadline deadline) override;
+  [[nodiscard]] store::kube::WatchAnswer watch(const std::string& path, Deadline deadline) override {
+    return beneath_.watch(path, deadline);
+  }
+
+ private:
+  store::kube::Api& beneath_;
+  const Clock& clock_;
+  std::mutex mutex_;  ///< guards all below
+  std::optional<Error> away_;
+  std::chrono::nanoseconds ask_again_{};  ///< since boot; with away_
+};
+
+/// The agents' notice board in the cluster: an object `ipamds` a node in kube-system. From one thread at a time;
+/// peers() from any.
+class VpcBoard {
+ public:
+  /// `address` is where this node's agent serves its peers, `10.0.0.2:7312`. `api` and `clock` must outlive it.
+  VpcBoard(store::kube::Api& api, const Clock& clock, std::string node, std::string address)
+      : api_(api), stocks_(api), clock_(clock), node_(std::move(node)), address_(std::move(address)) {}
+
+  struct Status {
+    std::uint32_t free = 0, low = 0, high = 0;
+    /// "dry", "hungry", "normal" or "overflow" (docs/notes/warm-pool.md#control-loop).
+    std::string status;
+  };
+  /// Says how this node's stock is. Asks the API only when something is new, or ten minutes have passed: somebody may
+  /// have changed or deleted it.
+  [[nodiscard]] Result<void> publish(const cloud::Interface& interface, const Status& status, Deadline deadline);
+  /// Deletes what names a node that is not there, when it was so at the call before too. Nothing at all where the
+  /// cluster has no nodes, or not this one: then the list is not to be believed.
+  [[nodiscard]] Result<void> clean_up(Deadline deadline);
+
+  /// engine::PeerAgents::peers, without those that give no address: the richest first. An address
+  /// that is no numeric `10.0.0.2:7312` is passed over: whoever may write these objects leads the agent to
+  /// no socket of its machine. It is told once, a line without newline; `tell` may be null.
+  [[nodiscard]] Result<std::vector<engine::PeerAgents::Peer>> peers(
+      const std::string& subnet, Deadline deadline, const std::function<void(const std::string& line)>& tell = nullptr);
+
+ private:
+  void note_passed_over(std::map<std::string, std::string> passed_over,
+                        const std::function<void(const std::string& line)>& tell);
+
+  using Ipamd = wire::kube::VpcObject<wire::kube::IpamdRecord>;
+  store::kube::Api& api_;
+  store::kube::VpcObjects<wire::kube::IpamdRecord> stocks_;
+  const Clock& clock_;
+  const std::string node_;
+  const std::string address_;
+  std::optional<Ipamd> own_;  ///< as it was written or read last
+  std::chrono::nanoseconds own_at_{};
+  std::map<std::string, std::string> absent_;  ///< by UID: objects whose node was absent, and its name
+  std::mutex mutex_;                           ///< guards what is below
+  std::map<std::string, std::string> told_;    ///< by node: addresses that are none
+};
+
+/// Writes a pod's address where Calico's policy reads it before kubelet has reported it. Errors: conflict, the pod of
+/// this name is another one by now; those of the API.
+[[nodiscard]] Result<void> annotate_pod(store::kube::Api& api, const core::PodIdentity& pod,
+                                        const net::Address& address, Deadline deadline);
 
 }  // namespace croft::app

@@ -17,11 +17,6 @@ std::vector<net::Address> addresses_of(const std::vector<os::IpBytes>& found) {
 
 }  // namespace
 
-Result<std::vector<net::Address>> HostView::in_use(Deadline deadline) {
-  TRY(const auto found, os::host_addresses(namespaces_directory_, clock_, deadline));
-  return addresses_of(found);
-}
-
 Result<HostView::Use> HostView::use(Deadline deadline) {
   TRY(const auto found, os::host_use(namespaces_directory_, clock_, deadline));
   Use use{addresses_of(found.own), {}};

@@ -21,7 +21,6 @@ class HostView final : public engine::HostAddresses {
       : clock_(clock), namespaces_directory_(std::move(namespaces_directory)) {}
 
   /// Errors: permission_denied, unavailable, deadline_exceeded.
-  [[nodiscard]] Result<std::vector<net::Address>> in_use(Deadline deadline) override;
   [[nodiscard]] Result<Use> use(Deadline deadline) override;
 
  private:

@@ -24,7 +24,7 @@ constexpr nanoseconds kLookMax = std::chrono::seconds{10};
 constexpr nanoseconds kTellingTime = std::chrono::milliseconds{200};
 constexpr nanoseconds kRecordMax = std::chrono::seconds{5};
 /// How long the question is waited for that is asked for every pod whose name could be a StatefulSet's: an API server
-/// that takes longer is away, and those behind are told so (vpc/daemon/cluster_claims.h).
+/// that takes longer is away, and those behind are told so (vpc/daemon/vpc_cluster.h).
 constexpr std::chrono::seconds kAskMax{3};
 
 std::string owner_text(const core::Owner& owner, const core::PodIdentity& pod) {
@@ -599,13 +599,6 @@ Result<std::string> StockService::list_unused(Deadline limit) {
   for (const core::WarmAddress& one : unused) {
     answer.networks.push_back(vpc::pod_network_of(one));
     answer.networks.back().why = why_aside(one);
-  }
-  if (const auto view = engine::view_stock(actor_.context())) {
-    for (auto& [ip, why] : damaged_of(*view)) {
-      vpc::PodNetwork& damaged = answer.networks.emplace_back();
-      damaged.ip = ip;
-      damaged.why = std::move(why);
-    }
   }
   return vpc::encode(answer);
 }

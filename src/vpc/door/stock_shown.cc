@@ -98,7 +98,10 @@ vpc::ShownTable aside_of(const StockShown& all) {
     if (one.state == core::WarmState::lending) table.rows.push_back({ip, "lending", "to " + one.peer});
     if (!one.doubts.empty()) table.rows.push_back({ip, "doubted", doubts_of(one)});
   }
-  for (auto& [ip, why] : damaged_of(all.view)) table.rows.push_back({ip, "damaged", std::move(why)});
+  for (const auto& [name, why] : all.view.damaged) {
+    const std::string ip = name.substr(name.find('/') + 1);  // of an intent it is no address
+    if (net::Address::parse(ip)) table.rows.push_back({ip, "damaged", printable(why.message, Printed::line)});
+  }
   return table;
 }
 
@@ -174,15 +177,6 @@ std::string why_aside(const core::WarmAddress& one) {
     default:
       return doubts_of(one);
   }
-}
-
-std::vector<std::pair<std::string, std::string>> damaged_of(const engine::StockView& view) {
-  std::vector<std::pair<std::string, std::string>> found;
-  for (const auto& [name, why] : view.damaged) {
-    const std::string ip = name.substr(name.find('/') + 1);  // of an intent it is no address
-    if (net::Address::parse(ip)) found.emplace_back(ip, printable(why.message, Printed::line));
-  }
-  return found;
 }
 
 vpc::ShowAnswer shown(const StockShown& all, const Instant& now) {

@@ -44,8 +44,6 @@ struct StockShown {
 
 /// Why no pod gets it; empty: one may, has it, or had it and it cools.
 [[nodiscard]] std::string why_aside(const core::WarmAddress& one);
-/// The addresses whose records cannot be read, and why.
-[[nodiscard]] std::vector<std::pair<std::string, std::string>> damaged_of(const engine::StockView& view);
 [[nodiscard]] wire::vpc::ShowAnswer shown(const StockShown& all, const Instant& now);
 
 }  // namespace croft::edge

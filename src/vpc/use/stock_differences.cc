@@ -2,9 +2,7 @@
 // how it finds out what became of what a crash or a lost reply has left.
 
 #include <algorithm>
-#include <iterator>
 #include <set>
-#include <thread>
 #include <utility>
 
 #include <fmt/format.h>
@@ -24,19 +22,30 @@ constexpr std::size_t kReleaseMax = warm::kMovesMax;
 /// Addresses that one look asks the cloud for by name.
 constexpr std::size_t kNamedMax = 64;
 
+/// Calls are taken before the first look has ended, and a plugin waits a second before it works alone. A cloud that is
+/// away says so at once; only one that hangs costs its time, once.
+constexpr StockKeeper::LookLimits kFirstLook{std::chrono::seconds{5}, std::chrono::milliseconds{700},
+                                             std::chrono::seconds{5}};
+constexpr StockKeeper::LookLimits kRoundsLook{kCloudLimit, kCloudLimit, kCloudLimit};
+
 }  // namespace
 
-warm::Look StockKeeper::look(bool with_pods, Deadline deadline) {
+warm::Look StockKeeper::look(const LookLimits& limits, Deadline last, std::optional<cloud::Interface>* card) {
+  const auto until = [&](nanoseconds span) {
+    return Deadline{std::min(Deadline::after(world_.clock.now(), span).at_since_boot, last.at_since_boot)};
+  };
   warm::Look look;
   look.begun = world_.clock.now();
-  if (const auto found = look_at_cloud(look, deadline)) look.card = found->mac;
+  const auto found = look_at_cloud(look, until(limits.cloud));
+  if (found) look.card = found->mac;
+  if (card != nullptr) *card = found;
   // The others are not to blame where the cloud took all of the time.
-  if (deadline.passed(world_.clock.now())) {
+  if (last.passed(world_.clock.now())) {
     look.silent.emplace_back("host and pods were not asked: the cloud took all of the time");
     return look;
   }
-  look_at_host(look, deadline);
-  if (with_pods) look_at_pods(look, deadline);
+  look_at_host(look, until(limits.host));
+  look_at_pods(look, until(limits.pods));
   return look;
 }
 
@@ -92,8 +101,8 @@ void StockKeeper::set_apart(warm::Look& look, const StockView& view, bool may_go
       strays.insert(given.address);
     }
   }
-  if (strays.empty() || world_.claims == nullptr) return;
-  const auto claimed = world_.claims->claimed(deadline);
+  if (strays.empty() || world_.fixed == nullptr) return;
+  const auto claimed = world_.fixed->claimed(deadline);
   if (!claimed) {
     const Error error = claimed.error().in("whether claims name addresses that have no record is not known");
     note_trouble(error);
@@ -174,15 +183,12 @@ void StockKeeper::tell(const warm::Move& done) {
 }
 
 /// Writes what a pass found, and gives back what nobody uses.
-Result<void> StockKeeper::apply(std::vector<warm::Move> moves) {
+Result<void> StockKeeper::apply(const std::vector<warm::Move>& moves) {
   const auto goes_back = [](const warm::Move& one) { return one.what == warm::Move::What::goes_back; };
   UnderWay under_way(*this);
   std::vector<core::WarmAddress> going;
   bool is_any_free_again = false;
-  for (std::size_t begin = 0; begin < moves.size(); begin += warm::kMovesMax) {
-    const std::vector<warm::Move> part(
-        moves.begin() + static_cast<std::ptrdiff_t>(begin),
-        moves.begin() + static_cast<std::ptrdiff_t>(std::min(begin + warm::kMovesMax, moves.size())));
+  for (const std::vector<warm::Move>& part : parts_of(moves)) {
     const auto written = ask([&] {
       auto made = actor_.decide<std::vector<warm::Move>>(
           [&](const core::Snapshot& snapshot, const Instant&) { return warm::plan_moves(snapshot, part); });
@@ -210,22 +216,20 @@ Result<void> StockKeeper::apply(std::vector<warm::Move> moves) {
 
 /// Beside step(), which may not have found the interface yet: the answer is what was found.
 std::optional<cloud::Interface> StockKeeper::look_at_cloud(warm::Look& look, Deadline deadline) {
+  const auto silent = [&](const Error& error) {
+    note_trouble(error);
+    look.silent.push_back("what the cloud has is not known: " + error.message);
+  };
   auto interface = this->interface();
   if (!interface) {
     auto found = world_.cloud.interface(deadline);
-    if (!found) {
-      note_trouble(found.error());
-      look.silent.push_back("what the cloud has is not known: " + found.error().message);
-      return std::nullopt;
-    }
+    if (!found) silent(found.error());
+    if (!found) return std::nullopt;
     interface = *std::move(found);
   }
   const auto all = world_.cloud.describe(*interface, subnet_of(*interface), deadline);
-  if (!all) {
-    note_trouble(all.error());
-    look.silent.push_back("what the cloud has is not known: " + all.error().message);
-    return interface;
-  }
+  if (!all) silent(all.error());
+  if (!all) return interface;
   look.cloud.emplace();
   for (const cloud::CloudAddress& one : *all) look.cloud->push_back(given_of(one, false, ""));
   return interface;
@@ -243,8 +247,7 @@ bool StockKeeper::tell_if_another(std::uint64_t epoch) {
   });
 }
 
-void StockKeeper::look_before_serving(Deadline host_deadline, std::chrono::nanoseconds pods_limit,
-                                      std::chrono::nanoseconds cloud_limit) {
+void StockKeeper::look_before_serving() {
   // Reading finds out whether the files are others; what is read after that is of this epoch, or the next is another.
   if (const auto first = view_stock(context()); !first) return note_trouble(first.error());
   const std::uint64_t epoch = world_.store.epoch();
@@ -253,46 +256,30 @@ void StockKeeper::look_before_serving(Deadline host_deadline, std::chrono::nanos
   const auto looked = [&] {
     ask([&] {
       if (options_.looks_first) actor_.take_term();
-      if (options_.looks_first && actor_.state.term == 0) return;
-      actor_.state.looked_at = epoch;
-      actor_.state.stocked = true;
+      if (!options_.looks_first || actor_.state.term != 0) looked_at(epoch);
     });
   };
   const bool is_another = tell_if_another(epoch);
   if (std::ranges::none_of(view->addresses, is_on_interface)) return looked();
-  warm::Look look, of_cloud;
-  look.is_first = true;
-  look.begun = of_cloud.begun = world_.clock.now();
   warm::Memory memory;
-  memory.note(view->addresses, look.begun);
-  const Deadline cloud_deadline = Deadline::after(look.begun, cloud_limit);
+  memory.note(view->addresses, world_.clock.now());
   std::optional<cloud::Interface> found;
-  std::thread asks_cloud;
-  if (cloud_limit.count() > 0) {
-    asks_cloud = std::thread([&] { found = look_at_cloud(of_cloud, cloud_deadline); });
-  }
-  look_at_host(look, host_deadline);
-  look_at_pods(look, Deadline::after(world_.clock.now(), pods_limit));
-  if (asks_cloud.joinable()) asks_cloud.join();
-  look.cloud = std::move(of_cloud.cloud);
-  std::ranges::move(of_cloud.silent, std::back_inserter(look.silent));
-  if (const auto by_a_round = interface()) found = by_a_round;
-  if (found) look.card = found->mac;
-  const bool is_other_card = found && is_of_other_card(*view, *found);
-  if (is_other_card) {
+  warm::Look look = this->look(kFirstLook, {}, &found);
+  look.is_first = true;
+  if (found && is_of_other_card(*view, *found)) {
     // A machine was made anew on its old disk, or from an image of another one. Addresses recorded for another
     // interface than the node's record names are given to no pod (core::warm::plan_assign).
     if (const auto described = describe_here(*found); !described) return note_trouble(described.error());
     log(fmt::format("the records are of the interface {}, and the node's is {} now", view->node->mac.to_string(),
                     found->mac.to_string()));
   }
-  confirm_missing(look, *view, memory, cloud_deadline);
-  if (is_another && cloud_limit.count() > 0 && !look.cloud) {
+  confirm_missing(look, *view, memory, Deadline::after(world_.clock.now(), kFirstLook.cloud));
+  if (is_another && !look.cloud) {
     // Only the cloud knows what was lent or given back since the copy was made.
     return note_trouble({ErrorCode::unavailable,
                          "the store's files are others, perhaps an older copy, and no address is given to a pod before "
                          "the cloud has said what it has on this interface: " +
-                             (look.silent.empty() ? std::string("it has another interface") : look.silent.back()),
+                             look.silent.front(),
                          {}});
   }
   for (const std::string& why : look.silent) log("addresses are given to pods without that having been seen: " + why);
@@ -304,7 +291,7 @@ void StockKeeper::look_before_serving(Deadline host_deadline, std::chrono::nanos
   });
   const bool is_any = !first.moves.empty();
   // Nothing is given before it is written: it is looked at again.
-  if (!apply(std::move(first.moves))) return;
+  if (!apply(first.moves)) return;
   ask([&] {
     if (look.cloud) actor_.state.compared_with_cloud = epoch;
     if (is_any) actor_.state.look_again = true;
@@ -312,11 +299,17 @@ void StockKeeper::look_before_serving(Deadline host_deadline, std::chrono::nanos
   looked();
 }
 
+/// In the loop.
+void StockKeeper::looked_at(std::uint64_t epoch) {
+  actor_.state.looked_at = epoch;
+  actor_.state.stocked = true;
+}
+
 void StockKeeper::reconcile() {
   next_reconcile_ = world_.clock.now().since_boot + options_.reconcile_every;
   const std::uint64_t epoch = world_.store.epoch();
   const bool is_another = tell_if_another(epoch);
-  warm::Look look = this->look(true, cloud_deadline());
+  warm::Look look = this->look(kRoundsLook, {});
   // Where the cloud does not answer the round goes on, and does not ask it again at once.
   look.is_first = ask([&] { return std::exchange(actor_.state.compared_with_cloud, epoch) != epoch; }) || is_another;
   auto view = view_stock(context());
@@ -328,17 +321,12 @@ void StockKeeper::reconcile() {
       warm::reconcile(look, view->addresses, view->intents, seen_, options_.reconcile, world_.clock.now());
   seen_ = std::move(found.memory);
   for (const std::string& line : found.news) log(line);
-  if (!apply(std::move(found.moves))) return;
+  if (!apply(found.moves)) return;
   for (const std::string& intent : found.settled) {
     if (const auto dropped = drop(intent); !dropped) return note_trouble(dropped.error());
   }
   // It had more time than the look before serving, for which the cloud may be too slow.
-  if (is_another && look.cloud && look.host) {
-    ask([&] {
-      actor_.state.looked_at = epoch;
-      actor_.state.stocked = true;
-    });
-  }
+  if (is_another && look.cloud && look.host) ask([&] { looked_at(epoch); });
   // A pod may be waiting for it, and mostly the next look has it right; less often where it stays so.
   doubt_look_ = found.is_any_unsure ? std::max<std::chrono::nanoseconds>(doubt_look_ * 2, kSettleAgain)
                                     : std::chrono::nanoseconds{0};
@@ -350,7 +338,7 @@ void StockKeeper::reconcile() {
 }
 
 Result<std::vector<core::WarmAddress>> StockKeeper::unused(Deadline deadline) {
-  warm::Look look = this->look(true, deadline);
+  warm::Look look = this->look(kRoundsLook, deadline);
   if (!look.cloud) return fail(trouble().value_or(Error{ErrorCode::unavailable, "the cloud does not answer", {}}));
   // A silent source might have said that somebody lives by it.
   if (!look.silent.empty()) {
@@ -365,11 +353,8 @@ Result<std::vector<core::WarmAddress>> StockKeeper::unused(Deadline deadline) {
   }
   std::vector<core::WarmAddress> unused;
   const auto is_used = [&](const net::Address& address) {
-    if (look.apart.contains(address)) return true;
-    if (look.host && look.host->contains(address)) return true;
-    return look.pods && std::ranges::any_of(*look.pods, [&](const warm::LivePod& pod) {
-             return !pod.ended && std::ranges::find(pod.addresses, address) != pod.addresses.end();
-           });
+    return look.apart.contains(address) || (look.host && look.host->contains(address)) ||
+           warm::is_used_by_pod(look, address);
   };
   // A release or a loan that nobody heard the end of.
   const auto is_unsure = [&](const core::WarmAddress& one) {
@@ -552,7 +537,7 @@ void StockKeeper::settle_intents(StockView& view) {
     const bool is_of_this_boot = intent.begun_at.boot == begun.boot;
     const bool is_old = !is_of_this_boot || begun.since_boot - intent.begun_at.since_boot >= options_.doubt;
     // Another process may be making the call still: it finds the records of what it brought.
-    warm::Look look = this->look(true, cloud_deadline());
+    warm::Look look = this->look(kRoundsLook, {});
     const auto now_there = view_stock(context());
     if (!now_there || !look.cloud || !look.host || !look.silent.empty()) return;
     set_apart(look, *now_there, false, cloud_deadline());

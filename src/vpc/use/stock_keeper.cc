@@ -169,11 +169,7 @@ Result<void> StockKeeper::describe_here(const cloud::Interface& interface) {
   node.high = options_.marks.high;
   if (options_.marks.node_max > 0) node.node_max = options_.marks.node_max;
   node.cooldown_seconds = static_cast<std::uint32_t>(options_.cooldown.count());
-  return ask([&] {
-    auto described = describe_node(context(), std::move(node), writer());
-    if (!described && warm::is_term_over(described.error())) actor_.take_term();
-    return described;
-  });
+  return actor_.in_new_term([&] { return describe_node(context(), node, writer()); });
 }
 
 bool StockKeeper::begin_here(const cloud::Interface& interface) {

@@ -54,7 +54,6 @@ struct KeeperWorld {
   PeerAgents* peers = nullptr;
   NodePods* pods = nullptr;
   HostAddresses* host = nullptr;
-  AddressClaims* claims = nullptr;
   FixedAddresses* fixed = nullptr;
   /// One line for each thing that happens, without newline; never fails. From several threads.
   std::function<void(const std::string& line)> log = nullptr;
@@ -102,19 +101,34 @@ inline constexpr std::chrono::nanoseconds kLookIsOver = std::chrono::seconds{1};
   return view.node && !view.node->node.empty() && view.node->mac != interface.mac;
 }
 
+/// In commits of at most core::warm::kMovesMax.
+template <class T>
+[[nodiscard]] std::vector<std::vector<T>> parts_of(const std::vector<T>& all) {
+  std::vector<std::vector<T>> parts;
+  for (const T& one : all) {
+    if (parts.empty() || parts.back().size() == core::warm::kMovesMax) parts.emplace_back();
+    parts.back().push_back(one);
+  }
+  return parts;
+}
+
 [[nodiscard]] inline std::string text_of(const core::WarmAddress& address) { return address.address.to_string(); }
 
 class StockKeeper {
  public:
+  /// The time that each source of a look has.
+  struct LookLimits {
+    std::chrono::nanoseconds host, pods, cloud;
+  };
+
   StockKeeper(const KeeperWorld& world, KeeperOptions options);
 
   /// Before anybody is served from a store that may be an older copy: what the host uses, a live pod says it has, or
   /// the cloud does not have on the interface, and the records know of nobody who does, is given to no pod until a look
-  /// shows otherwise. A source that does not answer in time is passed over, and told; with a limit of 0 the cloud is
-  /// not asked. Where the files were found to be others under this process nothing is given without the cloud's answer:
-  /// it is to be called again, or a round of step() hears it. From any thread, also beside step(), but one at a time.
-  void look_before_serving(Deadline host_deadline, std::chrono::nanoseconds pods_limit,
-                           std::chrono::nanoseconds cloud_limit);
+  /// shows otherwise. A source that does not answer in time is passed over, and told. Where the files were found to be
+  /// others under this process nothing is given without the cloud's answer: it is to be called again, or a round of
+  /// step() hears it. From any thread, also beside step(), but one at a time.
+  void look_before_serving();
   /// For whoever commits beside the rounds. An agent (KeeperOptions::looks_first) has a term once it has looked; before
   /// that, and where there is no agent, each commit takes the next one.
   [[nodiscard]] Writer writer() const { return actor_.writer(); }
@@ -147,7 +161,7 @@ class StockKeeper {
   /// is); those of the cloud, the address is free again then.
   [[nodiscard]] Result<core::WarmAddress> pop(const std::optional<net::Address>& address, Deadline deadline);
   /// Addresses that nothing here uses: quarantined ones that the cloud has on this node's interface, unknown ones that
-  /// no intent explains, and those that are unsure, also by a release or a loan that nobody heard the end of. Asks the
+  /// no intent explains, and those that are unsure. A release or a loan without an outcome makes one unsure. Asks the
   /// cloud. Error: unavailable where one of the cloud, the host
   /// and the pods is silent: what it would have said is not known.
   [[nodiscard]] Result<std::vector<core::WarmAddress>> unused(Deadline deadline);
@@ -202,7 +216,9 @@ class StockKeeper {
   [[nodiscard]] bool find_interface();
   [[nodiscard]] Result<void> describe_here(const cloud::Interface& interface);
   [[nodiscard]] bool begin_here(const cloud::Interface& interface);
-  [[nodiscard]] core::warm::Look look(bool with_pods, Deadline deadline);
+  void looked_at(std::uint64_t epoch);
+  [[nodiscard]] core::warm::Look look(const LookLimits& limits, Deadline last,
+                                      std::optional<cloud::Interface>* card = nullptr);
   void look_at_host(core::warm::Look& look, Deadline deadline);
   void look_at_pods(core::warm::Look& look, Deadline deadline);
   [[nodiscard]] std::optional<cloud::Interface> look_at_cloud(core::warm::Look& look, Deadline deadline);
@@ -211,7 +227,7 @@ class StockKeeper {
   /// Whether `epoch` is another one than what was looked at; the log has it once. Nothing tells of a store that is put
   /// back before a start.
   [[nodiscard]] bool tell_if_another(std::uint64_t epoch);
-  [[nodiscard]] Result<void> apply(std::vector<core::warm::Move> moves);
+  [[nodiscard]] Result<void> apply(const std::vector<core::warm::Move>& moves);
   void tell(const core::warm::Move& done);
   void set_apart(core::warm::Look& look, const StockView& view, bool may_go, Deadline deadline);
   [[nodiscard]] core::WarmIntent new_intent(core::WarmIntent::What what, std::uint32_t count) const;
@@ -219,11 +235,8 @@ class StockKeeper {
   [[nodiscard]] Result<void> begin(const core::WarmIntent& intent);
   [[nodiscard]] Result<void> drop(const std::string& intent);
   void grow(std::uint32_t count);
-  struct Used {
-    std::set<net::Address> by_host, by_pods;
-  };
-  [[nodiscard]] std::optional<net::Prefix> range(Deadline deadline);
-  [[nodiscard]] Used used_here(Deadline deadline);
+  void learn_range(Deadline deadline);
+  [[nodiscard]] core::warm::Look look_at_host_alone(Deadline deadline);
   [[nodiscard]] std::vector<core::warm::Given> checked(std::vector<core::warm::Given> given, Deadline deadline);
   struct Taken {
     std::size_t usable = 0;    ///< a pod may come to have them, once the wire was asked
@@ -232,7 +245,6 @@ class StockKeeper {
   [[nodiscard]] Result<Taken> take_checked(const std::string& intent, const std::vector<core::warm::Given>& given,
                                            bool verified);
   [[nodiscard]] Result<void> check_nobodys(const net::Address& address, Deadline deadline);
-  [[nodiscard]] Result<std::set<net::Address>> used_by_host(Deadline deadline);
   [[nodiscard]] Result<Taken> take(const std::string& intent, const std::vector<cloud::CloudAddress>& given,
                                    bool verified, const std::string& from);
   void shrink(std::uint32_t count);

@@ -293,7 +293,7 @@ TEST_F(StockKeeperTest, TheSurplusWaitsForTheFirstLookAndThatIsNoTrouble) {
   EXPECT_EQ(node_.counts().free, 5U);
   EXPECT_FALSE(node_.keeper->trouble());
   EXPECT_LE(next - clock_.now().since_boot, 1s);
-  node_.keeper->look_before_serving(Deadline::after(clock_.now(), 5s), 5s, 3s);
+  node_.keeper->look_before_serving();
   static_cast<void>(node_.keeper->step());
   EXPECT_EQ(node_.counts().free, 2U);
 }
@@ -302,7 +302,7 @@ TEST_F(StockKeeperTest, APluginThatGoesAloneTakesTheNextTerm) {
   node_.options.looks_first = true;
   node_.begin();
   static_cast<void>(node_.keeper->step());
-  node_.look_before_serving();
+  node_.keeper->look_before_serving();
   const std::string one = node_.add("c1");
   core::warm::Request request;
   request.owner = {"net", "c2", "eth0"};

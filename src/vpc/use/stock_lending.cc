@@ -193,9 +193,8 @@ void StockKeeper::settle_lending(const core::WarmAddress& address, bool may_stil
   if (!is_moved && may_still_come) return;
   if (is_here) {
     // In an older copy of the records it may be on its way still, and a pod have it since.
-    const auto on_host = used_by_host(cloud_deadline());
-    if (!on_host) return note_trouble(on_host.error());
-    if (on_host->contains(address.address)) return;
+    const warm::Look look = look_at_host_alone(cloud_deadline());
+    if (!look.silent.empty() || (look.host && look.host->contains(address.address))) return;
   }
   const auto moved = decide<warm::Moved>([&](const core::Snapshot& snapshot, const Instant& now) {
     return is_here ? warm::plan_not_lent(snapshot, address.address, address.request, now)
@@ -282,8 +281,7 @@ Result<warm::Assigned> StockKeeper::give_promised(const FixedAddresses::Promise&
     auto why = known != view.addresses.end() ? warm::obstacle_of(*known, request) : std::nullopt;
     if (why) return fail(*std::move(why));
   }
-  const Used used = used_here(deadline);
-  if (used.by_host.contains(address) || used.by_pods.contains(address)) {
+  if (const warm::Look look = look_at_host_alone(deadline); look.host && look.host->contains(address)) {
     return fail(ErrorCode::refused_for_safety,
                 fmt::format("{} is promised to pod {}, and no pod may have it: the host or a network namespace uses it",
                             address.to_string(), pod));

@@ -257,7 +257,7 @@ TEST_F(OfAnOlderCopy, TheCloudIsAskedBeforeTheFirstAdd) {
   b_.options.looks_first = true;
   b_.begin();
   EXPECT_EQ(b_.add("early"), "") << "before the look nothing is given";
-  b_.look_before_serving();
+  b_.keeper->look_before_serving();
   expect_none_of_the_lent();
 }
 
@@ -267,7 +267,7 @@ TEST_F(OfAnOlderCopy, WhileTheCloudIsAwayPodsStart) {
   b_.options.looks_first = true;
   b_.begin();
   cloud_.fate = [] { return CallFate::away; };
-  b_.look_before_serving();
+  b_.keeper->look_before_serving();
   EXPECT_NE(b_.add("b1"), "");
   EXPECT_THAT(b_.log, testing::Contains(testing::HasSubstr("without that having been seen")));
 }
@@ -298,7 +298,7 @@ TEST_F(OfAnOlderCopy, PutUnderARunningAgentNothingLeavesBeforeALook) {
   request.pod = {"web-0", "shop", "u1"};
   EXPECT_FALSE(b_.keeper->give_promised({copy_.addresses.front().address}, request, soon));
   EXPECT_EQ(b_.counts().free, 4U);
-  b_.look_before_serving();
+  b_.keeper->look_before_serving();
   EXPECT_TRUE(b_.may_give());
   expect_none_of_the_lent();
 }
@@ -308,7 +308,7 @@ TEST_F(OfAnOlderCopy, PutUnderARunningAgentNothingIsGivenBeforeTheCloudHasAnswer
   b_.replace_files(copy_);
   cloud_.fate = [] { return CallFate::away; };
   for (int i = 0; i < 3; ++i) {
-    b_.look_before_serving();
+    b_.keeper->look_before_serving();
     EXPECT_FALSE(b_.may_give());
     EXPECT_EQ(b_.add("b"), "");
   }
@@ -317,7 +317,7 @@ TEST_F(OfAnOlderCopy, PutUnderARunningAgentNothingIsGivenBeforeTheCloudHasAnswer
   EXPECT_EQ(
       std::ranges::count_if(b_.log, [](const std::string& line) { return line.starts_with("the store's files"); }), 1);
   cloud_.fate = [] { return CallFate::done; };
-  b_.look_before_serving();
+  b_.keeper->look_before_serving();
   EXPECT_TRUE(b_.may_give());
   expect_none_of_the_lent();
 }
@@ -325,7 +325,7 @@ TEST_F(OfAnOlderCopy, PutUnderARunningAgentNothingIsGivenBeforeTheCloudHasAnswer
 TEST_F(OfAnOlderCopy, ARoundThatHearsASlowCloudIsALook) {
   b_.replace_files(copy_);
   cloud_.fate = [] { return CallFate::away; };
-  b_.look_before_serving();
+  b_.keeper->look_before_serving();
   EXPECT_FALSE(b_.may_give());
   cloud_.fate = [] { return CallFate::done; };
   static_cast<void>(b_.keeper->step());
@@ -345,10 +345,10 @@ TEST_F(OfAnOlderCopy, ARoundThatFindsItFirstTellsOfIt) {
 TEST_F(OfAnOlderCopy, AndPutUnderTheLookItself) {
   b_.replace_files(copy_);
   cloud_.after_look = [&] { b_.store.begin_epoch(); };
-  b_.look_before_serving();
+  b_.keeper->look_before_serving();
   EXPECT_FALSE(b_.may_give());
   cloud_.after_look = [] {};
-  b_.look_before_serving();
+  b_.keeper->look_before_serving();
   EXPECT_TRUE(b_.may_give());
 }
 

@@ -75,10 +75,10 @@ void live(std::uint64_t seed) {
   const auto look = [&](Node& node) {
     cloud.fate = [] { return CallFate::done; };
     cloud.catch_up();
-    node.look_before_serving();
+    node.keeper->look_before_serving();
     if (!node.life->is_over) return;
     begin(node, kForEver);
-    node.look_before_serving();
+    node.keeper->look_before_serving();
   };
   // What containers an older copy of a node's records does not tell the truth about.
   const auto distrust = [&](std::size_t which) {

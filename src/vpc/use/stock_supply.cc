@@ -140,29 +140,22 @@ void StockKeeper::grow(std::uint32_t count) {
   });
 }
 
-/// The range of the node's subnet. A range that the cloud does not tell now is asked for the next time.
-std::optional<net::Prefix> StockKeeper::range(Deadline deadline) {
-  if (const auto known = ask([this] { return actor_.state.range; })) return known;
+/// Learns the range of the node's subnet, by which a look knows whose word counts. A range that the cloud does not tell
+/// now is asked for the next time.
+void StockKeeper::learn_range(Deadline deadline) {
   const auto interface = this->interface();
-  if (!interface) return std::nullopt;
+  if (!interface || ask([this] { return actor_.state.range.has_value(); })) return;
   const auto asked = world_.cloud.subnet(interface->vpc, subnet_of(*interface), deadline);
-  if (!asked) return std::nullopt;
-  ask([&] { actor_.state.range = asked->range; });
-  return asked->range;
+  if (asked) ask([&] { actor_.state.range = asked->range; });
 }
 
-/// The addresses that the host uses, and those that only namespaces of its pods say they have. Nothing where that is
-/// not known.
-StockKeeper::Used StockKeeper::used_here(Deadline deadline) {
-  if (world_.host == nullptr) return {};
-  const auto used = world_.host->use(deadline);
-  if (!used) {
-    log("what the cloud gives is not compared with what the host uses: " + used.error().message);
-    return {};
-  }
+warm::Look StockKeeper::look_at_host_alone(Deadline deadline) {
   warm::Look look;
-  warm::take_host(look, {used->own.begin(), used->own.end()}, used->namespaces, range(deadline));
-  return {{used->own.begin(), used->own.end()}, std::move(look.said_by_pods)};
+  if (world_.host == nullptr) return look;
+  learn_range(deadline);
+  look.begun = world_.clock.now();
+  look_at_host(look, deadline);
+  return look;
 }
 
 /// Those of them that are for this node's interface, each with what speaks against a pod's having it. The word of a
@@ -170,17 +163,17 @@ StockKeeper::Used StockKeeper::used_here(Deadline deadline) {
 std::vector<warm::Given> StockKeeper::checked(std::vector<warm::Given> given, Deadline deadline) {
   const auto interface = this->interface();
   if (given.empty() || !interface) return given;
-  const Used used = used_here(deadline);
+  const warm::Look look = look_at_host_alone(deadline);
   std::uint64_t refused = 0;
   for (warm::Given& one : given) {
     if (one.mac != interface->mac) {
       one.unfit = "it was given to another interface, " + one.mac.to_string();
-    } else if (used.by_host.contains(one.address)) {
-      one.unfit = "the host uses it, though nobody here is said to have it";
-    } else if (used.by_pods.contains(one.address)) {
+    } else if (look.said_by_pods.contains(one.address)) {
       one.doubts = {core::WarmDoubt::used_by_host};
       log(fmt::format("{} is given to no pod for now: a network namespace of this node has it",
                       one.address.to_string()));
+    } else if (look.host && look.host->contains(one.address)) {
+      one.unfit = "the host uses it, though nobody here is said to have it";
     }
     if (one.unfit.empty()) continue;
     ++refused;
@@ -204,12 +197,10 @@ Result<StockKeeper::Taken> StockKeeper::take_checked(const std::string& intent, 
                                                      bool verified) {
   if (given.size() > warm::kMovesMax) {
     // More than was asked for, or than one commit takes. The intent goes with the last of them.
+    const auto parts = parts_of(given);
     Taken all;
-    for (std::size_t begin = 0; begin < given.size(); begin += warm::kMovesMax) {
-      const std::size_t end = std::min(begin + warm::kMovesMax, given.size());
-      const std::vector<warm::Given> part(given.begin() + static_cast<std::ptrdiff_t>(begin),
-                                          given.begin() + static_cast<std::ptrdiff_t>(end));
-      TRY(const Taken more, take_checked(end == given.size() ? intent : std::string(), part, verified));
+    for (const auto& part : parts) {
+      TRY(const Taken more, take_checked(&part == &parts.back() ? intent : std::string(), part, verified));
       all.usable += more.usable;
       all.recorded += more.recorded;
     }
@@ -269,10 +260,7 @@ Result<std::size_t> StockKeeper::probe_all(const std::vector<core::WarmAddress>&
   }
   std::vector<net::Address> good;
   std::size_t conflicts = 0;
-  for (std::size_t begin = 0; begin < probed.size(); begin += warm::kMovesMax) {
-    const std::vector<warm::Probed> part(
-        probed.begin() + static_cast<std::ptrdiff_t>(begin),
-        probed.begin() + static_cast<std::ptrdiff_t>(std::min(begin + warm::kMovesMax, probed.size())));
+  for (const std::vector<warm::Probed>& part : parts_of(probed)) {
     const auto moved = decide<warm::Moved>(
         [&](const core::Snapshot& snapshot, const Instant& now) { return warm::plan_probed(snapshot, part, now); });
     if (!moved) {
@@ -322,8 +310,8 @@ Result<void> StockKeeper::check_nobodys(const net::Address& address, Deadline de
     return fail(ErrorCode::refused_for_safety,
                 fmt::format("whether {} is in use is not known: {}; try again", text, look.silent.front()));
   }
-  if (world_.claims == nullptr) return {};
-  const auto claimed = world_.claims->claimed(deadline);
+  if (world_.fixed == nullptr) return {};
+  const auto claimed = world_.fixed->claimed(deadline);
   if (!claimed) {
     return fail(ErrorCode::refused_for_safety, fmt::format("whether a VpcIpClaim names {} is not known: {}; try again",
                                                            text, claimed.error().message));
@@ -404,25 +392,16 @@ void StockKeeper::shrink(std::uint32_t count) {
   if (!gone) note_trouble(gone.error());
 }
 
-/// The addresses of the host's interfaces and routes; nothing where there is no host to look at. An error: nothing is
-/// known.
-Result<std::set<net::Address>> StockKeeper::used_by_host(Deadline deadline) {
-  if (world_.host == nullptr) return std::set<net::Address>();
-  auto used = world_.host->in_use(deadline);
-  if (!used) return fail(used.error().in("what the host uses is not known, and no address goes back or is free again"));
-  return std::set<net::Address>(used->begin(), used->end());
-}
-
 /// Has the cloud take back addresses that are `releasing`. One whose fate is not known stays so; behind the first that
 /// surely was not taken back all are kept. The error of the first that did not go.
 Result<void> StockKeeper::give_back(std::vector<core::WarmAddress> addresses, Deadline deadline) {
   std::vector<net::Address> gone, kept, used;
   std::optional<Error> trouble;
-  const auto on_host = used_by_host(deadline);
-  if (!on_host) trouble = on_host.error();
+  const warm::Look look = look_at_host_alone(deadline);
+  if (!look.silent.empty()) trouble = Error{ErrorCode::unavailable, look.silent.front() + "; no address goes back", {}};
   for (const core::WarmAddress& address : addresses) {
     // docs/notes/warm-pool.md#states: the record is no witness against the host.
-    if (on_host && on_host->contains(address.address)) {
+    if (look.host && look.host->contains(address.address)) {
       used.push_back(address.address);
       continue;
     }

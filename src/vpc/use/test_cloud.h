@@ -269,17 +269,13 @@ class TestHost final : public HostAddresses {
   bool is_away = false;
   std::string words = "the host cannot be looked at";  ///< where it is away
   const Clock* clock = nullptr;
-  [[nodiscard]] Result<std::vector<net::Address>> in_use(Deadline deadline) override {
+  std::vector<std::vector<net::Address>> namespaces;  ///< beside `used`
+  [[nodiscard]] Result<Use> use(Deadline deadline) override {
     if (clock != nullptr && deadline.passed(clock->now())) {
       return fail(ErrorCode::deadline_exceeded, "the host was not looked at in time");
     }
     if (is_away) return fail(ErrorCode::unavailable, words);
-    return std::vector<net::Address>(used.begin(), used.end());
-  }
-  std::vector<std::vector<net::Address>> namespaces;  ///< beside `used`
-  [[nodiscard]] Result<Use> use(Deadline deadline) override {
-    TRY(auto own, in_use(deadline));
-    return Use{std::move(own), namespaces};
+    return Use{{used.begin(), used.end()}, namespaces};
   }
 };
 
@@ -293,17 +289,8 @@ class TestPods final : public NodePods {
   }
 };
 
-/// Who keeps which address the tests say themselves.
-class TestFixed final : public FixedAddresses {
- public:
-  [[nodiscard]] Result<Wish> wish_of(const core::PodIdentity&, Deadline) override { return Wish{}; }
-  [[nodiscard]] Result<std::optional<Promise>> promise_to(const core::PodIdentity&, Deadline) override {
-    return std::optional<Promise>();
-  }
-  [[nodiscard]] Result<void> attach(const core::WarmAddress&, const Wish&, Deadline) override { return {}; }
-};
-
-class TestClaims final : public AddressClaims {
+/// What is promised; who keeps which address the tests say themselves.
+class TestClaims final : public FixedAddresses {
  public:
   std::vector<net::Address> all;
   bool is_away = false;
@@ -313,6 +300,11 @@ class TestClaims final : public AddressClaims {
     if (is_away) return fail(ErrorCode::unavailable, "the API server does not answer");
     return all;
   }
+  [[nodiscard]] Result<Wish> wish_of(const core::PodIdentity&, Deadline) override { return Wish{}; }
+  [[nodiscard]] Result<std::optional<Promise>> promise_to(const core::PodIdentity&, Deadline) override {
+    return std::optional<Promise>();
+  }
+  [[nodiscard]] Result<void> attach(const core::WarmAddress&, const Wish&, Deadline) override { return {}; }
 };
 
 }  // namespace croft::engine

@@ -81,8 +81,7 @@ class Node {
     world.peers = liar != nullptr ? liar : &peers;
     world.host = &host;
     world.pods = &pods;
-    world.claims = other_claims != nullptr ? other_claims : &claims;
-    world.fixed = &fixed;
+    world.fixed = other_claims != nullptr ? other_claims : &claims;
     world.log = [this](const std::string& line) { log.push_back(line); };
     world.conflicted = [this](const core::WarmAddress& address) { conflicts.push_back(address); };
     keeper = std::make_unique<StockKeeper>(world, options);
@@ -183,10 +182,6 @@ class Node {
     put_back(then);
     store.begin_epoch();
   }
-  void look_before_serving(std::chrono::nanoseconds cloud_limit = std::chrono::seconds{3}) {
-    keeper->look_before_serving(Deadline::after(clock_.now(), std::chrono::seconds{5}), std::chrono::seconds{1},
-                                cloud_limit);
-  }
   [[nodiscard]] std::optional<core::WarmAddress> find(const net::Address& address) {
     for (const auto& one : view().addresses) {
       if (one.address == address) return one;
@@ -207,10 +202,9 @@ class Node {
   TestHost host;
   TestPods pods;
   TestClaims claims;
-  TestFixed fixed;
   TestPeers peers;
-  PeerAgents* liar = nullptr;             ///< in the place of `peers`
-  AddressClaims* other_claims = nullptr;  ///< in the place of `claims`
+  PeerAgents* liar = nullptr;              ///< in the place of `peers`
+  FixedAddresses* other_claims = nullptr;  ///< in the place of `claims`
   bool probes = true;
   std::unique_ptr<Life> life;
   std::unique_ptr<TestWire> wire;

@@ -79,31 +79,17 @@ class HostAddresses {
  public:
   virtual ~HostAddresses() = default;
 
-  /// Every address that an interface of the host or of a network namespace below `/run/netns` has, or that a route of
-  /// the host leads to by itself (a /32, a /128). Error: it could not be looked at; then nothing is known.
-  [[nodiscard]] virtual Result<std::vector<net::Address>> in_use(Deadline deadline) = 0;
-
-  /// The same by who says so: a pod that may change its own namespace says there what it likes.
+  /// The addresses that interfaces have, or that a route of the host leads to by itself (a /32, a /128), by who says
+  /// so: a pod that may change its own namespace says there what it likes.
   struct Use {
     std::vector<net::Address> own;                      ///< of the host's namespace
-    std::vector<std::vector<net::Address>> namespaces;  ///< of each of the others
+    std::vector<std::vector<net::Address>> namespaces;  ///< of each of those below `/run/netns`
   };
-  [[nodiscard]] virtual Result<Use> use(Deadline deadline) {
-    TRY(auto all, in_use(deadline));
-    return Use{std::move(all), {}};
-  }
+  /// Error: it could not be looked at; then nothing is known.
+  [[nodiscard]] virtual Result<Use> use(Deadline deadline) = 0;
 };
 
-/// The addresses that are promised to pods by name, whether these run or not (VpcIpClaims).
-class AddressClaims {
- public:
-  virtual ~AddressClaims() = default;
-
-  /// All of the whole cluster. A cluster that knows no claims has none. An error: nothing is known.
-  [[nodiscard]] virtual Result<std::vector<net::Address>> claimed(Deadline deadline) = 0;
-};
-
-/// Which pods keep their address by name, and which one it is (docs/notes/warm-pool.md#fixed-addresses).
+/// Which pods keep their address by name, and which one it is: VpcIpClaims (docs/notes/warm-pool.md#fixed-addresses).
 class FixedAddresses {
  public:
   virtual ~FixedAddresses() = default;
@@ -130,6 +116,9 @@ class FixedAddresses {
   /// Says that the pod has it now; makes the promise where there is none. Errors: conflict when another address is
   /// promised to it by now; those of the API.
   [[nodiscard]] virtual Result<void> attach(const core::WarmAddress& held, const Wish& wish, Deadline deadline) = 0;
+  /// All addresses that are promised, whether their pods run or not, of the whole cluster. A cluster that knows no
+  /// promises has none. An error: nothing is known.
+  [[nodiscard]] virtual Result<std::vector<net::Address>> claimed(Deadline deadline) = 0;
 };
 
 }  // namespace croft::engine
