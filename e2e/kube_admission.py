@@ -9,7 +9,7 @@ import time
 from etcd import Node
 from kube_agent import findings
 from kube_store import write_kubeconfig
-from lib import expect, expect_equal, say
+from lib import expect, expect_equal, say, wait_for
 
 ADMISSION = "/apis/admissionregistration.k8s.io/v1"
 BLOCKS = {"apiGroups": ["crd.projectcalico.org"], "apiVersions": ["*"], "operations": ["CREATE", "UPDATE"], "resources": ["ipamblocks"]}
@@ -101,7 +101,7 @@ def play(world, kube):
     rig.allow()
     probe, _ = rig.until(lambda code: code == 0, "the policy is gone")
     for container in sorted({"c1", probe, refused, *rig.left, *rig.tried}):
-        rig.node.delete(container)
+        wait_for(lambda one=container: rig.call("DEL", one)[0] == 0, f"a DEL of {container}, once the API server knows it too", 30)
     if kube.version != "1.32":  # which has no such policies
         mutated(world, kube, rig)
     expect_equal(world.held(rig.store), {}, "all is given back")

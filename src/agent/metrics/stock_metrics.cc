@@ -32,7 +32,8 @@ void add_figures(const StockFigures& f, std::vector<MetricFamily>& all) {
         {"doubted", number(f.counts.doubted)}});
   some("croft_stock_water_mark", "Free addresses that the agent keeps", MetricType::Gauge, "mark",
        {{"low", number(f.low)}, {"high", number(f.high)}});
-  one("croft_stock_waiting_adds", "ADDs that wait because the stock is empty", MetricType::Gauge, number(f.calls.waiting));
+  one("croft_stock_waiting_adds", "ADDs that wait because the stock is empty", MetricType::Gauge,
+      number(f.calls.waiting));
   some("croft_stock_adds_total", "ADDs", MetricType::Counter, "outcome",
        {{"ok", number(f.calls.adds)}, {"failed", number(f.calls.adds_failed)}});
   some("croft_stock_dels_total", "DELs", MetricType::Counter, "outcome",

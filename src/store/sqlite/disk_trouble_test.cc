@@ -206,7 +206,8 @@ TEST_P(DiskTroubleTest, AReadOnlyDiskIsReadAndSaysWhyItIsNotWritten) {
   EXPECT_EQ(added.error().code, ErrorCode::read_only) << added.error().message;
   EXPECT_EQ(error_of(open(disk_->file("other/croft.db"), {.create = true})).code, ErrorCode::read_only);
   ASSERT_TRUE(disk_->remount("rw"));
-  EXPECT_TRUE(add(**store, 0, 2)) << "without a restart";
+  EXPECT_TRUE(handle_exists(**store, 0, 1)) << "without a restart";
+  EXPECT_TRUE(add(**store, 0, 2));
 }
 
 INSTANTIATE_TEST_SUITE_P(SmallDisks, DiskTroubleTest, testing::Values(SmallDisk::Kind::tmpfs, SmallDisk::Kind::ext4),

@@ -456,6 +456,8 @@ Result<void> ConnectionPool::open(Slot& slot, Database::Mode mode, Deadline dead
 }
 
 Result<void> ConnectionPool::use_slot(Slot& slot, Deadline deadline, const Use& use, bool& replaced) {
+  // A disk that was mounted read-only when the file was opened may be writable by now.
+  if (slot.database && slot.database->is_read_only()) slot.database.reset();
   if (!slot.database) TRY_VOID(open(slot, Database::Mode::shared, deadline, replaced));
   TRY(const bool current, slot.database->is_current());
   replaced = !current;
@@ -530,8 +532,6 @@ Result<void> ConnectionPool::write(Deadline deadline, const Use& use) {
   TRY_VOID(gate_.follow_lock_file(deadline));
   return use_current(deadline, [&](bool& replaced) {
     const std::lock_guard lock(first_.mutex);
-    // A disk that was mounted read-only when the file was opened may be writable by now.
-    if (first_.database && first_.database->is_read_only()) first_.database.reset();
     return use_slot(first_, deadline, use, replaced);
   });
 }

@@ -2,9 +2,7 @@
 
 #include <filesystem>
 #include <fstream>
-#include <set>
 #include <string>
-#include <variant>
 
 #include <gtest/gtest.h>
 
@@ -12,8 +10,6 @@
 #include "os/clock.h"
 #include "os/scratch_directory.h"
 #include "vpc/decide/reconcile.h"
-#include "vpc/use/stock_keeper.h"
-#include "vpc/use/test_cloud.h"
 #include "vpc/use/warm_stock.h"
 
 namespace croft::app {
@@ -147,50 +143,6 @@ TEST_F(StockStoreTest, ALossWhileItIsOpenIsTold) {
   const auto anew = open(true);
   ASSERT_TRUE(anew) << anew.error().message;
   EXPECT_TRUE(anew->begins_anew);
-}
-
-/// Its files are written over in place with an older copy of all of them, in which what pods have by now is free; and
-/// pods keep coming.
-TEST_F(StockStoreTest, AnOlderCopyWrittenOverItGivesNothingBeforeALook) {
-  const auto stock = open();
-  ASSERT_TRUE(stock);
-  engine::TestCloud cloud(20);
-  engine::Life life;
-  engine::TestProvider provider(cloud, net::Mac::parse("52:54:00:00:00:01").value(), life);
-  engine::TestHost host;
-  engine::KeeperWorld world{*stock->store, clock_, random_, provider};
-  world.host = &host;
-  world.log = [](const std::string&) {};
-  engine::KeeperOptions options;
-  options.node = "node-1";
-  options.marks = {.low = 8, .high = 20};
-  engine::StockKeeper keeper(world, options);
-  static_cast<void>(keeper.step());
-  // The address; empty where none may be given.
-  const auto add = [&](const std::string& container) -> std::string {
-    core::warm::Request request;
-    request.owner = {"net", container, "eth0"};
-    request.pod = {container, "shop", ""};
-    const auto answer = engine::assign_from_stock(context(*stock), request, keeper.writer());
-    EXPECT_TRUE(answer) << answer.error().message;
-    const auto* given = answer ? std::get_if<core::warm::Assigned>(&*answer) : nullptr;
-    if (given == nullptr) return "";
-    EXPECT_TRUE(host.used.insert(given->address.address).second) << container << ": two holders";
-    return given->address.address.to_string();
-  };
-  const std::string copy = scratch_.file("copy");
-  fs::create_directories(copy);
-  for (const char* suffix : {"", "-wal", "-shm", "-lock"}) fs::copy_file(path() + suffix, copy + "/vpc.db" + suffix);
-  for (const char* pod : {"p1", "p2", "p3"}) EXPECT_NE(add(pod), "");
-  for (const char* suffix : {"", "-wal", "-shm", "-lock"}) {
-    std::ofstream(path() + suffix, std::ios::binary | std::ios::trunc)
-        << std::ifstream(copy + "/vpc.db" + suffix, std::ios::binary).rdbuf();
-  }
-  EXPECT_EQ(add("p4"), "") << "before a look";
-  const auto may_give = [&] { return keeper.actor().ask([&] { return keeper.actor().may_give(); }); };
-  EXPECT_FALSE(may_give());
-  keeper.look_before_serving();
-  for (const char* pod : {"p4", "p5", "p6"}) EXPECT_NE(add(pod), "");
 }
 
 }  // namespace

@@ -283,11 +283,13 @@ void StockKeeper::look_before_serving() {
                          {}});
   }
   for (const std::string& why : look.silent) log("addresses are given to pods without that having been seen: " + why);
+  set_apart(look, *view, false, Deadline::after(world_.clock.now(), kFirstLook.cloud));
   warm::Moves first =
       warm::reconcile(look, view->addresses, view->intents, std::move(memory), options_.reconcile, world_.clock.now());
-  // The first look is not enough for anything but not to give it.
+  // The first look is enough to give an address to no pod, and to know the pods that got theirs without an agent.
   std::erase_if(first.moves, [](const warm::Move& one) {
-    return one.what != warm::Move::What::unsure && one.what != warm::Move::What::follows;
+    return one.what != warm::Move::What::unsure && one.what != warm::Move::What::follows &&
+           one.what != warm::Move::What::held;
   });
   const bool is_any = !first.moves.empty();
   // Nothing is given before it is written: it is looked at again.
