@@ -5,7 +5,7 @@ other kinds are laid beside, and everything but one file is aged. `check` must n
 evidence; `repair` must remove exactly those, and only with --apply, under the lock, when a second look agrees.
 
 Runs in a PID namespace of its own, whose processes are then all there are: on the machine itself there may be processes
-that a test may not look at, and then nothing is ever proven. That, and the brake: audit_test.cc.
+that a test may not look at, and then nothing is ever proven. That: audit_test.cc.
 
 usage: host_local_repair.py BIN_DIR
 """
@@ -24,7 +24,7 @@ from lib import (PLUGINS, Plugin, World, expect, expect_equal, main, require_net
 
 INSIDE = "CROFT_E2E_INSIDE"
 NETWORK = "podnet"
-FINDINGS = 3  # exit code
+FINDINGS, REFUSED = 3, 5  # exit codes
 DAY = 86400
 UPTIME = float(open("/proc/uptime", encoding="ascii").read().split()[0])
 AGE = int(min(600, UPTIME / 2))  # of what is old: older than the grace period, and since this boot
@@ -214,6 +214,15 @@ def looks_change_nothing(node, leaks):
     expect_equal(node.picture(), before, "data directory")
 
 
+def brake(node):
+    say("the brake")
+    before = node.picture()
+    done, _ = node.look("repair", "--apply", "--max-share", "0.3")
+    expect_equal(done.returncode, REFUSED, "exit code of a repair of too much")
+    expect("5 of 16 reservations" in done.stderr and "--max-share 1" in done.stderr, f"the refusal: {done.stderr}")
+    expect_equal(node.picture(), before, "data directory")
+
+
 def second_look(node, pods):
     """While repair waits for the lock, an address comes to life that the first look thought dead, which keeps the other
     one of its container too, and another file is released and reserved again."""
@@ -258,6 +267,7 @@ def test():
         pods, leaks, kept = crashed_node(node)
         check_names_the_leaks(node, pods, leaks)
         looks_change_nothing(node, leaks)
+        brake(node)
         repair_removes(node, pods, leaks, kept)
         _, addresses = node.pod("new", cached=False)  # the directory still serves
         say(f"the reference's next ADD got {' and '.join(addresses)}")

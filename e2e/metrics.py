@@ -1,10 +1,12 @@
-"""`croftd controller --metrics-bind-address`: the samples of pools are what the command line says of the same store. Neither root nor a network but this machine's loopback. Samples of ranges are metrics_test.cc's; the server, and what
-probes are told, server_test.cc's.
+"""`croftd controller --metrics-bind-address`: the samples of pools are what the command line says of the same store, and probes are
+told that it is away. Neither root nor a network but this machine's loopback. Samples of ranges are metrics_test.cc's; the server,
+server_test.cc's.
 
 usage: metrics.py BIN_DIR
 """
 
 import json
+import pathlib
 import re
 import signal
 import subprocess
@@ -88,6 +90,24 @@ def probe(address, path):
         return None
 
 
+def health(world):
+    """While the store is away the controller lives and is not ready."""
+    say("health")
+    store, address = world.store("health"), f"127.0.0.1:{free_port()}"
+    path = pathlib.Path(store.removeprefix("sqlite:"))
+    world.croft(store, "pool", "create", "p", "--cidr", "10.99.0.0/24", "--gateway", "none")
+    with Controller(world, store, address, "--interval", "200ms", "--grace", "1h"):
+        wait_for(lambda: probe(address, "/readyz") == (200, "[+]collector ok\nreadyz check passed\n"), "ready after the first pass")
+        hidden = path.rename(path.with_name("hidden.db"))
+        path.mkdir()
+        unready = wait_for(lambda: probe(address, "/readyz")[0] == 503 and probe(address, "/readyz"), "not ready")
+        expect("[-]collector failed: " in unready[1], f"{unready}")
+        expect_equal(probe(address, "/healthz"), (200, "ok\n"), "alive all the same")
+        path.rmdir()
+        hidden.rename(path)
+        wait_for(lambda: probe(address, "/readyz")[0] == 200, "ready again")
+
+
 def of_pool(samples, pool):
     """State to count, of a pool's addresses."""
     return {found[1]: int(value) for name, value in samples.items()
@@ -148,7 +168,7 @@ def pools(world):
 
 def test():
     with World("metrics", sys.argv[1]) as world:
-        for part in (pools,):
+        for part in (health, pools):
             part(world)
 
 

@@ -137,7 +137,21 @@ def refuses(world, kube):
     refused([*switch, "--apply"], node.host.conf / "calico-kubeconfig", "STATUS", "--plugin-store")
     node.is_untouched("after all refusals")
 
-    expect_equal(node.do([*with_store, "--apply"]).returncode, 0, "switched")
+    backup = node.conflist.with_name(node.conflist.name + ".before-croft")
+
+    def switched(what, *words):
+        done = node.do([*with_store, "--apply"])
+        expect((done.returncode, done.stderr) == (0, "") and all(word in done.stdout for word in words), f"{what}: {done}")
+        expect('"croft-ipam"' in node.conflist.read_text(), f"{what}: {node.conflist.read_text()}")
+        expect_equal(backup.read_text(), node.calicos, f"{what}: what was kept")
+
+    switched("at first", "switched; ")
+    switched("once more", "nothing to switch")
+    node.conflist.write_text(node.calicos)  # as when it is killed after the copy
+    switched("after a kill", "switched; ")
+    node.conflist.write_text(node.calicos.replace('"mtu": 0', '"mtu": 1400'))
+    refused([*with_store, "--apply"], backup, "has something else than", "remove the older one")
+    expect_equal(backup.read_text(), node.calicos, "what was kept, beside a newer one")
 
     # Calico's records are in an etcd, of which this register knows nothing.
     config = json.loads(node.calicos)

@@ -53,6 +53,23 @@ class Operator:
         return self.add(container, node)["ips"][0]["address"].split("/")[0]
 
 
+def release(croft):
+    """Of a pod with two sandboxes; another namespace's pod of that name keeps its own."""
+    error = croft.run("ip", "release", "--pod", "default/bb", code=NOT_FOUND).stderr
+    expect("holds no address" in error and 'did you mean "default/b"' in error, error)
+    expect("would be released" in croft.run("ip", "release", "--pod", "default/b", "--dry-run").stdout, "a dry run")
+    croft.add("left", "node-b", "twice")
+    croft.add("runs", "node-c", "twice")
+    two = croft.run("ip", "release", "--pod", "default/twice", "--max-share", "1", code=REFUSED).stderr
+    expect("2 sandboxes" in two and "net.left" in two and "net.runs" in two, two)
+    croft.run("ip", "release", "--pod", "default/twice", "--handle", "net.left", "--max-share", "1", "--force")
+    states = {row["handle"]: row["state"] for row in croft.data("ip", "list", "--pod", "default/twice")}
+    expect_equal(states, {"net.left": "cooling", "net.runs": "held"}, "of two sandboxes")
+    croft.run("ip", "release", "--pod", "default/b", "--force")
+    states = {pod: [row["state"] for row in croft.data("ip", "list", "--pod", pod)] for pod in ("default/b", "system/b")}
+    expect_equal(states, {"default/b": ["cooling"], "system/b": ["held"]}, "released")
+
+
 def completion(croft):
     script = croft.run("completion", "bash").stdout
 
@@ -182,7 +199,7 @@ def test():
         croft.run("pool", "create", "web", "--cidr", "10.1.0.0/24")
         for container, pod, namespace in (("c1", "b", "default"), ("c2", "a", "default"), ("c3", "b", "system")):
             croft.add(container, "node-a", pod, namespace)
-        for part in (completion, no_store, mistakes):
+        for part in (release, completion, no_store, mistakes):
             part(croft)
 
         croft, node = Operator(world, "nodes"), "node-a"

@@ -8,6 +8,7 @@ usage: vpc_rebuild.py BIN_DIR
 import os
 import pathlib
 import sys
+import time
 
 from lib import World, expect, expect_equal, fill_disk, main, require_network_namespaces, run, say, wait_for
 from vpc_lib import Agent, Cloud, Process, at_once, field, grpc
@@ -174,6 +175,7 @@ def read_only(world):
     node.begin()
 
     node.wait_for_said(lambda: "ead-only" in node.said(), "the reason is told")
+    time.sleep(10)  # looks at the store, the cloud and the host, many of each
     expect_equal(node.set_aside(), [], "read-only: it is no damage")
     run("mount", "-o", "remount,rw", node.directory)
     node.begin_if_it_ended()

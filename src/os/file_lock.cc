@@ -103,7 +103,8 @@ Result<void> FileLock::open() {
   constexpr int kFlags = O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY;
   FileDescriptor file(::open(path_.c_str(), O_RDWR | O_CREAT | kFlags, options_.mode));
   // A file that is there can be locked where nothing can be created or written: for reading on a full disk.
-  if (!file.is_open() && (errno == EROFS || errno == EACCES || errno == ENOSPC || errno == EDQUOT)) {
+  is_read_only_ = !file.is_open() && (errno == EROFS || errno == EACCES || errno == ENOSPC || errno == EDQUOT);
+  if (is_read_only_) {
     const int why = errno;
     file = FileDescriptor(::open(path_.c_str(), O_RDONLY | kFlags));
     if (!file.is_open()) errno = why;
@@ -161,7 +162,7 @@ template <class GetDeadline>
 Result<void> FileLock::lock_until(const Clock& clock, GetDeadline get_deadline) {
   CROFT_ASSERT(!held_);
   for (int attempt = 0; attempt < kReopenMax; ++attempt) {
-    if (!file_.is_open()) TRY_VOID(open());
+    if (!file_.is_open() || is_read_only_) TRY_VOID(open());
     bool locked = false;
     TRY_VOID(try_at_once(locked));
     if (!locked) TRY_VOID(wait(clock, get_deadline()));

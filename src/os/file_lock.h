@@ -70,6 +70,7 @@ class FileLock {
   std::string path_;
   Options options_;
   FileDescriptor file_;
+  bool is_read_only_ = false;  ///< it could not be opened for notes; each lock() tries again
   bool held_ = false;
 };
 

@@ -54,6 +54,34 @@ TEST(EtcdUrl, TheNameOfAUserIsAsItIsGiven) {
   EXPECT_EQ(place->password_file, "/p%40");
 }
 
+TEST(EtcdUrl, FilesThatAreNotGivenComeFromTheEnvironment) {
+  const struct {
+    const char *url, *ca, *certificate, *key;  // of the URL and of variables
+    const char* files;                         // empty: refused
+  } rows[] = {
+      {"https://10.0.0.1:2379", "/ca", "/cert", "/key", "/ca /cert /key"},
+      {"https://10.0.0.1:2379", "/ca", "", "", "/ca  "},
+      {"https://10.0.0.1:2379?ca=/c&cert=/d&key=/e", "/ca", "/cert", "/key", "/c /d /e"},
+      {"https://10.0.0.1:2379?ca=/c&cert=/d", "/ca", "/cert", "/key", "/c /d "},  // a key is its certificate's
+      {"https://10.0.0.1:2379", "", "/cert", "/key", ""},
+      {"http://10.0.0.1:2379", "/ca", "/cert", "/key", "  "},
+  };
+  for (const auto& row : rows) {
+    setenv("ETCD_CA_CERT_FILE", row.ca, 1);
+    setenv("ETCD_CERT_FILE", row.certificate, 1);
+    setenv("ETCD_KEY_FILE", row.key, 1);
+    const auto place = parse_etcd_url(std::string("etcd:") + row.url);
+    for (const char* name : {"ETCD_CA_CERT_FILE", "ETCD_CERT_FILE", "ETCD_KEY_FILE"}) unsetenv(name);
+    if (place) {
+      EXPECT_EQ(place->ca_file + " " + place->certificate_file + " " + place->key_file, row.files) << row.url;
+      continue;
+    }
+    EXPECT_STREQ(row.files, "") << place.error().message;
+    EXPECT_EQ(place.error().code, ErrorCode::invalid_argument);
+    EXPECT_THAT(place.error().message, testing::HasSubstr("needs the file of the authority: add ?ca=FILE or set"));
+  }
+}
+
 TEST(EtcdUrl, APasswordNeedsEncryptionOnEveryEndpoint) {
   const auto refused = [](std::vector<std::string> endpoints, const std::string& user) {
     EtcdPlace place;

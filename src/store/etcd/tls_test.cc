@@ -213,6 +213,11 @@ TEST_F(EtcdTlsTest, FilesThatAreWrongAreNamed) {
   wrong = files();
   wrong.key_file = world_->authority.key("server");
   expect_refusal(put_with(wrong, *world_->server), {wrong.key_file, "does not belong"});
+  wrong = files();
+  wrong.key_file.clear();
+  const auto half = put_with(wrong, *world_->server);
+  EXPECT_EQ(half.error().code, ErrorCode::invalid_argument);
+  EXPECT_NE(half.error().message.find("a certificate and its key, or neither"), std::string::npos);
 }
 
 TEST_F(EtcdTlsTest, PemMayBeATextInsteadOfAFile) {

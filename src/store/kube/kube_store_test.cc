@@ -638,6 +638,26 @@ TEST_F(BehindAMiddlebox, WhatIsNoClusterInformationPermitsNoWrite) {
   }
 }
 
+/// The sweep takes a block that comes twice for two (collector/use/sweep.cc).
+TEST_F(BehindAMiddlebox, AListThatIsLostMidwayGivesEachRecordOnce) {
+  const std::vector<std::string> names{"net.a", "net.b", "net.c", "net.d", "net.e"};
+  for (const std::string& name : names) ASSERT_TRUE(write(name, Condition::if_absent(), 1));
+  box_->part = "continue=";
+  box_->times = 1;
+  box_->own.outcome = kube::Answer::Outcome::refused;
+  box_->own.http_status = box_->own.status.code = 410;
+  box_->own.error = {ErrorCode::too_old, "expired", {}};
+  std::vector<std::string> taken;
+  const auto take = [&](Record& record) -> Result<void> {
+    taken.push_back(record.key.name);
+    return {};
+  };
+  ASSERT_TRUE(store_->for_each(
+      {Kind::handle, "", "", 2}, [&] { return soon(); }, take));
+  EXPECT_EQ(box_->times, 0) << "its second page was lost";
+  EXPECT_EQ(taken, names);
+}
+
 TEST_F(BehindAMiddlebox, WhatIsNoListOfGroupsChoosesNone) {
   box_->part = "/apis";
   for (const char* body : {"<html>", "{}", R"({"kind":"APIGroupList","groups":7})"}) {

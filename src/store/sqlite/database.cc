@@ -251,7 +251,9 @@ Result<void> Database::check_header() {
   const std::int64_t version = version_of(stamped);
   if (version > kSchemaVersion) return fail(newer_version_of(path_, version));
   if (version < kSchemaVersion)
-    return fail(wrong(ErrorCode::corrupt, "its tables have no version that this program knows"));
+    return fail(wrong(ErrorCode::corrupt, fmt::format("its tables have version {}, this program knows {} only; restore "
+                                                      "a backup (docs/runbooks/backup-and-restore.md)",
+                                                      version, kSchemaVersion)));
   // Another journal mode would mean that somebody changed the file; writing in that mode is not what was tested.
   TRY(const auto journal, ask("PRAGMA journal_mode"));
   if (journal != "wal") {

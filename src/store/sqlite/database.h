@@ -14,7 +14,6 @@
 #include "base/error.h"
 #include "base/result.h"
 #include "os/files.h"
-#include "store/sqlite/database.h"
 #include "store/store.h"
 
 namespace croft::store {
@@ -157,7 +156,7 @@ class Database {
 
   /// Read now. Error: corrupt, also for a revision that no register reaches: one given after it could not be told.
   [[nodiscard]] Result<Identity> identity();
-  /// Database file and log are of one time, by their stamps (schema.h). Within a transaction. Error: newer_version,
+  /// Database file and log are of one time, by their stamps (stamp_of). Within a transaction. Error: newer_version,
   /// when a newer program has been here since the file was opened.
   [[nodiscard]] Result<bool> fits_its_log();
 

@@ -4,7 +4,9 @@
 #include <cstdlib>
 #include <fstream>
 #include <functional>
+#include <thread>
 
+#include "os/files.h"
 #include "store/sqlite/store_fixture.h"
 
 namespace croft::store {
@@ -87,6 +89,14 @@ class DiskTroubleTest : public SqliteStoreTest, public testing::WithParamInterfa
     const auto handle = store.get(core::handle_key(sample_handle_id(block * 64 + held)), soon());
     EXPECT_TRUE(handle) << handle.error().message;
     return handle && handle->has_value();
+  }
+
+  /// How many descriptors of this process are of a file.
+  [[nodiscard]] static int times_open(const std::string& path) {
+    int count = 0;
+    std::error_code none;
+    for (const auto& entry : fs::directory_iterator("/proc/self/fd")) count += fs::read_symlink(entry, none) == path;
+    return count;
   }
 
   /// Adds blocks from number `first` on until the store says that it is full; the number of the one refused.
@@ -197,17 +207,26 @@ TEST_P(DiskTroubleTest, CreationOnAFullDiskIsRefusedAndSucceedsLater) {
 
 TEST_P(DiskTroubleTest, AReadOnlyDiskIsReadAndSaysWhyItIsNotWritten) {
   ASSERT_TRUE(add(*make_at(at()), 0, 1));
+  const auto note = os::read_file(at() + "-lock", 4096);
+  ASSERT_TRUE(note);
   ASSERT_TRUE(disk_->remount("ro"));
   const auto store = open(at());
   ASSERT_TRUE(store) << store.error().message;
   EXPECT_TRUE(handle_exists(**store, 0, 1));
+  // Readers that meet open a second connection.
+  const std::jthread reader([&](const std::stop_token& stop) {
+    while (!stop.stop_requested()) EXPECT_TRUE(handle_exists(**store, 0, 1));
+  });
+  while (times_open(at()) < 2) ASSERT_TRUE(handle_exists(**store, 0, 1));
   const auto added = add(**store, 0, 2);
   ASSERT_FALSE(added);
   EXPECT_EQ(added.error().code, ErrorCode::read_only) << added.error().message;
   EXPECT_EQ(error_of(open(disk_->file("other/croft.db"), {.create = true})).code, ErrorCode::read_only);
   ASSERT_TRUE(disk_->remount("rw"));
   EXPECT_TRUE(handle_exists(**store, 0, 1)) << "without a restart";
-  EXPECT_TRUE(add(**store, 0, 2));
+  const auto written = add(**store, 0, 2);
+  EXPECT_TRUE(written) << written.error().message;
+  EXPECT_NE(os::read_file(at() + "-lock", 4096).value(), *note) << "what was committed is noted";
 }
 
 INSTANTIATE_TEST_SUITE_P(SmallDisks, DiskTroubleTest, testing::Values(SmallDisk::Kind::tmpfs, SmallDisk::Kind::ext4),

@@ -83,6 +83,8 @@ TEST_F(OpenStoreTest, ANewerSchemaAsksForAnUpgrade) {
   const Error error = refusal(path());
   EXPECT_EQ(error.code, ErrorCode::newer_version);
   EXPECT_NE(error.message.find("upgrade"), std::string::npos);
+  as_other_program(path(), "PRAGMA user_version=3");
+  EXPECT_NE(refusal(path()).message.find("restore a backup"), std::string::npos);
 }
 
 TEST_F(OpenStoreTest, AnotherJournalModeIsRefused) {

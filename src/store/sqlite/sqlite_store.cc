@@ -83,7 +83,8 @@ class ConnectionPool {
   Slot first_;
   Slot second_;
   std::atomic<std::uint16_t> generation_{0};
-  mutable std::mutex mutex_;  ///< guards broken_
+  std::atomic<bool> opened_read_only_{false};  ///< a connection that may still be open
+  mutable std::mutex mutex_;                   ///< guards broken_
   std::optional<Error> broken_;
 };
 
@@ -298,7 +299,7 @@ class SqliteStoreImpl final : public SqliteStore {
 
   [[nodiscard]] Capabilities capabilities() const override { return {.atomic_commit = true}; }
 
-  /// The files and the note show it to any call.
+  /// The files show it to any call.
   [[nodiscard]] std::uint64_t epoch() const override { return connections_.generation(); }
 
   [[nodiscard]] Result<os::FileId> file(Deadline deadline) override {
@@ -445,6 +446,7 @@ Result<void> ConnectionPool::open(Slot& slot, Database::Mode mode, Deadline dead
   TRY_VOID(check_there(there));
   slot.database = std::make_unique<Database>(path_, mode, clock_, deadline, generation_);
   auto opened = slot.database->open();
+  if (opened && slot.database->is_read_only()) opened_read_only_ = true;
   if (opened) return opened;
   slot.database.reset();
   if (lacks_room(opened) && mode == Database::Mode::shared && gate_.is_inside()) {
@@ -456,8 +458,6 @@ Result<void> ConnectionPool::open(Slot& slot, Database::Mode mode, Deadline dead
 }
 
 Result<void> ConnectionPool::use_slot(Slot& slot, Deadline deadline, const Use& use, bool& replaced) {
-  // A disk that was mounted read-only when the file was opened may be writable by now.
-  if (slot.database && slot.database->is_read_only()) slot.database.reset();
   if (!slot.database) TRY_VOID(open(slot, Database::Mode::shared, deadline, replaced));
   TRY(const bool current, slot.database->is_current());
   replaced = !current;
@@ -530,6 +530,12 @@ Result<void> ConnectionPool::read_alone(Deadline deadline, const Use& use) {
 
 Result<void> ConnectionPool::write(Deadline deadline, const Use& use) {
   TRY_VOID(gate_.follow_lock_file(deadline));
+  // The disk may be writable by now. SQLite opens the log's index once in a process, for all connections.
+  if (opened_read_only_.exchange(false)) {
+    const std::scoped_lock lock(first_.mutex, second_.mutex);
+    first_.database.reset();
+    second_.database.reset();
+  }
   return use_current(deadline, [&](bool& replaced) {
     const std::lock_guard lock(first_.mutex);
     return use_slot(first_, deadline, use, replaced);
