@@ -46,7 +46,7 @@ void decode_block(benchmark::State& state) {
 }
 BENCHMARK(decode_block)->ArgName("held")->Arg(0)->Arg(64)->Unit(benchmark::kMicrosecond);
 
-/// With a blank in front, which the short way (calico/block_draft.h) leaves to the general one.
+/// With a blank in front, which the short way (calico/json.h) leaves to the general one.
 void decode_block_the_general_way(benchmark::State& state) {
   const std::string bytes = " " + encode(block_with(static_cast<std::uint32_t>(state.range(0))));
   for (auto _ : state) benchmark::DoNotOptimize(wire::calico::decode_block(kKey, bytes));

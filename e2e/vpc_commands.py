@@ -74,7 +74,8 @@ class Agent:
         return b"".join(field(2, pod_network(ip, 390, name=name, namespace=space)) for space, name, ip in self.pods)
 
     def list_unused(self, _request, _context):
-        return b"".join(field(2, pod_network(ip)) for ip in self.unused)
+        on_its_way = pod_network("10.9.0.50") + field(110, "it is being given back, and the cloud has not confirmed that")
+        return b"".join(field(2, one) for one in (on_its_way, *map(pod_network, self.unused)))
 
     def pop(self, request, context):
         asked = asked_for(request)
@@ -144,6 +145,7 @@ def lists(cluster):
     one = {"Node": "10.0.0.9", "IP": "10.9.0.70", "SubnetID": "subnet-1"}
     expect_equal(json.loads(cluster.cnivpctl("get", "unuse", "0.70", "-o", "json")[1]), one, "one record is an object")
     expect_equal(json.loads(cluster.croft("get", "unuse", "0.70", "-o", "json")[1]), [one], "croft prints an array always")
+    expect("given back" in cluster.croft("get", "unuse", "0.50")[1], "what is on its way is listed, and not released with all")
     for words in (("pod", "nope"), ("unuse", "nope", "-o", "json")):
         expect_equal(cluster.cnivpctl("get", *words), (0, "No record\n", ""), "nothing left")
     expect_equal(cluster.cnivpctl("get", "pool", "-n", "x"), (1, 'error: Could not find node "x"\n', ""), "no such node")

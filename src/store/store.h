@@ -169,9 +169,6 @@ struct Capabilities {
   /// Programs other than Croft may write blocks, affinities and handles: what Croft keeps beside them (vacancies) is
   /// then a hint that may be incomplete.
   bool foreign_writers = false;
-  /// A commit whose reply was lost may still be applied, as late as it likes: who goes on without it has to change
-  /// first what it would change (docs/notes/reliability.md#unknown-outcomes).
-  bool late_commits = false;
   /// Kinds of which the store never has a record. Vacancies, where what they tell is found in the blocks themselves;
   /// Kubernetes' kinds, where the program has no part for them or no API shows them (ranges of Services), and
   /// namespaces outside of a Kubernetes API.

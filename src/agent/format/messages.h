@@ -30,7 +30,7 @@ inline constexpr std::size_t kAskedPoolsMax = 64;
 inline constexpr std::size_t kAddressesMax = 256;
 inline constexpr std::size_t kLabelsMax = 256;
 inline constexpr std::size_t kTextBytesMax = 4096;
-inline constexpr std::uint32_t kCountMax = 256;  ///< addresses of one family in one request
+inline constexpr std::uint32_t kCountMax = 1;  ///< addresses of one family in one request
 
 // gRPC's names of the methods.
 inline constexpr const char* kServiceName = "croft.agent.v1.Agent";

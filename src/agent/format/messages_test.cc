@@ -31,7 +31,7 @@ AssignCall sample_call() {
   request.owner = {"net", "0f3c", "eth0"};
   request.pod = {"pod", "default", "uid-1"};
   request.node = {core::AffinityOwner::Type::host, "node-a"};
-  request.count.v4 = 2;
+  request.count.v4 = 1;
   request.count.v6 = 1;
   request.pools.v4 = {"a", core::asked_pool("10.1.0.0/16")};
   request.pools.v6 = {"b"};

@@ -77,8 +77,8 @@ struct NetworkConfig {
   /// `ipam.nodename`, else the top-level `nodename` (Calico's place); absent when neither is given or both are empty.
   std::optional<std::string> nodename;
   IpamSection ipam;
-  /// CNI_ARGS `IP`, `args.cni.ips`, `runtimeConfig.ips`, the pod's annotation (pod_annotations.h), `ipam.ips`, in this
-  /// order, without duplicates, IPv4-mapped ones unmapped.
+  /// CNI_ARGS `IP`, `args.cni.ips`, `runtimeConfig.ips`, the pod's annotation (read_pod_annotations), `ipam.ips`, in
+  /// this order, without duplicates, IPv4-mapped ones unmapped.
   std::vector<net::Address> requested_addresses;
   /// From CNI_ARGS; members the runtime did not say are empty.
   core::PodIdentity pod;

@@ -61,7 +61,7 @@ struct AssignedAddress {
   std::optional<net::Address> gateway;
   net::Prefix block;
   SequenceNumber sequence_number;
-  bool held_before = false;  ///< the owner had it already: the ADD was repeated
+  bool held_before = false;  ///< the owner had it already: the ADD was repeated, or an earlier try of it got it
   bool borrowed = false;     ///< the node does not own the block; known to who decides, no part of an agent's answer
   friend bool operator==(const AssignedAddress&, const AssignedAddress&) = default;
 };

@@ -156,6 +156,12 @@ void FamilyPools::find_own_blocks() {
         outside.insert(*cidr);
       }
     }
+    // Only the name of an unreadable one is known, and without foreign writers nothing else names its block.
+    for (const auto& [key, why] : reader.damaged({Kind::vacancy, owned_names_of(node, family_)})) {
+      const auto cidr = cidr_of(key);
+      const auto place = cidr ? place_of(*cidr, usable_) : std::nullopt;
+      if (place && hinted.insert(*cidr).second) ready.emplace(true, *place, WallTime{}, *cidr);
+    }
   }
   for (const auto& [cidr, row] : own_.rows) {
     if (hinted.contains(cidr)) continue;

@@ -369,6 +369,18 @@ TEST_F(CalicoIpamTest, VirtualMachinesWhoseAddressesPersistAreRefused) {
   EXPECT_EQ(del("c1", args).exit_code, 0);
 }
 
+TEST_F(CalicoIpamTest, EveryVersionAnswersInItsForm) {
+  pool("a", "10.1.0.0/32", 32);
+  for (const char* version : {"0.1.0", "0.2.0"}) {
+    EXPECT_THAT(run({.version = version}).out, AllOf(HasSubstr(R"("ip4": {)"), HasSubstr(R"("ip": "10.1.0.0/32")"),
+                                                     HasSubstr(R"("dst": "10.1.0.0/32")")))
+        << version;
+  }
+  for (const char* version : {"0.3.0", "0.3.1", "0.4.0", "1.0.0"}) {
+    EXPECT_THAT(run({.version = version}).out, HasSubstr("\"ips\"")) << version;
+  }
+}
+
 TEST_F(CalicoIpamTest, ADelWhileTheRegisterIsAwayIsMadeUpForLater) {
   pool("a", "10.1.0.0/24", 26);
   world_.tombstones = directory_.file("tombstones");

@@ -105,6 +105,34 @@ TEST(DamagedRecord, CostsWhatRestsOnIt) {
   }
 }
 
+TEST_F(Damaged, ABlockIsLeftAloneAndTheNodeClaimsAnother) {
+  const auto block = block_of("c1");
+  store.damage(core::block_key(block));
+  const auto damaged = store.get(core::block_key(block), Deadline{}).value()->revision;
+  // More than the pool has elsewhere: all others are used, this one is not.
+  int given = 0;
+  for (int i = 0; i < 150; ++i) {
+    const auto answer = answer_to("d" + std::to_string(i), i % 2 == 0 ? "node-a" : "node-b");
+    const auto* assigned = std::get_if<core::Assigned>(&answer);
+    if (assigned == nullptr) continue;
+    ++given;
+    EXPECT_FALSE(block.contains(assigned->addresses.front().address));
+  }
+  EXPECT_GT(given, 100);
+  EXPECT_EQ(store.get(core::block_key(block), Deadline{}).value()->revision, damaged);
+  EXPECT_TRUE(release_owner(context, World::request("c2").owner));
+  EXPECT_TRUE(look(context));
+  EXPECT_EQ(show_block(context, block).error().code, ErrorCode::corrupt);
+}
+
+/// Its name is the only thing that leads to the block, where the gateway is held back.
+TEST_F(Damaged, OfABlockWhoseVacancyCanNotBeReadAllAddressesAreGiven) {
+  const auto block = block_of("c1");
+  store.damage(core::vacancy_key(World::request("c1").node, block));
+  for (int i = 0; i < 6; ++i) EXPECT_TRUE(block.contains(address_of("d" + std::to_string(i)))) << i;
+  EXPECT_FALSE(block.contains(address_of("further")));
+}
+
 TEST_F(Damaged, ABlockThatMayHoldAddressesOfANodeKeepsTheNode) {
   ASSERT_TRUE(label_node(context, "node-a", {{"zone", "x"}}));
   const auto own = block_of("c1");

@@ -69,8 +69,8 @@ core::Refusal PastLiving::refusal_of(core::Refusal refusal) const {
   refusal.code = ErrorCode::unavailable;
   refusal.cause = core::RefusalCause::other;
   refusal.summary = fmt::format(
-      "{}; somebody on this node lives with {}, which the register has as free. If an older register was put back, "
-      "follow docs/runbooks/restore-kubernetes-api.md",
+      "{}; somebody on this node lives with {}, which the register has as free: its interface may be about to go, and "
+      "the runtime asks again. If an older register was put back, follow docs/runbooks/restore-kubernetes-api.md",
       refusal.summary, text_of(narrowed_->living));
   return refusal;
 }

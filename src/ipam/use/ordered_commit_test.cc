@@ -519,6 +519,76 @@ TEST(OrderedClaim, ThatIsOvertakenByAPoolMadeAnewFails) {
   }
 }
 
+/// A block that is claimed ahead, empty, is looked around as well; and by who takes from it before its claim is
+/// confirmed.
+TEST(OrderedClaim, AnEmptyBlockOfAnOvertakenClaimIsNotUsed) {
+  AnewWorld world;
+  std::string of_elm;
+  AfterMaking slow(world.store, core::Kind::affinity, [&] {
+    world.make_pool_anew();
+    of_elm = world.add("b", "elm");
+  });
+  const Context late{slow, world.clock, world.random};
+  const auto claimed = claim_affinity(late, {core::AffinityOwner::Type::host, "oak"}, world.prefix("10.79.0.0/28"));
+  EXPECT_FALSE(claimed);
+  EXPECT_EQ(world.blocks(), 1U) << "elm's";
+}
+
+/// An intermediary repeats one write of a block, and the answer to the second is told: it is done, and said to be a
+/// conflict. Another may have written in between.
+class ToldAsConflict final : public store::ForwardingStore {
+ public:
+  ToldAsConflict(store::Store& beneath, std::size_t nth, std::function<void(const core::Key&)> between)
+      : ForwardingStore(beneath), nth_(nth), between_(std::move(between)) {}
+  [[nodiscard]] Result<store::Revision> commit(std::span<const store::Write> writes, const store::WriteToken& token,
+                                               Deadline deadline) override {
+    auto done = beneath().commit(writes, token, deadline);
+    const core::Key& key = writes.front().key;
+    if (!done || key.kind != core::Kind::block || ++seen_ != nth_) return done;
+    between_(key);
+    return fail(ErrorCode::conflict, "the second of both finds what the first has written");
+  }
+  [[nodiscard]] bool has_told() const { return seen_ >= nth_; }
+
+ private:
+  const std::size_t nth_;
+  const std::function<void(const core::Key&)> between_;
+  std::size_t seen_ = 0;
+};
+
+/// Writes a block once more as it is, as somebody who took another address of it.
+void write_again(World& world, const core::Key& key) {
+  const auto record = world.store.get(key, Deadline{}).value();
+  if (!record || !std::holds_alternative<core::Block>(*record->value)) return;
+  world.put(key, core::stamped(std::get<core::Block>(*record->value)));
+}
+
+/// An address is eaten by none of these, and a DEL leaves none.
+TEST(OrderedCommitTwice, AnAddGetsOneAddressAndADelLeavesNone) {
+  for (const bool is_written_again : {false, true}) {
+    for (std::size_t nth = 1; nth <= 3; ++nth) {
+      SCOPED_TRACE(nth);
+      OrderedWorld world;
+      world.add("before");
+      ToldAsConflict proxy(world.store, nth, [&](const core::Key& key) {
+        if (is_written_again) write_again(world, key);
+      });
+      const Context context{proxy, world.clock, world.random};
+      const auto assigned = assign(context, OrderedWorld::both("c1"));
+      ASSERT_TRUE(assigned) << assigned.error().message;
+      ASSERT_TRUE(proxy.has_told());
+      const auto held = held_addresses(world.context, {"net", "c1", "eth0"});
+      ASSERT_TRUE(held);
+      EXPECT_EQ(held->size(), 2U);
+      world.confirm_claims();
+      EXPECT_EQ(world.findings(), std::vector<std::string>());
+      EXPECT_EQ(world.del("c1"), 2U);
+      const auto text = world.register_text();
+      EXPECT_TRUE(std::ranges::none_of(text, [](const std::string& line) { return line.find("net.c1") != line.npos; }));
+    }
+  }
+}
+
 /// The request that made a block came a second time, long after, when the block
 /// had been used and deleted.
 TEST(LateBlock, StartsAboveTheMarkOfItsSuccessor) {
@@ -544,6 +614,35 @@ TEST(LateBlock, StartsAboveTheMarkOfItsSuccessor) {
       EXPECT_TRUE(world.store.get(core::affinity_key(oak, cidr), Deadline{}).value()) << "its row";
     }
   }
+}
+
+/// Lets no pool be enabled, as an account that may make pools and not change them.
+class NoPoolEnabled final : public store::ForwardingStore {
+ public:
+  using ForwardingStore::ForwardingStore;
+  [[nodiscard]] Result<store::Revision> commit(std::span<const store::Write> writes, const store::WriteToken& token,
+                                               Deadline deadline) override {
+    for (const store::Write& write : writes) {
+      const auto* pool = write.value ? std::get_if<core::Pool>(&*write.value) : nullptr;
+      const bool changes = write.condition.kind == store::Condition::Kind::revision;
+      if (pool != nullptr && changes) return fail(ErrorCode::permission_denied, "may not update pools");
+    }
+    return beneath().commit(writes, token, deadline);
+  }
+};
+
+TEST(OrderedCommitOfAPool, ThatCouldNotBeEnabledIsNoSuccess) {
+  OrderedWorld world;
+  NoPoolEnabled refusing(world.store);
+  const Context context{refusing, world.clock, world.random};
+  core::PoolSpec spec;
+  spec.name = "new";
+  spec.cidr = world.prefix("10.9.0.0/24");
+  const auto created = create_pool(context, spec);
+  ASSERT_FALSE(created);
+  EXPECT_EQ(created.error().code, ErrorCode::permission_denied);
+  EXPECT_NE(created.error().message.find("croft pool enable new"), std::string::npos) << created.error().message;
+  EXPECT_TRUE(set_pool_disabled(world.context, "new", false)) << "the remedy";
 }
 
 }  // namespace

@@ -34,12 +34,14 @@ Result<core::PoolCreated> create_pool(const Context& context, const core::PoolSp
 }
 
 Result<void> ensure_pools(const Context& context, const std::vector<core::PoolSpec>& specs) {
+  Loader loader(context.store, deadline_of_use_case(context));
+  core::Missing pools;
+  pools.lists = {{core::Kind::pool, ""}};
+  TRY_VOID(loader.load(pools));
   for (const core::PoolSpec& spec : specs) {
+    if (core::are_pools_there(loader.snapshot(), {spec}) == true) continue;
     const auto created = create_pool(context, spec);
     if (created) continue;
-    // One that is there and damaged is not made anew; it serves nobody, and the others do.
-    TRY(const auto record, context.store.get(core::pool_key(spec.name), deadline_of_use_case(context)));
-    if (record && !record->value) continue;
     Error error = created.error();
     if (error.code == ErrorCode::already_exists) error.code = ErrorCode::refused_by_configuration;
     return fail(std::move(error));

@@ -55,7 +55,8 @@ struct PoolInTakenSpace {
 [[nodiscard]] Result<core::PoolCreated> create_pool(const Context& context, const core::PoolSpec& spec,
                                                     const std::function<Result<std::vector<TakenSpace>>()>& taken = {});
 
-/// Makes those of the pools that are absent; an error names the first that disagrees or cannot be made.
+/// Makes those of the pools that are absent, and completes half made ones; all others need nothing. An error names the
+/// first that disagrees or cannot be made.
 [[nodiscard]] Result<void> ensure_pools(const Context& context, const std::vector<core::PoolSpec>& specs);
 
 /// Gives a pool all that the spec says of it (core::plan_change_pool).

@@ -147,7 +147,7 @@ struct World {
 /// Kubernetes API.
 inline constexpr store::Capabilities kKindsOfStores[] = {
     {.atomic_commit = true, .foreign_writers = false},
-    {.atomic_commit = true, .foreign_writers = true, .late_commits = true},
+    {.atomic_commit = true, .foreign_writers = true},
     {.atomic_commit = false, .foreign_writers = true},
 };
 

@@ -25,8 +25,8 @@
 
 namespace croft::sim {
 
-/// A node's agent: its memory, its service, and in the place of the threads that the real one has (agent/door/lanes.h)
-/// actors of one process.
+/// A node's agent: its memory, its service, and in the place of the threads that the real one has
+/// (agent/door/service.h) actors of one process.
 class Agent {
  public:
   /// The referenced objects outlive it; the schedule does nothing of it once it is dead.

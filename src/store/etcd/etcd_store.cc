@@ -69,7 +69,6 @@ class EtcdStore final : public Store, public Pausable, public HasEpoch {
   [[nodiscard]] Capabilities capabilities() const override {
     return {.atomic_commit = true,
             .foreign_writers = true,
-            .late_commits = true,
             .lacks = registry_ != nullptr
                          ? core::Kinds{Kind::name_space}
                          : core::Kinds{Kind::name_space, Kind::service_cidr, Kind::ip_address, Kind::range_allocation},

@@ -207,11 +207,16 @@ class FakeCluster {
     return {code, status_json(code, reason, message, name).dump()};
   }
 
-  /// "a=b,!c,d!=e", and of fields metadata.name.
+  /// "a=b,!c,d!=e", and of fields metadata.name, or of pods their address and phase.
   [[nodiscard]] static bool selects(const Asked& asked, const Json& object) {
     const Json& meta = object.at("metadata");
     if (const auto field = asked.query.find("fieldSelector"); field != asked.query.end()) {
-      if (field->second != "metadata.name=" + meta.at("name").get<std::string>()) return false;
+      const Json state = object.value("status", Json::object());
+      const std::string phase = state.value("phase", "");
+      const bool is_live_pod =
+          phase != "Succeeded" && phase != "Failed" &&
+          field->second == "status.podIP=" + state.value("podIP", "") + ",status.phase!=Succeeded,status.phase!=Failed";
+      if (!is_live_pod && field->second != "metadata.name=" + meta.at("name").get<std::string>()) return false;
     }
     const auto label = asked.query.find("labelSelector");
     std::string_view rest = label == asked.query.end() ? std::string_view() : std::string_view(label->second);

@@ -135,6 +135,22 @@ Result<std::optional<wire::kube::ApiObject>> pod_of_stock(Api& api, const std::s
                      [&](const Answer& answer) { return vpc_error(answer, kVpcPods, pod); });
 }
 
+Result<std::vector<core::PodIdentity>> pods_with(Api& api, const net::Address& address, Deadline deadline) {
+  std::vector<core::PodIdentity> pods;
+  ListUse use;
+  use.begin = [&] { pods.clear(); };
+  use.take = [&](const wire::kube::ApiObject& item) -> Result<void> {
+    const auto host_network = member_of(member_of(item.value, "spec"), "hostNetwork");
+    const bool is_in_node_network = host_network && host_network->boolean();
+    if (!is_in_node_network) pods.push_back({item.meta.name, item.meta.name_space, item.meta.uid});
+    return {};
+  };
+  const std::string select =
+      fmt::format("status.podIP={},status.phase!=Succeeded,status.phase!=Failed", address.to_string());
+  TRY_VOID(list(api, {"/api/v1/pods", {"v1", "Pod"}, {{}, select}}, kVpcPods, deadline, std::move(use)));
+  return pods;
+}
+
 Result<void> annotate_pod(Api& api, const std::string& name_space, const std::string& pod, const std::string& uid,
                           const net::Address& address, Deadline deadline) {
   TRY(const std::string path, wire::kube::object_path(kVpcPods, name_space, pod));

@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/net/address.h"
 #include "base/result.h"
+#include "register/owner.h"
 #include "store/kube/api.h"
 #include "store/kube/format/vpc_objects.h"
 
@@ -49,6 +50,10 @@ class VpcObjects {
 /// A pod; nothing where there is none of this name.
 [[nodiscard]] Result<std::optional<wire::kube::ApiObject>> pod_of_stock(Api& api, const std::string& name_space,
                                                                         const std::string& pod, Deadline deadline);
+/// The pods of all namespaces that have not ended and report this address, but those in their node's network; as new as
+/// can be.
+[[nodiscard]] Result<std::vector<core::PodIdentity>> pods_with(Api& api, const net::Address& address,
+                                                               Deadline deadline);
 /// Writes a pod's address where Calico reads it. Errors: not_found, the pod is gone; conflict, one of the same name has
 /// taken its place.
 [[nodiscard]] Result<void> annotate_pod(Api& api, const std::string& name_space, const std::string& pod,

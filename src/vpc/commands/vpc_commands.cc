@@ -456,7 +456,10 @@ constexpr int kNotConfirmed = static_cast<int>(edge::ExitCode::error);
 [[nodiscard]] Result<int> release_all(const Target& target, const VpcOptions& options) {
   TRY(const auto answer, ask(target.caller, target.agent, Method::list_unuse, "", wire::vpc::decode_networks_answer));
   std::vector<VpcRow> rows;
-  for (const PodNetwork& network : answer.networks) rows.push_back(vpc_unuse_row(target.agent.node, network));
+  for (const PodNetwork& network : answer.networks) {
+    if (network.why.ends_with(wire::vpc::kNotConfirmed)) continue;  // on its way, and the agent sees to it
+    rows.push_back(vpc_unuse_row(target.agent.node, network));
+  }
   sort_vpc_rows(rows);
   if (rows.empty()) {
     print("No IP to release\n");
@@ -506,12 +509,14 @@ constexpr int kNotConfirmed = static_cast<int>(edge::ExitCode::error);
   if (!bytes) {
     const std::string& text = bytes.error().message;
     const std::size_t reason = text.find(kBeforeReason);
+    const std::string why = reason == std::string::npos ? text : text.substr(reason + kBeforeReason.size());
+    const bool has_answered = bytes.error().code == ErrorCode::internal;
     // No store is away: the exit code is an error's, as of `croft agent status`.
     return fail(ErrorCode::not_found,
-                fmt::format("no agent answers at {}: {}. Start `croftd vpc-agent` on this machine, or name its socket "
-                            "with --agent unix:/path",
-                            agents.front().address,
-                            reason == std::string::npos ? text : text.substr(reason + kBeforeReason.size())));
+                has_answered ? fmt::format("the agent at {} does not show itself: {}", agents.front().address, why)
+                             : fmt::format("no agent answers at {}: {}. Start `croftd vpc-agent` on this machine, or "
+                                           "name its socket with --agent unix:/path",
+                                           agents.front().address, why));
   }
   TRY(const auto answer, wire::vpc::decode_show_answer(*bytes));
   if (line.json()) print(line.data(shown_data(answer)), Printed::json);

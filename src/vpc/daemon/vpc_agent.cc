@@ -252,7 +252,7 @@ class VpcAgentProgram {
     while (!daemon_.stop.wait_for(seconds{1})) {
       look(server, keeper);
       const auto loss = loss_of(*opened_.store, path_of_store(options_), daemon_.clock);
-      // That look has found out whether the store's files are others by now, or older ones were written over them.
+      // That look has found out whether the store's files are others by now.
       keeper.actor().tick();
       losses = loss ? losses + 1 : 0;
       if (losses < kLossesInARow) continue;

@@ -41,6 +41,10 @@ class ClusterClaims final : public engine::FixedAddresses {
 
   /// A claim without an address promises none yet, and one with nonsense none that anybody could be given.
   [[nodiscard]] Result<std::vector<net::Address>> claimed(Deadline deadline) override;
+  [[nodiscard]] Result<std::vector<core::PodIdentity>> living_with(const net::Address& address,
+                                                                   Deadline deadline) override {
+    return store::kube::pods_with(api_, address, deadline);
+  }
   /// Lets claims go that somebody has deleted: an attached one is held by its finalizer until whoever attached it says
   /// that no pod lives with its address any more. Detaches what is deleted, and was attached by this node, if its
   /// address is none of `is_held`; and what was attached by a node that the cluster has no more. A claim that says no

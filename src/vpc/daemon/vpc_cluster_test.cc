@@ -99,6 +99,26 @@ TEST_F(FixedAddressesTest, AReleaseTimeThatIsNoneIsRefused) {
   EXPECT_NE(wish.error().message.find(kPolicyAnnotation), std::string::npos) << wish.error().message;
 }
 
+TEST_F(FixedAddressesTest, WhoLivesByAnAddressIsAskedOfTheWholeCluster) {
+  const auto make = [&](const std::string& space, const std::string& name, const std::string& address,
+                        const std::string& phase, bool host_network) {
+    cluster_->make("/api/v1/pods/" + name, {{"metadata", {{"name", name}, {"namespace", space}}},
+                                            {"spec", {{"hostNetwork", host_network}}},
+                                            {"status", {{"podIP", address}, {"phase", phase}}}});
+  };
+  make("shop", "web-0", "10.9.0.7", "Running", false);
+  make("other", "plain", "10.9.0.7", "Pending", false);
+  make("shop", "job-1", "10.9.0.7", "Succeeded", false);
+  make("shop", "proxy", "10.9.0.7", "Running", true);
+  make("shop", "web-1", "10.9.0.70", "Running", false);
+  const auto living = fixed_.living_with(net::Address::parse("10.9.0.7").value(), soon());
+  ASSERT_TRUE(living) << living.error().message;
+  std::vector<std::string> names;
+  for (const auto& pod : *living) names.push_back(pod.namespace_name + "/" + pod.name);
+  EXPECT_THAT(names, testing::UnorderedElementsAre("shop/web-0", "other/plain"));
+  EXPECT_FALSE(fixed_.living_with(net::Address::parse("10.9.0.7").value(), Deadline::after(clock_.now(), -1s)));
+}
+
 TEST_F(FixedAddressesTest, WithoutTheApiNothingIsGuessed) {
   const auto pod = make_pod("web-0", {{kFixedAnnotation, "true"}});
   const auto wish = fixed_.wish_of(pod, Deadline::after(clock_.now(), -1s));

@@ -213,6 +213,12 @@ Step<std::optional<WarmAddress>> plan_lend(const Snapshot& snapshot, const Lend&
     for (const WarmAddress* address : stock.addresses()) {
       const bool is_same_request =
           !lend.request.empty() && address->request == lend.request && address->peer == lend.to.to_string();
+      if (is_same_request && address->state == WarmState::lending) {
+        // It is to be moved again, and what came of that is not known before a time that begins now.
+        WarmAddress again = *address;
+        again.since = now.wall;
+        return Plan<std::optional<WarmAddress>>{again, {put_of(again)}};
+      }
       if (is_same_request) return Plan<std::optional<WarmAddress>>{*address, {}};
       const std::string* const node = lent_to(*address);
       loans += node != nullptr && *node == lend.node && now.wall - address->since < std::chrono::minutes{1} ? 1U : 0U;

@@ -27,8 +27,10 @@ constexpr std::chrono::seconds kDelTime{5};
   auto channel = greet(endpoint, nullptr, options, vpc::own_speech(), clock, Deadline::after(clock.now(), kPingTime));
   // A plugin and an agent whose versions do not go together work on the same records, and those have a version of their
   // own.
-  if (!channel) return fail(ErrorCode::unavailable, channel.error().message);
-  return channel;
+  if (channel) return channel;
+  const bool is_refused = channel.error().code == ErrorCode::refused_by_configuration;
+  return fail(ErrorCode::unavailable, (is_refused ? "the agent refuses this plugin: " : "the agent does not answer: ") +
+                                          channel.error().message);
 }
 
 [[nodiscard]] Result<std::string> ask(os::GrpcChannel& channel, vpc::Method method, const std::string& message,

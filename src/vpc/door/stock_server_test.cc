@@ -22,6 +22,7 @@
 #include <gtest/gtest.h>
 
 #include "http/grpc_channel.h"
+#include "http/grpc_server.h"
 #include "http/test_certificates.h"
 #include "http/tls.h"
 #include "http/tls_listener.h"
@@ -30,6 +31,7 @@
 #include "os/random.h"
 #include "os/scratch_directory.h"
 #include "store/memory/memory_store.h"
+#include "vpc/door/agent_client.h"
 #include "vpc/door/peer_agents.h"
 #include "vpc/format/messages.h"
 #include "vpc/use/test_cloud.h"
@@ -57,6 +59,7 @@ class StockServerTest : public testing::Test {
     keeper_ = std::make_unique<engine::StockKeeper>(keeper_world, options);
     StockWorld world{clock_, random_, *keeper_};
     world.fixed = fixed_;
+    world.oldest_speech = oldest_speech_;
     world.show = [this](std::deque<StockHeard> heard) -> Result<vpc::ShowAnswer> {
       StockShown all;
       all.view = engine::view_stock({store_, clock_, random_}).value();
@@ -139,6 +142,7 @@ class StockServerTest : public testing::Test {
   std::unique_ptr<StockServer> server_;
   std::string socket_;
   bool looks_first_ = false;
+  std::uint32_t oldest_speech_ = 0;
   engine::FixedAddresses* fixed_ = nullptr;
 };
 
@@ -187,6 +191,9 @@ class TestFixed final : public engine::FixedAddresses {
     return {};
   }
   Result<std::vector<net::Address>> claimed(Deadline) override { return std::vector<net::Address>(); }
+  Result<std::vector<core::PodIdentity>> living_with(const net::Address&, Deadline) override {
+    return std::vector<core::PodIdentity>();
+  }
 };
 
 TEST_F(StockServerTest, APodThatKeepsItsAddressHasItAgain) {
@@ -666,6 +673,82 @@ TEST_F(StockPeersTest, WhatAPeerSaysIsPrintableBeforeItIsAnError) {
   const std::string& told = lent.error().message;
   EXPECT_NE(told.find("forged"), std::string::npos) << "it is told: " << told;
   EXPECT_TRUE(std::ranges::none_of(told, [](unsigned char c) { return c < 0x20 || c == 0x7f; })) << told;
+}
+
+/// What is read of a message takes many times its size.
+TEST_F(StockServerTest, LongMessagesAreRefusedUnread) {
+  begin({.low = 1, .high = 50});
+  const auto code_of = [&](Method method, std::size_t bytes) {
+    std::string message;
+    while (message.size() < bytes) message += std::string_view("\x0a\0", 2);  // an empty entry each
+    return call(method, message).status.code;
+  };
+  for (const Method method : {Method::release_ip, Method::borrow_ip, Method::add_pod_network, Method::ping}) {
+    EXPECT_EQ(code_of(method, vpc::kRequestBytesMax + 2), os::GrpcCode::invalid_argument) << vpc::name_of(method);
+    EXPECT_EQ(code_of(method, 4U << 20), os::GrpcCode::resource_exhausted) << vpc::name_of(method);
+  }
+  EXPECT_NE(add("c1"), "");
+}
+
+TEST_F(StockServerTest, OldAndUnknownVersionsAreServed) {
+  begin({.low = 2, .high = 50});
+  const auto said = vpc::decode_ping(call(Method::ping, "").message);
+  ASSERT_TRUE(said);
+  EXPECT_EQ(said->speech, vpc::own_speech(0)) << "also to who says nothing";
+  EXPECT_TRUE(call(Method::add_pod_network, add_of("old", {})).status.ok());
+  // One of later that still speaks ours.
+  EXPECT_TRUE(call(Method::ping, vpc::encode(vpc::Ping{{99, 1, "croft 9"}})).status.ok());
+  // And one that does not.
+  const auto refused = call(Method::ping, vpc::encode(vpc::Ping{{99, 98, "croft 9"}}));
+  EXPECT_EQ(refused.status.code, os::GrpcCode::failed_precondition);
+  EXPECT_NE(refused.status.message.find("croft 9 speaks version 98 to 99"), std::string::npos)
+      << refused.status.message;
+  EXPECT_EQ(call(Method::ping, vpc::encode(vpc::Ping{{1, 2, ""}})).status.code, os::GrpcCode::invalid_argument);
+}
+
+TEST_F(StockServerTest, OldVersionsAreRefusedWhereThatIsConfigured) {
+  oldest_speech_ = 1;
+  begin({.low = 2, .high = 50});
+  EXPECT_NE(add("mine"), "");
+  for (const auto& [method, message] :
+       {std::pair(Method::ping, std::string()),
+        {Method::add_pod_network, add_of("old", {})},
+        {Method::borrow_ip, vpc::encode(vpc::BorrowRequest{"52:54:00:00:00:02", "subnet-1", "r1"})}}) {
+    const auto refused = call(method, message);
+    EXPECT_EQ(refused.status.code, os::GrpcCode::failed_precondition) << vpc::name_of(method);
+    EXPECT_NE(refused.status.message.find("version skew"), std::string::npos) << refused.status.message;
+  }
+  EXPECT_TRUE(del("mine").status.ok()) << "a DEL never is";
+  EXPECT_EQ(describe().cooldown.size(), 1U);
+}
+
+/// An agent of later, which says of whatever it is asked that it speaks no version of ours.
+class LaterAgent final : public os::GrpcHandler {
+ public:
+  std::unique_ptr<os::GrpcServer> server;
+  int asked = 0;
+  bool serves(std::string_view) override { return true; }
+  void on_request(os::GrpcRequest request) override {
+    ++asked;
+    server->answer({{request.call, os::GrpcCode::ok, {}, vpc::encode(vpc::Ping{{9, 8, "croft 9"}})}});
+  }
+};
+
+TEST_F(StockServerTest, APluginAsksNothingOfAnAgentThatDoesNotSpeakItsVersions) {
+  const std::string path = scratch_.file("later.sock");
+  LaterAgent later;
+  later.server =
+      os::GrpcServer::make(os::UnixListener::listen(path, {{::geteuid()}}, clock_).value(), {}, clock_).value();
+  later.server->serve(later);
+  core::warm::Request request;
+  request.owner = {"net", "c1", "eth0"};
+  const auto refused = assign_by_agent(path, request, clock_);
+  later.server.reset();
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, ErrorCode::unavailable) << "it works alone";
+  EXPECT_THAT(refused.error().message, testing::AllOf(testing::HasSubstr("the agent refuses this plugin: version skew"),
+                                                      testing::HasSubstr("croft 9 speaks version 8 to 9")));
+  EXPECT_EQ(later.asked, 1) << "Ping alone";
 }
 
 TEST_F(StockServerTest, WhatOperatorsDo) {

@@ -478,7 +478,8 @@ void StockService::add_fixed(engine::StockCall call) {
   const std::string name = warm::promise_of(add.request.pod);
   const auto shared = std::make_shared<engine::StockCall>(std::move(call));
   const auto errand = [this, shared, promise = *promised] { give_promised(std::move(*shared), promise); };
-  if (!cloud_.run(errand, name)) ended_outside(std::move(*shared), told(engine::StockActor::ends()));
+  if (cloud_.run(errand, name)) return;
+  ended_outside(std::move(*shared), told({ErrorCode::unavailable, too_many(shared->id).text, {}}));
 }
 
 void StockService::give_promised(engine::StockCall call, const engine::FixedAddresses::Promise& promise) {

@@ -171,9 +171,9 @@ std::string why_aside(const core::WarmAddress& one) {
     case core::WarmState::quarantined:
       return one.why;
     case core::WarmState::releasing:
-      return "it is being given back, and the cloud has not confirmed that";
+      return "it is being given back" + std::string(vpc::kNotConfirmed);
     case core::WarmState::lending:
-      return fmt::format("it is being lent to {}, and the cloud has not confirmed that", one.peer);
+      return fmt::format("it is being lent to {}{}", one.peer, vpc::kNotConfirmed);
     default:
       return doubts_of(one);
   }

@@ -111,6 +111,8 @@ struct PodNetwork {
   std::string why;                ///< Croft's, of ListUnuse: why no pod gets it
   friend bool operator==(const PodNetwork&, const PodNetwork&) = default;
 };
+/// The end of PodNetwork::why of an address that is on its way elsewhere: ReleaseIP does nothing more to it.
+inline constexpr std::string_view kNotConfirmed = ", and the cloud has not confirmed that";
 
 /// The address; nothing when `ip` is none, for example empty.
 [[nodiscard]] std::optional<net::Address> parsed_ip(const PodNetwork& network);

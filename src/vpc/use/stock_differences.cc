@@ -507,7 +507,10 @@ void StockKeeper::release_again(std::vector<core::WarmAddress> rest,
     if (!done) return note_trouble(done.error());
     return stocked();
   }
-  if (const auto done = give_back(std::move(ours), cloud_deadline()); !done) note_trouble(done.error());
+  const auto done = give_back(ours, cloud_deadline());
+  // One whose reply is lost too may still be done, and that from now on.
+  for (const core::WarmAddress& one : ours) seen_.restart(one, world_.clock.now());
+  if (!done) note_trouble(done.error());
 }
 
 /// Takes out what the cloud does not have here when it is asked by name. A record goes only after the cloud has let its

@@ -162,15 +162,14 @@ class StockKeeper {
   [[nodiscard]] Result<core::WarmAddress> pop(const std::optional<net::Address>& address, Deadline deadline);
   /// Addresses that nothing here uses: quarantined ones that the cloud has on this node's interface, unknown ones that
   /// no intent explains, and those that are unsure. A release or a loan without an outcome makes one unsure. Asks the
-  /// cloud. Error: unavailable where one of the cloud, the host
-  /// and the pods is silent: what it would have said is not known.
+  /// cloud. Error: unavailable where one of the cloud, the host and the pods is silent: what it would have said is not
+  /// known.
   [[nodiscard]] Result<std::vector<core::WarmAddress>> unused(Deadline deadline);
   /// Gives such back, but for what is on its way already. Errors: refused_for_safety when one of them is in use, or
   /// that is not known (then nothing is done); those of the cloud (those before it have gone).
   [[nodiscard]] Result<void> release_unused(const std::vector<net::Address>& addresses, Deadline deadline);
   /// Lends one to another node's interface. Errors: exhausted, where it has none to lend now: nothing was moved;
-  /// unknown_outcome; those of the cloud; of one that its pod
-  /// keeps not_found and conflict (core::warm::plan_lend_kept), conflict also where the host or a pod uses it.
+  /// unknown_outcome; conflict, where it went another way meanwhile; those of the cloud.
   [[nodiscard]] Result<core::WarmAddress> lend(const core::warm::Lend& lend, Deadline deadline);
 
   // For pods that keep their address by name (vpc/decide/promised.h); from any thread, no longer than `deadline`.

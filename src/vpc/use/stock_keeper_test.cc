@@ -477,6 +477,35 @@ TEST_F(StockKeeperTest, WhatWasToBeReleasedServesWhoWaits) {
   EXPECT_EQ(node.add("c1"), address.to_string());
 }
 
+TEST_F(StockKeeperTest, WhatIsReleasedAgainMayStillComeFromThenOn) {
+  TestCloud small(1);
+  Node node(small, clock_, 2);
+  node.options.marks = {.low = 0, .high = 20};
+  node.begin();
+  node.wait(1);
+  static_cast<void>(node.keeper->step());
+  node.wait(0);
+  const net::Address address = *node.recorded().begin();
+  small.fate = [] { return CallFate::request_lost; };
+  ASSERT_FALSE(node.keeper->pop(address, {}));
+  small.fate = [&] { return small.releases == 2 ? CallFate::late : CallFate::done; };
+  static_cast<void>(node.keeper->step());
+  clock_.advance(61s);
+  static_cast<void>(node.keeper->step());
+  ASSERT_EQ(small.pending.size(), 1U) << "the second call";
+  small.fate = [] { return CallFate::done; };
+  node.wait(1);
+  for (int i = 0; i < 11; ++i) {
+    clock_.advance(5s);
+    static_cast<void>(node.keeper->step());
+    ASSERT_EQ(node.find(address)->state, WarmState::releasing);
+    ASSERT_EQ(node.add("c1"), "") << "another node gets it when the call is done";
+  }
+  clock_.advance(6s);
+  static_cast<void>(node.keeper->step());
+  EXPECT_EQ(node.add("c1"), address.to_string());
+}
+
 TEST_F(StockKeeperTest, WhatTheHostUsesIsNotGivenBack) {
   static_cast<void>(node_.keeper->step());
   const net::Address used = *node_.recorded().begin();

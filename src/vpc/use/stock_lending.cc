@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "base/net/echo.h"
 #include "vpc/decide/promised.h"
 #include "vpc/use/stock_keeper.h"
 
@@ -196,11 +197,17 @@ void StockKeeper::settle_lending(const core::WarmAddress& address, bool may_stil
     const warm::Look look = look_at_host_alone(cloud_deadline());
     if (!look.silent.empty() || (look.host && look.host->contains(address.address))) return;
   }
-  const auto moved = decide<warm::Moved>([&](const core::Snapshot& snapshot, const Instant& now) {
-    return is_here ? warm::plan_not_lent(snapshot, address.address, address.request, now)
-                   : warm::plan_lent(snapshot, address.address, address.request, now);
+  const auto moved = ask([&]() -> Result<warm::Moved> {
+    // Asked for again since, it may be on its way again.
+    TRY(const auto view, view_stock(context()));
+    if (is_here && std::ranges::find(view.addresses, address) == view.addresses.end()) return warm::Moved{};
+    return decide<warm::Moved>([&](const core::Snapshot& snapshot, const Instant& now) {
+      return is_here ? warm::plan_not_lent(snapshot, address.address, address.request, now)
+                     : warm::plan_lent(snapshot, address.address, address.request, now);
+    });
   });
   if (!moved) return note_trouble(moved.error());
+  if (moved->addresses.empty()) return;
   log(fmt::format("{}, which was being lent to {}, {}", text_of(address), address.peer, is_here ? "stayed" : "went"));
   if (is_here) stocked();
 }
@@ -232,8 +239,8 @@ std::optional<net::Address> StockKeeper::kept_for(const core::PodIdentity& pod) 
 }
 
 /// The cloud's word that this very address is on the interface now. `there` is where the cloud had it: as UK8S' agents
-/// do it, this one moves it itself from the interface that the claim names, and from no other. Error also:
-/// refused_for_safety.
+/// do it, this one moves it itself from the interface that the claim names, and from no other, nor from under another
+/// pod that lives by it. Error also: refused_for_safety.
 Result<cloud::CloudAddress> StockKeeper::bring_here(const std::optional<cloud::CloudAddress>& there,
                                                     const FixedAddresses::Promise& promise,
                                                     const core::WarmIntent& intent, Deadline deadline) {
@@ -245,6 +252,19 @@ Result<cloud::CloudAddress> StockKeeper::bring_here(const std::optional<cloud::C
                 fmt::format("the cloud has it on the interface {}, and the VpcIpClaim names {}; it is not taken from "
                             "there: delete the VpcIpClaim, and the pod gets another",
                             there->mac.to_string(), promise.mac ? promise.mac->to_string() : std::string("none")));
+  }
+  if (world_.fixed != nullptr) {
+    // A claim may be older than what has become of the address since, and tenants write them.
+    const std::string pod = warm::promise_of(intent);
+    const auto living = world_.fixed->living_with(promise.address, deadline);
+    if (!living) return fail(living.error().in("whether a pod lives by it is not known: it is not moved"));
+    for (const core::PodIdentity& one : *living) {
+      if (warm::promise_of(one) == pod) continue;  // its predecessor, deleted by force
+      return fail(ErrorCode::refused_for_safety,
+                  fmt::format("pod {} has it, and lives: it is not taken from there; delete the VpcIpClaim, and the "
+                              "pod gets another",
+                              net::echo(warm::promise_of(one))));
+    }
   }
   TRY_VOID(world_.cloud.move(*there, interface.mac, deadline));
   cloud::CloudAddress here = *there;

@@ -54,6 +54,30 @@ TEST_F(Borrowing, OfAnExhaustedSubnet) {
   expect_one_owner_each("at once");
 }
 
+TEST_F(Borrowing, WhatIsAskedForAgainMayStillGoFromThenOn) {
+  fill_b();
+  const auto ask = [&](CallFate fate) {
+    cloud_.fate = [fate] { return fate; };
+    const auto lent = b_.keeper->lend({"r1", a_.mac(), "subnet-1"}, Deadline::after(clock_.now(), 60s));
+    cloud_.fate = [] { return CallFate::done; };
+    ASSERT_FALSE(lent);
+    EXPECT_EQ(lent.error().code, ErrorCode::unknown_outcome);
+  };
+  ask(CallFate::request_lost);
+  static_cast<void>(b_.keeper->step());
+  clock_.advance(61s);
+  ask(CallFate::late);
+  for (int i = 0; i < 2; ++i) {
+    static_cast<void>(b_.keeper->step());
+    EXPECT_EQ(b_.counts().free, 3U) << "a pod would lose it when the call is done";
+    clock_.advance(30s);
+  }
+  cloud_.catch_up();
+  b_.settle(2);
+  EXPECT_EQ(b_.recorded(), cloud_.of(b_.mac()));
+  EXPECT_EQ(cloud_.of(a_.mac()).size(), 1U);
+}
+
 /// Lends what it does not have, or not to us.
 class Liar final : public PeerAgents {
  public:
@@ -405,18 +429,29 @@ TEST_F(Promised, NeverFromAnInterfaceThatThePromiseDoesNotName) {
   expect_refused(a_, "none", "and the VpcIpClaim names none; it is not taken from there");
 }
 
+TEST_F(Promised, NeverFromUnderAnotherPodThatLives) {
+  for (Node* node : {&a_, &b_}) node->claims.all = {fixed_};
+  ASSERT_TRUE(give(a_, fixed_, "c1"));
+  end(a_, "c1");
+  b_.claims.living = {{"web-0", "shop", "uid-c1"}, {"plain", "shop", "u9"}};
+  expect_refused(b_, "c2", "shop/plain\" has it, and lives");
+  b_.claims.is_away = true;
+  expect_refused(b_, "c3", "whether a pod lives by it is not known");
+  b_.claims.is_away = false;
+  b_.claims.living.pop_back();
+  EXPECT_TRUE(give(b_, fixed_, "c4")) << "from its predecessor, which was deleted by force";
+}
+
 TEST_F(Promised, WhatAnotherPodKeepsHereIsNotGiven) {
   ASSERT_TRUE(give(a_, fixed_, "c1"));
   end(a_, "c1");
   warm::Request request;
   request.owner = {"net", "c2", "eth0"};
   request.pod = {"web-1", "shop", "uid-c2"};
-  for (Node* node : {&a_, &b_}) {
-    const auto refused = node->keeper->give_promised(promise_, request, Deadline::after(clock_.now(), 60s));
-    ASSERT_FALSE(refused);
-    EXPECT_THAT(refused.error().message, testing::HasSubstr("kept for pod shop/web-0"));
-    EXPECT_EQ(cloud_.owner_of(fixed_), a_.mac());
-  }
+  const auto refused = a_.keeper->give_promised(promise_, request, Deadline::after(clock_.now(), 60s));
+  ASSERT_FALSE(refused);
+  EXPECT_THAT(refused.error().message, testing::HasSubstr("kept for pod shop/web-0"));
+  EXPECT_EQ(cloud_.owner_of(fixed_), a_.mac());
 }
 
 TEST_F(Promised, AMoveThatTheCloudRefusesLeavesItKept) {
@@ -470,6 +505,7 @@ TEST_F(Promised, FollowsItsPodFromNodeToNode) {
   a_.settle(130);
   EXPECT_FALSE(a_.find(fixed_)) << "it is another's now";
   EXPECT_TRUE(a_.view().intents.empty() && b_.view().intents.empty());
+  b_.wire->others.clear();
   end(b_, "c2");
   ASSERT_TRUE(give(b_, fixed_, "c3"));
   EXPECT_EQ(b_.counts().held, 1U);

@@ -300,6 +300,11 @@ class TestClaims final : public FixedAddresses {
     if (is_away) return fail(ErrorCode::unavailable, "the API server does not answer");
     return all;
   }
+  std::vector<core::PodIdentity> living;  ///< with whatever address
+  [[nodiscard]] Result<std::vector<core::PodIdentity>> living_with(const net::Address&, Deadline) override {
+    if (is_away) return fail(ErrorCode::unavailable, "the API server does not answer");
+    return living;
+  }
   [[nodiscard]] Result<Wish> wish_of(const core::PodIdentity&, Deadline) override { return Wish{}; }
   [[nodiscard]] Result<std::optional<Promise>> promise_to(const core::PodIdentity&, Deadline) override {
     return std::optional<Promise>();
