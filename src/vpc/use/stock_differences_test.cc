@@ -477,6 +477,23 @@ TEST_F(LostRecordsTest, AClaimedAddressIsTheClaims) {
   for (const auto& one : *unused) EXPECT_NE(one.address, fixed) << "no operator is shown it as nobody's";
 }
 
+TEST_F(StockKeeperTest, APodThatGotItsAddressWithoutAnAgentIsKnownBeforeAnybodyIsServed) {
+  static_cast<void>(node_.keeper->step());
+  node_.keeper.reset();
+  const net::Address taken = cloud_.unowned().at(0), claimed = cloud_.unowned().at(1);
+  for (const net::Address& address : {taken, claimed}) cloud_.set_owner(address, node_.mac());
+  node_.pods.all.push_back({{"web", "shop", "uid-web"}, {taken}, false, false});
+  node_.pods.all.push_back({{"db", "shop", "uid-db"}, {claimed}, false, false});
+  node_.claims.all = {claimed};
+  node_.options.looks_first = true;
+  node_.begin();
+  node_.keeper->look_before_serving();
+  ASSERT_TRUE(node_.find(taken));
+  EXPECT_EQ(node_.find(taken)->state, WarmState::held);
+  EXPECT_EQ(node_.del("web"), 1U);
+  EXPECT_FALSE(node_.find(claimed)) << "what a claim names is left alone";
+}
+
 TEST_F(StockKeeperTest, ClaimsAreAskedForOnlyWhereTheyCouldMatter) {
   node_.settle(10);
   node_.claims.asked = 0;
