@@ -58,18 +58,6 @@ bool is_for(const WarmAddress& address, const Request& request, const Stock& sto
          !request.in_use.contains(address.address) && (!request.address || *request.address == address.address);
 }
 
-/// `freed`: those of the stock that older sandboxes had, as they are now.
-Empty nothing_of(const Stock& stock, const std::vector<WarmAddress>& freed, const Request& request,
-                 const Instant& now) {
-  Empty empty;
-  for (const WarmAddress* address : stock.addresses()) {
-    if (!is_superseded(*address, request)) count(empty.counts, *address, now);
-  }
-  for (const WarmAddress& address : freed) count(empty.counts, address, now);
-  for (const WarmIntent* intent : stock.intents()) empty.counts.asked += intent->count;
-  return empty;
-}
-
 }  // namespace
 
 bool is_superseded(const WarmAddress& address, const Request& request) {
@@ -105,7 +93,10 @@ Step<Answer> plan_assign(const Snapshot& snapshot, const Request& request, const
     for (const WarmAddress& address : freed) {
       if (&address != chosen) writes.push_back(put_of(address));
     }
-    if (chosen == nullptr) return Plan<Answer>{nothing_of(stock, freed, request, now), std::move(writes)};
+    const auto is_probing = [](const WarmAddress* address) { return address->state == WarmState::probing; };
+    if (chosen == nullptr) {
+      return Plan<Answer>{Empty{std::ranges::any_of(stock.addresses(), is_probing)}, std::move(writes)};
+    }
     answer.address = entered(*chosen, WarmState::held, now);
     answer.address.owner = request.owner;
     answer.address.pod = request.pod;

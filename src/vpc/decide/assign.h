@@ -36,9 +36,9 @@ struct Assigned {
   WarmAddress address;
   bool was_held = false;  ///< by the same owner before
 };
-/// There is none to give. Addresses of the pod's older sandboxes are let go all the same, and counted so.
+/// There is none to give. Addresses of the pod's older sandboxes are let go all the same.
 struct Empty {
-  Counts counts;
+  bool is_probing = false;  ///< some come into the stock soon, or turn out to be somebody's
 };
 using Answer = std::variant<Assigned, Empty>;
 

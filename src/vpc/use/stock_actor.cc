@@ -415,7 +415,12 @@ void StockActor::serve_batch(Batch batch) {
   const std::uint32_t waiting = may_give() ? state.seen.calls.waiting : 0;
   state.is_due = state.is_due || waiting > state.waiting;
   state.waiting = waiting;
-  if (!ended.empty() && ended_) ended_(std::move(ended));
+  if (ended.empty() || !ended_) return;
+  {
+    const std::lock_guard lock(mutex_);
+    shown_ = state.seen;  // whoever has an answer finds it counted
+  }
+  ended_(std::move(ended));
 }
 
 /// Nothing when it has to wait for the stock.
@@ -434,8 +439,7 @@ std::optional<Result<void>> StockActor::serve_alone(StockCall& call) {
   if (!answer) return Result<void>(fail(answer.error()));
   auto* assigned = std::get_if<warm::Assigned>(&*answer);
   if (assigned == nullptr) {
-    const warm::Counts& counts = std::get<warm::Empty>(*answer).counts;
-    call.may_hope = counts.probing + counts.asked > 0 || !may_give();
+    call.may_hope = std::get<warm::Empty>(*answer).is_probing || !state.asking.empty() || !may_give();
     return std::nullopt;
   }
   add.answer = std::move(*assigned);

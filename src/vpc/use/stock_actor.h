@@ -145,7 +145,8 @@ struct StockState {
   std::uint64_t compared_with_cloud = kNoEpoch;  ///< by the last look that the cloud answered
   std::uint64_t told_another = kNoEpoch;         ///< that it is another one than before
   std::uint32_t waiting = 0;                     ///< attachments that wait because the stock is empty
-  std::set<std::string> under_way;               ///< intents and addresses of calls that are being made now
+  std::set<std::string> asking;                  ///< intents of calls that are being made now
+  std::set<std::string> leaving;                 ///< addresses of calls that are being made now
   std::optional<net::Prefix> range;              ///< of the subnet, once the cloud told it
   std::size_t told_unheard = 0;                  ///< Look::namespaces_unheard
   bool is_due = true;                            ///< a round of the keeper

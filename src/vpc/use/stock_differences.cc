@@ -361,7 +361,7 @@ Result<std::vector<core::WarmAddress>> StockKeeper::unused(Deadline deadline) {
   // A release or a loan that nobody heard the end of.
   const auto is_unsure = [&](const core::WarmAddress& one) {
     const bool is_leaving = one.state == core::WarmState::releasing || one.state == core::WarmState::lending;
-    return warm::is_unsure(one) || (is_leaving && !now.under_way.contains(text_of(one)));
+    return warm::is_unsure(one) || (is_leaving && !now.leaving.contains(text_of(one)));
   };
   for (const warm::Given& given : *look.cloud) {
     const auto known = std::ranges::find(view.addresses, given.address, &core::WarmAddress::address);
@@ -443,7 +443,7 @@ void StockKeeper::settle(const StockView& first) {
   };
   const auto left = [&](core::WarmState state) {
     auto rest = in_state(*now.view, state);
-    std::erase_if(rest, [&](const core::WarmAddress& one) { return now.under_way.contains(text_of(one)); });
+    std::erase_if(rest, [&](const core::WarmAddress& one) { return now.leaving.contains(text_of(one)); });
     return rest;
   };
   if (auto rest = left(core::WarmState::releasing); !rest.empty()) release_again(std::move(rest), may_still_come);
@@ -453,7 +453,7 @@ void StockKeeper::settle(const StockView& first) {
 /// The records, and what calls of this process are making of them at the same moment: what is half done and no such
 /// call's was left by one that ended.
 StockKeeper::Now StockKeeper::look_at_records() {
-  return ask([this] { return Now{view_stock(context()), actor_.state.under_way}; });
+  return ask([this] { return Now{view_stock(context()), actor_.state.leaving}; });
 }
 
 /// Finds out about addresses whose release nobody heard of. The cloud is asked for each by name. One that it
@@ -537,7 +537,7 @@ void StockKeeper::settle_intents(StockView& view) {
   const bool is_rebuilding = std::ranges::any_of(intents, warm::is_rebuild);
   for (const core::WarmIntent& intent : intents) {
     if (is_rebuilding) return;
-    if (ask([&] { return actor_.state.under_way.contains(intent.id); })) continue;
+    if (ask([&] { return actor_.state.asking.contains(intent.id); })) continue;
     const Instant begun = world_.clock.now();
     const bool is_of_this_boot = intent.begun_at.boot == begun.boot;
     const bool is_old = !is_of_this_boot || begun.since_boot - intent.begun_at.since_boot >= options_.doubt;

@@ -78,7 +78,7 @@ nanoseconds StockKeeper::step() {
   std::uint32_t waiting = 0;
   ask([&] {
     for (const core::WarmIntent& intent : view->intents) {
-      const bool is_under_way = actor_.state.under_way.contains(intent.id);
+      const bool is_under_way = actor_.state.asking.contains(intent.id);
       if (!warm::is_rebuild(intent)) (is_under_way ? counts.asked : counts.unheard) += intent.count;
     }
     waiting = actor_.state.waiting;

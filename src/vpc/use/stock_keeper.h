@@ -253,7 +253,7 @@ class StockKeeper {
   [[nodiscard]] bool take(bool StockState::*flag);
   struct Now {
     Result<StockView> view;
-    std::set<std::string> under_way;
+    std::set<std::string> leaving;
   };
   [[nodiscard]] Now look_at_records();
   void settle(const StockView& view);
@@ -291,21 +291,16 @@ class StockKeeper::UnderWay {
  public:
   explicit UnderWay(StockKeeper& keeper) : keeper_(keeper) {}
   UnderWay(StockKeeper& keeper, const std::string& intent) : keeper_(keeper) {
-    keeper_.ask([&] { add(intent); });
+    keeper_.ask([&] { add(keeper_.actor_.state.asking, intent); });
   }
   ~UnderWay() {
     keeper_.ask([this] {
-      for (const std::string& one : names_) keeper_.actor_.state.under_way.erase(one);
+      for (const auto& [set, name] : names_) set->erase(name);
     });
   }
   UnderWay(const UnderWay&) = delete;
   UnderWay& operator=(const UnderWay&) = delete;
 
-  /// In the loop. Addresses that leave go by their text.
-  void add(const std::string& name) {
-    keeper_.actor_.state.under_way.insert(name);
-    names_.push_back(name);
-  }
   /// Decides which addresses leave, where any may. They are under way from its commit on.
   template <class Plan>
   [[nodiscard]] Result<core::warm::Moved> decide_leaving(Plan plan) {
@@ -317,12 +312,17 @@ class StockKeeper::UnderWay {
   }
   /// In the loop.
   void leave(const std::vector<core::WarmAddress>& addresses) {
-    for (const core::WarmAddress& one : addresses) add(text_of(one));
+    for (const core::WarmAddress& one : addresses) add(keeper_.actor_.state.leaving, text_of(one));
   }
 
  private:
+  void add(std::set<std::string>& set, const std::string& name) {
+    set.insert(name);
+    names_.emplace_back(&set, name);
+  }
+
   StockKeeper& keeper_;
-  std::vector<std::string> names_;
+  std::vector<std::pair<std::set<std::string>*, std::string>> names_;
 };
 
 }  // namespace croft::engine

@@ -147,7 +147,7 @@ Result<core::WarmAddress> StockKeeper::lend(const warm::Lend& asked, Deadline de
     auto made = actor_.decide_giving<std::optional<core::WarmAddress>>(choose);
     if (!made) return fail(none(made.error()));
     if (!*made || (*made)->state == core::WarmState::lent) return made;
-    if (actor_.state.under_way.contains(text_of(**made))) {
+    if (actor_.state.leaving.contains(text_of(**made))) {
       return fail(ErrorCode::unknown_outcome, text_of(**made) + " is on its way by this request already");
     }
     under_way.leave({**made});
