@@ -2,7 +2,7 @@
 //
 //   controller   one or several in a cluster: collects what is left over        controller.cc
 //   agent        one on each node: serves the plugins of the node                agent.cc
-//   install      on each node, once: the plugin and its configuration             install.cc, uninstall.cc
+//   install      on each node, once: the plugin and its configuration             install.cc
 //   vpc-agent    one on each node of a cloud: a stock of its addresses            vpc_agent.cc
 //   completion, man   what a shell and man(1) read of it                         cli/program.cc
 
