@@ -130,7 +130,9 @@ Result<std::string> AgentCaller::call(const AgentPlace& agent, Method method, st
   const ErrorCode code = reply.status.from_server                               ? ErrorCode::internal
                          : reply.status.code == os::GrpcCode::deadline_exceeded ? ErrorCode::deadline_exceeded
                                                                                 : ErrorCode::unavailable;
-  return fail(code, go_text(reply.status.code, reply.status.message));
+  const bool is_for_operators = reply.status.code == os::GrpcCode::unimplemented && !agent.address.starts_with("unix:");
+  return fail(code, go_text(reply.status.code, reply.status.message) +
+                        (is_for_operators ? "; over TCP it answers operators with --operators-over-tcp" : ""));
 }
 
 // ---------------------------------------------------------------- the agents of a cluster

@@ -513,7 +513,7 @@ class VpcAgentProgram {
     const auto& trouble = seen.trouble;
     const bool has_interface = seen.interface.has_value();
     const bool is_ready =
-        figures && (figures->counts.free + figures->counts.held > 0 || options_.high == 0) && has_interface;
+        figures && (figures->counts.free + figures->counts.held > 0 || options_.low == 0) && has_interface;
     health_.set("stock", is_ready ? "" : trouble ? trouble->message : "no address is in stock yet");
     if (is_ready == serving_) return;
     serving_ = is_ready;

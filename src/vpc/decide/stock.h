@@ -109,17 +109,27 @@ class Stock {
 /// The term after `own`, or after the one that another took since; `own` itself where that still stands.
 [[nodiscard]] Step<std::uint64_t> plan_term(const Snapshot& snapshot, std::uint64_t own);
 
+template <class Answer>
+[[nodiscard]] Step<Answer> put_in_term(const Snapshot& snapshot, std::uint64_t own, Step<Answer> step) {
+  return decide(snapshot, [&](Reader& reader) -> Flow<Plan<Answer>> {
+    auto& plan = std::get<Plan<Answer>>(step);
+    const WarmNode* node = reader.sound(warm_node_key());
+    TRY_VOID(reader.ready());
+    if (node != nullptr || !plan.writes.empty()) TRY_VOID(put_under_term(plan.writes, node, own));
+    return std::move(plan);
+  });
+}
 /// A decision of a writer in its term. A plan that writes nothing needs none.
 template <class Answer>
 [[nodiscard]] Step<Answer> in_term(const Snapshot& snapshot, std::uint64_t own, Step<Answer> step) {
-  auto* plan = std::get_if<Plan<Answer>>(&step);
+  const auto* plan = std::get_if<Plan<Answer>>(&step);
   if (plan == nullptr || plan->writes.empty()) return step;
-  return decide(snapshot, [&](Reader& reader) -> Flow<Plan<Answer>> {
-    const WarmNode* node = reader.sound(warm_node_key());
-    TRY_VOID(reader.ready());
-    TRY_VOID(put_under_term(plan->writes, node, own));
-    return std::move(*plan);
-  });
+  return put_in_term(snapshot, own, std::move(step));
+}
+/// A plan with the next term, also one that writes nothing. A stock that no agent has begun has no terms.
+template <class Answer>
+[[nodiscard]] Step<Answer> with_next_term(const Snapshot& snapshot, Step<Answer> step) {
+  return put_in_term(snapshot, 0, std::move(step));
 }
 
 /// The lists that a stock is read from.

@@ -483,6 +483,21 @@ TEST_F(StockServerTest, WhereItsTermIsOverItTakesTheNextAndDoesTheCallsThatStill
   EXPECT_TRUE(std::ranges::none_of(view->addresses, [](const auto& one) { return one.owner.container_id == "c2"; }));
 }
 
+TEST_F(StockServerTest, ADelAloneTakesTheTermAlsoWhereItFindsNothing) {
+  begin({.low = 3, .high = 5});
+  EXPECT_NE(add("c1"), "");
+  const auto term = [&] { return core::warm::term_of(&*engine::view_stock({store_, clock_, random_})->node); };
+  const std::uint64_t before = term();
+  core::warm::Release release;
+  release.owner = {"", "c9", "eth0"};
+  EXPECT_TRUE(engine::release_to_stock({store_, clock_, random_}, release)->empty())
+      << "its ADD waits in an agent that hangs";
+  EXPECT_EQ(term(), before + 1);
+  EXPECT_NE(add("c2"), "") << "in the term after that";
+  EXPECT_TRUE(del("c9").status.ok()) << "the agent's own";
+  EXPECT_EQ(term(), before + 2) << "needs no other";
+}
+
 TEST_F(StockServerTest, AnOldClientIsRefusedWithinFiveSecondsAndAPluginOfOursWaits) {
   cloud_.fate = [] { return engine::CallFate::away; };
   begin({.low = 0, .high = 0});

@@ -32,7 +32,7 @@ std::string seconds_ago(nanoseconds then, const Instant& now) {
 vpc::ShownTable stock_of(const StockShown& all, const Instant& now) {
   warm::Counts counts;
   for (const core::WarmAddress& one : all.view.addresses) warm::count(counts, one, now);
-  for (const core::WarmIntent& one : all.view.intents) counts.asked += one.count;
+  for (const core::WarmIntent& one : all.view.intents) counts.asked += warm::is_rebuild(one) ? 0 : one.count;
   const auto lent = std::ranges::count(all.view.addresses, core::WarmState::lent, &core::WarmAddress::state);
   vpc::ShownTable table{"stock", {{"state"}, {"count", true}}, {}};
   for (const auto& [state, count] :

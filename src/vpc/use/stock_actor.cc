@@ -332,7 +332,9 @@ StockActor::Batch StockActor::next_batch() {
 
 /// Whatever kept the stock empty, the caller is told that it gets no address, and has no use of asking elsewhere.
 Error StockActor::none_in_time() const {
-  Error why = state.seen.trouble.value_or(Error{{}, "no address came into the stock in time", {}});
+  Error why = state.seen.trouble.value_or(Error{});
+  constexpr std::string_view kEmpty = "the stock is empty, and no address came in time";
+  why.message = why.message.empty() ? std::string(kEmpty) : fmt::format("{}: {}", kEmpty, why.message);
   why.code = ErrorCode::exhausted;
   return why;
 }

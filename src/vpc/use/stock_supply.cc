@@ -326,6 +326,14 @@ Result<core::WarmAddress> StockKeeper::push(const std::optional<net::Address>& a
   if (address) {
     TRY(const auto view, view_stock(context()));
     const auto known = std::ranges::find(view.addresses, *address, &core::WarmAddress::address);
+    const auto is_there = [&](core::WarmState state) { return known != view.addresses.end() && known->state == state; };
+    if (is_there(core::WarmState::held)) {
+      return fail(ErrorCode::conflict, fmt::format("{} is a pod's already", address->to_string()));
+    }
+    if (is_there(core::WarmState::quarantined)) {
+      return fail(ErrorCode::refused_for_safety,
+                  fmt::format("{} is quarantined: {}", address->to_string(), known->why));
+    }
     if (known != view.addresses.end() && known->state != core::WarmState::lent) return *known;
     if (view.damaged.contains(core::warm_address_key(*address).name)) {
       return fail(ErrorCode::corrupt,

@@ -30,7 +30,12 @@ Result<warm::Answer> assign_from_stock(const Context& context, const warm::Reque
 Result<std::vector<core::WarmAddress>> release_to_stock(const Context& context, const warm::Release& release,
                                                         const Writer& writer) {
   return transact(context, TurnTaking::before_writing, [&](const core::Snapshot& snapshot, const Instant& now) {
-    return writer.in_term(snapshot, warm::plan_release(snapshot, release, now));
+    auto step = warm::plan_release(snapshot, release, now);
+    // An agent that hangs may have the ADD before it: the next term keeps that one from being done later.
+    const auto* plan = std::get_if<core::Plan<std::vector<core::WarmAddress>>>(&step);
+    const bool finds_nothing = plan != nullptr && plan->writes.empty();
+    return finds_nothing && !writer.term ? warm::with_next_term(snapshot, std::move(step))
+                                         : writer.in_term(snapshot, std::move(step));
   });
 }
 

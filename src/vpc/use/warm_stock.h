@@ -42,7 +42,8 @@ struct Writer {
 [[nodiscard]] Result<core::warm::Answer> assign_from_stock(const Context& context, const core::warm::Request& request,
                                                            const Writer& writer = {});
 
-/// A DEL (core::warm::plan_release): what was let go. Nothing held is a success.
+/// A DEL (core::warm::plan_release): what was let go. Nothing held is a success; a plugin alone takes the term all the
+/// same.
 [[nodiscard]] Result<std::vector<core::WarmAddress>> release_to_stock(const Context& context,
                                                                       const core::warm::Release& release,
                                                                       const Writer& writer = {});
