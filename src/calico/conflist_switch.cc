@@ -21,12 +21,6 @@ namespace {
 constexpr std::size_t kDepthMax = 64;
 constexpr std::array<std::string_view, 4> kKept = {"assign_ipv4", "assign_ipv6", "ipv4_pools", "ipv6_pools"};
 
-[[nodiscard]] std::string lowered(std::string text) {
-  for (char& c : text) {
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-  }
-  return text;
-}
 [[nodiscard]] bool is_named(JsonRef child, std::string_view name) { return same_member_name(child.key(), name); }
 
 /// As Go's encoding/json reads it for the plugins: in whatever letters.
@@ -171,23 +165,6 @@ class Switch {
   const std::string node_;
 };
 
-/// As libcni makes it: the plugin's own members, and the list's name and version.
-[[nodiscard]] std::string handed_on(JsonRef root, JsonRef plugin) {
-  JsonWriter out;
-  out.begin_object();
-  for (const char* name : {"name", "cniVersion"}) {
-    const auto of_list = member(root, name);
-    if (!of_list) continue;
-    copy_json(out, name, *of_list);
-  }
-  for (auto child = plugin.first_child(); child; child = child->next_sibling()) {
-    if (is_named(*child, "name") || same_member_name(child->key(), "cniVersion")) continue;
-    copy_json(out, child->key(), *child);
-  }
-  out.end_object();
-  return std::move(out).take();
-}
-
 [[nodiscard]] Result<Network> as_croft_reads_it(const std::string& config) {
   const auto refusal = [](const cni::Error& error) {
     return fail(
@@ -213,7 +190,7 @@ Result<std::vector<Network>> read_switched(std::string_view conflist) {
   const auto read = [&](JsonRef plugin) -> Result<void> {
     const auto ipam = member(plugin, "ipam");
     if (!ipam || text(*ipam, "type") != "croft-ipam") return {};
-    TRY(all.emplace_back(), as_croft_reads_it(handed_on(root, plugin)));
+    TRY(all.emplace_back(), as_croft_reads_it(as_called(root, plugin)));
     return {};
   };
   const auto plugins = member(root, "plugins");

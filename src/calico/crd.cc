@@ -43,9 +43,6 @@ const Row* row_of(Kind kind) {
   return found == kRows.end() ? nullptr : &*found;
 }
 
-/// Pools and reservations are resources in etcd too, with kind and metadata.
-bool is_resource(Kind kind) { return kind == Kind::pool || kind == Kind::reservation; }
-
 std::string text_in(JsonRef object, std::string_view name) {
   const auto member = member_of(object, name);
   return member && member->kind() == JsonKind::string ? std::string(member->text()) : std::string();
@@ -321,12 +318,12 @@ void write_spec(JsonWriter& out, const core::Key& key, ApiGroup group, JsonRef b
   }
   if (kind == Kind::handle) out.text("handleID", key.name);
   if (kind == Kind::affinity) {
-    const auto parsed = key_of(key);
-    CROFT_ASSERT(parsed.has_value());
-    const auto& affinity = std::get<AffinityKey>(*parsed);
-    out.text("cidr", affinity.cidr.to_string());
-    out.text("node", affinity.owner.name);
-    out.text("type", affinity.owner.type == core::AffinityOwner::Type::host ? "host" : "virtual");
+    const auto cidr = core::cidr_of(key);
+    const auto owner = owner_in(key.name);
+    CROFT_ASSERT(cidr && owner);
+    out.text("cidr", cidr->to_string());
+    out.text("node", owner->name);
+    out.text("type", owner->type == core::AffinityOwner::Type::host ? "host" : "virtual");
   }
   out.end_object();
 }
@@ -374,19 +371,23 @@ bool has_deletion_mark(Kind kind) { return kind == Kind::block || kind == Kind::
 
 Result<std::string> crd_name(const core::Key& key, const Digests& digests) {
   CROFT_ASSERT(has_crd(key.kind));
-  TRY(const Key parsed, key_of(key));
   std::string name = key.name;
-  if (const auto* block = std::get_if<BlockKey>(&parsed)) name = cidr_name(block->cidr.to_string());
-  if (const auto* affinity = std::get_if<AffinityKey>(&parsed)) {
-    name = affinity_name(affinity->owner, affinity->cidr, digests);
+  if (key.kind == Kind::block) {
+    const auto cidr = core::block_cidr_of(key);
+    if (!cidr) return fail(core::cidr_of(key).error());
+    name = cidr_name(cidr->to_string());
   }
-  if (const auto* handle = std::get_if<HandleKey>(&parsed)) {
-    name = handle->id;
+  if (key.kind == Kind::affinity) {
+    TRY(const net::Prefix cidr, core::cidr_of(key));
+    const auto owner = owner_in(key.name);
+    if (!owner) return fail(ErrorCode::corrupt, fmt::format("affinity {} has no owner", net::echo(key.name)));
+    name = affinity_name(*owner, cidr, digests);
+  }
+  if (key.kind == Kind::handle) {
     for (char& c : name) {
       if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
     }
   }
-  if (std::holds_alternative<IpamConfigKey>(parsed)) name = "default";
   if (!is_object_name(name)) {
     return fail(
         ErrorCode::invalid_argument,

@@ -6,7 +6,7 @@
 
 #include "base/json/writer.h"
 #include "base/manual_clock.h"
-#include "calico/resources.h"
+#include "calico/test_calico.h"
 
 namespace croft::wire::calico {
 namespace {
@@ -31,7 +31,6 @@ const Digests kDigests{[](std::string_view text) {
                                     : std::string(32, 'y');
                        }};
 
-core::Key key_of_block(const char* cidr) { return core::block_key(net::Prefix::parse(cidr).value()); }
 core::AffinityOwner host(std::string name) { return {core::AffinityOwner::Type::host, std::move(name)}; }
 
 struct NameCase {
@@ -152,7 +151,7 @@ Result<Read> read(core::Kind kind, ApiGroup group, std::string_view object) {
   return Read{*found.key, std::move(value), found.is_deleted};
 }
 
-std::string written(const Read& read, ApiGroup group) {
+std::string object_of(const Read& read, ApiGroup group) {
   CrdFrame frame;
   frame.group = group;
   frame.name = crd_name(read.key, kDigests).value();
@@ -175,7 +174,7 @@ TEST(Crd, ABlock) {
   EXPECT_TRUE(value.affinity_claim_time);
   EXPECT_FALSE(block->is_deleted);
   EXPECT_EQ(
-      written(*block, ApiGroup::crd_v1),
+      object_of(*block, ApiGroup::crd_v1),
       R"({"apiVersion":"crd.projectcalico.org/v1","kind":"IPAMBlock","metadata":{"name":"10-0-0-64-30","uid":"u-1",)"
       R"("resourceVersion":"7","annotations":{"ipam.croft.dev/write-token":"00",)"
       R"("projectcalico.org/metadata":"{\"creationTimestamp\":null}"}},"spec":{"cidr":"10.0.0.64/30",)"
@@ -190,11 +189,12 @@ TEST(Crd, ABlock) {
 /// Go's nil slices are null; the schemas of v1 want lists, and no `affinity` where nobody has the block.
 TEST(Crd, ABlockOfNobody) {
   core::Block block = core::new_block(net::Prefix::parse("10.0.0.64/30").value(), std::nullopt, {}, {});
-  const std::string object = written({key_of_block("10.0.0.64/30"), block}, ApiGroup::crd_v1);
+  const std::string object = object_of({key_of_block("10.0.0.64/30"), block}, ApiGroup::crd_v1);
   EXPECT_THAT(object, HasSubstr(R"("attributes":[])"));
   EXPECT_THAT(object, testing::Not(HasSubstr("null,\"alloc")));
   EXPECT_THAT(object, testing::Not(HasSubstr("\"affinity\"")));
-  EXPECT_THAT(written({key_of_block("10.0.0.64/30"), block}, ApiGroup::v3), testing::Not(HasSubstr("strictAffinity")));
+  EXPECT_THAT(object_of({key_of_block("10.0.0.64/30"), block}, ApiGroup::v3),
+              testing::Not(HasSubstr("strictAffinity")));
 }
 
 TEST(Crd, AnAffinity) {
@@ -205,14 +205,14 @@ TEST(Crd, AnAffinity) {
   ASSERT_TRUE(v1) << v1.error().message;
   EXPECT_EQ(v1->key.name, "host/node-a/ipv4/10.0.0.64/30") << "no type means host";
   EXPECT_EQ(std::get<core::Affinity>(v1->value).state, core::AffinityState::pending);
-  const std::string object = written(*v1, ApiGroup::crd_v1);
+  const std::string object = object_of(*v1, ApiGroup::crd_v1);
   EXPECT_THAT(object, HasSubstr(R"("deleted":"false")"));
   EXPECT_THAT(object, HasSubstr(R"("type":"host")"));
   EXPECT_THAT(object, HasSubstr("\"projectcalico.org/hostname-hash\":"
                                 "\"PY3TQE2E3XMTETLM2MJO3UITKPFB27YUJ4T4E5XGPEJON3SM4QAA\""));
   EXPECT_THAT(object, HasSubstr(R"("projectcalico.org/affinity-type":"host")"));
   EXPECT_THAT(object, HasSubstr(R"("projectcalico.org/ip-version":"4")"));
-  EXPECT_THAT(written(*v1, ApiGroup::v3), HasSubstr(R"("deleted":false)"));
+  EXPECT_THAT(object_of(*v1, ApiGroup::v3), HasSubstr(R"("deleted":false)"));
   const auto gone =
       read(core::Kind::affinity, ApiGroup::crd_v1,
            R"({"metadata":{"name":"x"},"spec":{"cidr":"10.0.0.64/30","node":"n","state":"","deleted":"true"}})");
@@ -232,7 +232,7 @@ TEST(Crd, AHandleKeepsItsCase) {
            R"({"metadata":{"name":"net.abc"},"spec":{"handleID":"net.ABC","block":{"10.0.0.64/30":1}}})");
   ASSERT_TRUE(handle) << handle.error().message;
   EXPECT_EQ(handle->key.name, "net.ABC");
-  const std::string object = written(*handle, ApiGroup::crd_v1);
+  const std::string object = object_of(*handle, ApiGroup::crd_v1);
   EXPECT_THAT(object, HasSubstr(R"("name":"net.abc")"));
   EXPECT_THAT(object, HasSubstr(R"("handleID":"net.ABC")"));
 }
@@ -246,7 +246,7 @@ TEST(Crd, TheConfiguration) {
   EXPECT_TRUE(value.strict_affinity);
   EXPECT_TRUE(value.auto_allocate_blocks);
   EXPECT_EQ(value.max_blocks_per_host, 5U);
-  const std::string off = written({core::ipam_config_key(), core::IpamConfig{false, false, 0, "", 0}}, ApiGroup::v3);
+  const std::string off = object_of({core::ipam_config_key(), core::IpamConfig{false, false, 0, "", 0}}, ApiGroup::v3);
   EXPECT_THAT(off, HasSubstr(R"("kind":"IPAMConfiguration")"));
   EXPECT_THAT(off, HasSubstr(R"("autoAllocateBlocks":false)")) << "both are required";
   EXPECT_THAT(off, HasSubstr(R"("strictAffinity":false)"));
@@ -262,7 +262,7 @@ TEST(Crd, APoolHasItsLabelsInEitherPlace) {
     "status":{"conditions":[]}})x");
   ASSERT_TRUE(pool) << pool.error().message;
   EXPECT_EQ(std::get<core::Pool>(pool->value).cidr.to_string(), "10.0.0.0/16");
-  const std::string object = written(*pool, ApiGroup::crd_v1);
+  const std::string object = object_of(*pool, ApiGroup::crd_v1);
   for (const char* kept :
        {R"("real":"1")", R"(\"hidden\":\"2\")", R"("note":"n")", R"("finalizers":["f"])", R"("odd":[1])",
         R"("status":{"conditions":[]})", R"("apiVersion":"crd.projectcalico.org/v1")"}) {
@@ -308,7 +308,7 @@ TEST(Crd, NothingIsLost) {
     const auto found = read(plain.kind, ApiGroup::crd_v1, object);
     ASSERT_TRUE(found) << object << found.error().message;
     std::string expected = sorted(object);
-    std::string got = sorted(written(*found, ApiGroup::crd_v1));
+    std::string got = sorted(object_of(*found, ApiGroup::crd_v1));
     if (plain.kind == core::Kind::affinity) {
       // The labels that Calico's writers add are added.
       const auto without = [](std::string text) {

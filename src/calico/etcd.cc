@@ -1,17 +1,20 @@
-#include "calico/etcd.h"
-
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <cstring>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
 #include "base/assert.h"
 #include "base/net/echo.h"
-#include "base/text/go_text.h"
 #include "calico/json.h"
-#include "register/pool.h"
+#include "register/format/canonical_json.h"
 
 namespace croft::wire::calico {
 namespace {
@@ -19,6 +22,37 @@ namespace {
 using core::AffinityState;
 using core::Attribute;
 using core::Block;
+
+/// Unknown members of an entry of a block's `attributes`, and what tells that entry again after the block changed: who
+/// held which ordinals, by which sequence numbers.
+struct AttributeRest {
+  std::map<std::uint32_t, core::SequenceNumber> holders;
+  std::optional<std::string> handle_id;
+  bool cooling = false;
+  RawMembers members;
+};
+
+// The members that core has no place for. The default is that of a record that Calico just made; the marks of absence
+// are only looked at while what was absent is empty.
+
+struct BlockRest final : core::ForeignRest {
+  bool attributes_null = true, unallocated_null = false, sequence_numbers_null = false;
+  std::optional<std::string> host_affinity;
+  std::vector<AttributeRest> attributes;
+  RawMembers members;
+};
+
+/// The same of an affinity, a handle or the configuration.
+struct SmallRest final : core::ForeignRest {
+  /// Old affinities have no state, which means confirmed; a handle's blocks are null;
+  /// `kubeVirtVMAddressPersistence` is there and empty.
+  bool is_unsaid = false;
+  RawMembers members;
+};
+
+using AffinityDraft = Draft<core::Affinity, SmallRest>;
+using HandleDraft = Draft<core::Handle, SmallRest>;
+using ConfigDraft = Draft<core::IpamConfig, SmallRest>;
 
 constexpr std::array<std::pair<AffinityState, std::string_view>, 3> kStates = {{
     {AffinityState::pending, "pending"},
@@ -73,7 +107,7 @@ MaybeFault read_allocations(const JsonAt& at, BlockDraft& out) {
 }
 
 MaybeFault read_unallocated(const JsonAt& at, BlockDraft& out) {
-  out.rest.unallocated_null = at.value.is_null();
+  out.unallocated_null = at.value.is_null();
   return read_list<std::uint32_t>(
       at, kBlockSizeMax,
       [](const JsonAt& element, std::uint32_t& ordinal) { return read_number(element, kBlockSizeMax - 1, ordinal); },
@@ -81,7 +115,7 @@ MaybeFault read_unallocated(const JsonAt& at, BlockDraft& out) {
 }
 
 MaybeFault read_attributes(const JsonAt& at, BlockDraft& out) {
-  out.rest.attributes_null = at.value.is_null();
+  out.attributes_null = at.value.is_null();
   return read_list<AttributeDraft>(
       at, kBlockSizeMax,
       [](const JsonAt& element, AttributeDraft& attribute) {
@@ -91,7 +125,7 @@ MaybeFault read_attributes(const JsonAt& at, BlockDraft& out) {
 }
 
 MaybeFault read_sequence_numbers(const JsonAt& at, BlockDraft& out) {
-  out.rest.sequence_numbers_null = at.value.is_null();
+  out.sequence_numbers_null = at.value.is_null();
   return read_map(at, out.block.sequence_number_for_allocation.own(),
                   [](const JsonAt& inner, std::uint32_t& ordinal, core::SequenceNumber& value) {
                     const std::string_view name = inner.name;
@@ -112,7 +146,7 @@ constexpr JsonMember<BlockDraft> kBlockMembers[] = {
      [](const JsonAt& at, BlockDraft& out) { return read_sequence_number(at, out.block.sequence_number); }},
     {"sequenceNumberForAllocation", read_sequence_numbers},
     {"deleted", [](const JsonAt& at, BlockDraft& out) { return read_boolean(at, out.block.deleted); }},
-    {"hostAffinity", [](const JsonAt& at, BlockDraft& out) { return read_optional_text(at, out.rest.host_affinity); }},
+    {"hostAffinity", [](const JsonAt& at, BlockDraft& out) { return read_optional_text(at, out.host_affinity); }},
 };
 
 /// The ordinals that point at an entry of `attributes`, with their sequence numbers.
@@ -126,94 +160,102 @@ std::map<std::uint32_t, core::SequenceNumber> holders_of(const Block& block, std
 }
 
 /// Error: the code is corrupt, the message without the key.
-[[nodiscard]] Result<BlockRecord> finish(BlockDraft draft) {
-  const auto size = static_cast<std::uint32_t>(draft.block.allocations.size());
+[[nodiscard]] Result<Block> finish(BlockDraft draft) {
+  Block block = std::move(draft.block);
+  const auto size = static_cast<std::uint32_t>(block.allocations.size());
   // check_block looks at the number of allocations before anything that depends on it; with a wrong one the free list
   // stays empty.
-  const bool is_sized = draft.block.cidr.is_valid() && draft.block.cidr.last_offset() == net::U128{size} - net::U128{1};
+  const bool is_sized = block.cidr.is_valid() && block.cidr.last_offset() == net::U128{size} - net::U128{1};
   if (is_sized) {
     auto free_list = core::space::OrderedFreeList::from_order(size, std::move(draft.unallocated));
     if (!free_list) return fail(free_list.error().in("unallocated"));
-    draft.block.unallocated = *std::move(free_list);
+    block.unallocated = *std::move(free_list);
   }
-  for (AttributeDraft& attribute : draft.attributes) draft.block.attributes.push_back(std::move(attribute.attribute));
-  TRY_VOID(core::check_block(draft.block));
+  for (AttributeDraft& attribute : draft.attributes) block.attributes.push_back(std::move(attribute.attribute));
+  TRY_VOID(core::check_block(block));
+  const auto rest = std::make_shared<BlockRest>();
   for (std::uint32_t i = 0; i < draft.attributes.size(); ++i) {
+    Attribute& attribute = block.attributes[i];
+    if (attribute.cooling) attribute.cooling->in_calicos_way = true;
     if (draft.attributes[i].rest.empty()) continue;
-    const Attribute& attribute = draft.block.attributes[i];
-    draft.rest.attributes.push_back({holders_of(draft.block, i), attribute.handle_id, attribute.cooling.has_value(),
-                                     std::move(draft.attributes[i].rest)});
+    rest->attributes.push_back({holders_of(block, i), attribute.handle_id, attribute.cooling.has_value(),
+                                std::move(draft.attributes[i].rest)});
   }
-  return BlockRecord{std::move(draft.block), std::move(draft.rest)};
+  const bool is_plain = draft.attributes_null && !draft.unallocated_null && !draft.sequence_numbers_null &&
+                        !draft.host_affinity && draft.members.empty();
+  if (is_plain) return block;
+  rest->attributes_null = draft.attributes_null;
+  rest->unallocated_null = draft.unallocated_null;
+  rest->sequence_numbers_null = draft.sequence_numbers_null;
+  rest->host_affinity = std::move(draft.host_affinity);
+  rest->members = std::move(draft.members);
+  block.rest = rest;
+  return block;
 }
 
 // ---------------------------------------------------------------- reading: the others
 
-constexpr JsonMember<AffinityRecord> kAffinityMembers[] = {
+constexpr JsonMember<AffinityDraft> kAffinityMembers[] = {
     {"state",
-     [](const JsonAt& at, AffinityRecord& out) {
+     [](const JsonAt& at, AffinityDraft& out) {
        std::string text;
        if (auto fault = read_text(at, kTextBytesMax, text)) return fault;
-       out.state_empty = text.empty();
+       out.rest->is_unsaid = text.empty();
        if (text.empty()) return MaybeFault();
        const auto state = std::ranges::find(kStates, text, [](const auto& s) { return s.second; });
        if (state == kStates.end()) return MaybeFault(at.bad_value(net::echo(text) + " is no state of an affinity"));
-       out.affinity.state = state->first;
+       out.record.state = state->first;
        return MaybeFault();
      }},
-    {"deleted", [](const JsonAt& at, AffinityRecord& out) { return read_boolean(at, out.affinity.deleted); }},
+    {"deleted", [](const JsonAt& at, AffinityDraft& out) { return read_boolean(at, out.record.deleted); }},
 };
 
-constexpr JsonMember<HandleRecord> kHandleMembers[] = {
+constexpr JsonMember<HandleDraft> kHandleMembers[] = {
     {"block",
-     [](const JsonAt& at, HandleRecord& out) {
-       out.blocks_null = at.value.is_null();
-       return read_map(at, out.handle.blocks, [](const JsonAt& inner, std::string& name, std::uint32_t& count) {
+     [](const JsonAt& at, HandleDraft& out) {
+       out.rest->is_unsaid = at.value.is_null();
+       return read_map(at, out.record.blocks, [](const JsonAt& inner, std::string& name, std::uint32_t& count) {
          name = inner.name;
          if (!net::parse_prefix(name)) return MaybeFault(inner.bad_value("its name is no CIDR"));
          return read_number(inner, UINT32_MAX, count);
        });
      }},
-    {"deleted", [](const JsonAt& at, HandleRecord& out) { return read_boolean(at, out.handle.deleted); }},
+    {"deleted", [](const JsonAt& at, HandleDraft& out) { return read_boolean(at, out.record.deleted); }},
 };
 
-constexpr JsonMember<IpamConfigRecord> kConfigMembers[] = {
+constexpr JsonMember<ConfigDraft> kConfigMembers[] = {
     {"strict_affinity",
-     [](const JsonAt& at, IpamConfigRecord& out) { return read_boolean(at, out.config.strict_affinity); }},
+     [](const JsonAt& at, ConfigDraft& out) { return read_boolean(at, out.record.strict_affinity); }},
     {"auto_allocate_blocks",
-     [](const JsonAt& at, IpamConfigRecord& out) { return read_boolean(at, out.config.auto_allocate_blocks); }},
+     [](const JsonAt& at, ConfigDraft& out) { return read_boolean(at, out.record.auto_allocate_blocks); }},
     {"maxBlocksPerHost",
-     [](const JsonAt& at, IpamConfigRecord& out) {
-       return read_number(at, UINT32_MAX, out.config.max_blocks_per_host);
-     }},
+     [](const JsonAt& at, ConfigDraft& out) { return read_number(at, UINT32_MAX, out.record.max_blocks_per_host); }},
     {"kubeVirtVMAddressPersistence",
-     [](const JsonAt& at, IpamConfigRecord& out) {
-       auto fault = read_text(at, kTextBytesMax, out.config.kubevirt_vm_address_persistence);
-       out.persistence_empty = !at.value.is_null() && out.config.kubevirt_vm_address_persistence.empty();
+     [](const JsonAt& at, ConfigDraft& out) {
+       auto fault = read_text(at, kTextBytesMax, out.record.kubevirt_vm_address_persistence);
+       out.rest->is_unsaid = !at.value.is_null() && out.record.kubevirt_vm_address_persistence.empty();
        return fault;
      }},
     {"ipCooldownSeconds",
-     [](const JsonAt& at, IpamConfigRecord& out) {
-       return read_number(at, UINT32_MAX, out.config.ip_cooldown_seconds);
-     }},
+     [](const JsonAt& at, ConfigDraft& out) { return read_number(at, UINT32_MAX, out.record.ip_cooldown_seconds); }},
 };
 
 // ---------------------------------------------------------------- writing
 
 /// Unknown members of entry `index`, or none.
-const RawMembers* rest_of(const BlockRecord& record, std::uint32_t index) {
-  if (record.rest.attributes.empty()) return nullptr;
-  const Attribute& attribute = record.block.attributes[index];
-  const auto holders = holders_of(record.block, index);
-  const auto is_same = [&](const AttributeRest& rest) {
-    return rest.handle_id == attribute.handle_id && rest.cooling == attribute.cooling.has_value() &&
-           std::ranges::any_of(rest.holders, [&](const auto& holder) {
+const RawMembers* members_of(const Block& block, const BlockRest& rest, std::uint32_t index) {
+  if (rest.attributes.empty()) return nullptr;
+  const Attribute& attribute = block.attributes[index];
+  const auto holders = holders_of(block, index);
+  const auto is_same = [&](const AttributeRest& one) {
+    return one.handle_id == attribute.handle_id && one.cooling == attribute.cooling.has_value() &&
+           std::ranges::any_of(one.holders, [&](const auto& holder) {
              const auto found = holders.find(holder.first);
              return found != holders.end() && found->second == holder.second;
            });
   };
-  const auto rest = std::ranges::find_if(record.rest.attributes, is_same);
-  return rest == record.rest.attributes.end() ? nullptr : &rest->members;
+  const auto same = std::ranges::find_if(rest.attributes, is_same);
+  return same == rest.attributes.end() ? nullptr : &same->members;
 }
 
 void write_attribute(JsonWriter& out, const Attribute& attribute, const RawMembers* rest) {
@@ -243,29 +285,31 @@ void write_allocations(JsonWriter& out, const Block& block) {
   out.end_array();
 }
 
-void write_unallocated(JsonWriter& out, const BlockRecord& record) {
+void write_unallocated(JsonWriter& out, const Block& block, const BlockRest& rest) {
   out.key("unallocated");
-  const auto order = record.block.unallocated.order();
-  if (order.empty() && record.rest.unallocated_null) return out.null();
+  const auto order = block.unallocated.order();
+  if (order.empty() && rest.unallocated_null) return out.null();
   out.begin_array();
   for (const std::uint32_t ordinal : order) out.integer(ordinal);
   out.end_array();
 }
 
-void write_attributes(JsonWriter& out, const BlockRecord& record) {
+void write_attributes(JsonWriter& out, const Block& block, const BlockRest& rest) {
   out.key("attributes");
-  const auto& attributes = record.block.attributes;
-  if (attributes.empty() && record.rest.attributes_null) return out.null();
+  const auto& attributes = block.attributes;
+  if (attributes.empty() && rest.attributes_null) return out.null();
   out.begin_array();
-  for (std::uint32_t i = 0; i < attributes.size(); ++i) write_attribute(out, attributes[i], rest_of(record, i));
+  for (std::uint32_t i = 0; i < attributes.size(); ++i) {
+    write_attribute(out, attributes[i], members_of(block, rest, i));
+  }
   out.end_array();
 }
 
 /// In the order of the names as text: 1, 10, 2.
-void write_sequence_numbers(JsonWriter& out, const BlockRecord& record) {
+void write_sequence_numbers(JsonWriter& out, const Block& block, const BlockRest& rest) {
   out.key("sequenceNumberForAllocation");
-  const auto& numbers = record.block.sequence_number_for_allocation;
-  if (numbers.empty() && record.rest.sequence_numbers_null) return out.null();
+  const auto& numbers = block.sequence_number_for_allocation;
+  if (numbers.empty() && rest.sequence_numbers_null) return out.null();
   std::vector<std::pair<std::string, std::uint64_t>> named;
   named.reserve(numbers.size());
   for (const auto& [ordinal, number] : numbers) named.emplace_back(std::to_string(ordinal), number.value);
@@ -280,330 +324,235 @@ void write_number_if_set(JsonWriter& out, std::string_view name, std::uint32_t v
   out.integer(name, value);
 }
 
+[[nodiscard]] Result<core::Value> decode_block(const core::Key& key, std::string_view bytes) {
+  const auto cidr = core::block_cidr_of(key);
+  if (!cidr) return fail(core::cidr_of(key).error());
+  auto draft = scan_block(bytes);
+  if (!draft) {
+    draft.emplace();
+    TRY_VOID(decode_into<BlockDraft>(key, bytes, kBlockMembers, *draft, draft->members));
+  }
+  if (draft->block.cidr != *cidr) return fail(damaged(key, "its cidr is " + draft->block.cidr.to_string()));
+  auto block = finish(*std::move(draft));
+  if (!block) return fail(damaged(key, block.error().message));
+  return core::Value(*std::move(block));
+}
+
+template <class D>
+[[nodiscard]] Result<core::Value> decode_small(const core::Key& key, std::string_view bytes,
+                                               std::span<const JsonMember<D>> members, D draft) {
+  TRY_VOID(decode_into<D>(key, bytes, members, draft, draft.rest->members));
+  if (draft.rest->is_unsaid || !draft.rest->members.empty()) draft.record.rest = std::move(draft.rest);
+  return core::Value(std::move(draft.record));
+}
+
+[[nodiscard]] Result<core::Value> decode_affinity(const core::Key& key, std::string_view bytes) {
+  AffinityDraft draft;
+  TRY(draft.record.cidr, core::cidr_of(key));
+  auto owner = owner_in(key.name);
+  if (!owner) return fail(ErrorCode::corrupt, fmt::format("affinity {} has no owner", net::echo(key.name)));
+  draft.record.owner = *std::move(owner);
+  draft.rest->is_unsaid = true;
+  return decode_small<AffinityDraft>(key, bytes.empty() ? "{}" : bytes, kAffinityMembers, std::move(draft));
+}
+
 }  // namespace
 
-Result<BlockRecord> decode_block(const BlockKey& key, std::string_view bytes) {
-  auto scanned = scan_block(bytes);
-  const bool is_scanned = scanned.has_value();
-  BlockDraft draft = is_scanned ? *std::move(scanned) : BlockDraft();
-  if (!is_scanned) {
-    TRY_VOID(decode_into<BlockDraft>(key, bytes, kBlockMembers, draft, draft.rest.members));
+Result<core::Value> decode_other(const core::Key& key, std::string_view bytes) {
+  if (key.kind == core::Kind::block) return decode_block(key, bytes);
+  if (key.kind == core::Kind::affinity) return decode_affinity(key, bytes);
+  if (key.kind == core::Kind::handle) {
+    HandleDraft draft;
+    draft.record.id = key.name;
+    draft.rest->is_unsaid = true;
+    return decode_small<HandleDraft>(key, bytes, kHandleMembers, std::move(draft));
   }
-  if (draft.block.cidr != key.cidr) {
-    return fail(damaged(key, "its cidr is " + draft.block.cidr.to_string()));
-  }
-  auto record = finish(std::move(draft));
-  if (!record) return fail(damaged(key, record.error().message));
-  return record;
+  CROFT_ASSERT(key.kind == core::Kind::ipam_config);
+  ConfigDraft draft;
+  draft.record.auto_allocate_blocks = false;  // left out when false
+  return decode_small<ConfigDraft>(key, bytes, kConfigMembers, std::move(draft));
 }
 
-Result<AffinityRecord> decode_affinity(const AffinityKey& key, std::string_view bytes) {
-  AffinityRecord record;
-  record.affinity.owner = key.owner;
-  record.affinity.cidr = key.cidr;
-  record.state_empty = true;
-  if (bytes.empty()) return record;
-  TRY_VOID(decode_into<AffinityRecord>(key, bytes, kAffinityMembers, record, record.rest));
-  return record;
-}
-
-Result<HandleRecord> decode_handle(const HandleKey& key, std::string_view bytes) {
-  HandleRecord record;
-  record.handle.id = key.id;
-  record.blocks_null = true;
-  TRY_VOID(decode_into<HandleRecord>(key, bytes, kHandleMembers, record, record.rest));
-  return record;
-}
-
-Result<IpamConfigRecord> decode_ipam_config(std::string_view bytes) {
-  IpamConfigRecord record;
-  record.config.auto_allocate_blocks = false;  // left out when false
-  TRY_VOID(decode_into<IpamConfigRecord>(IpamConfigKey{}, bytes, kConfigMembers, record, record.rest));
-  return record;
-}
-
-std::string encode(const BlockRecord& record) {
+std::string encode(const Block& block, const Birth&) {
+  const auto& rest = rest_of<BlockRest>(block.rest);
   // A typical attribute has 300 bytes, everything else of an address 30.
-  const std::size_t bytes_expected = 300 * record.block.attributes.size() + 30 * record.block.allocations.size() + 300;
+  const std::size_t bytes_expected = 300 * block.attributes.size() + 30 * block.allocations.size() + 300;
   JsonWriter out(JsonWriter::Layout::compact, bytes_expected);
   out.begin_object();
-  out.text("cidr", record.block.cidr.to_string());
-  write_owner(out, record.block);
-  write_allocations(out, record.block);
-  write_unallocated(out, record);
-  write_attributes(out, record);
-  out.unsigned_integer("sequenceNumber", record.block.sequence_number.value);
-  write_sequence_numbers(out, record);
-  out.boolean("deleted", record.block.deleted);
-  if (record.rest.host_affinity) out.text("hostAffinity", *record.rest.host_affinity);
-  write_rest(out, record.rest.members);
+  out.text("cidr", block.cidr.to_string());
+  write_owner(out, block);
+  write_allocations(out, block);
+  write_unallocated(out, block, rest);
+  write_attributes(out, block, rest);
+  out.unsigned_integer("sequenceNumber", block.sequence_number.value);
+  write_sequence_numbers(out, block, rest);
+  out.boolean("deleted", block.deleted);
+  if (rest.host_affinity) out.text("hostAffinity", *rest.host_affinity);
+  write_rest(out, rest.members);
   out.end_object();
   return std::move(out).take();
 }
 
-std::string encode(const AffinityRecord& record) {
-  const AffinityState state = record.affinity.state;
-  const bool is_unsaid = state == AffinityState::confirmed && record.state_empty;
-  const auto named = std::ranges::find(kStates, state, [](const auto& s) { return s.first; });
+std::string encode(const core::Affinity& affinity, const Birth&) {
+  const auto& rest = rest_of<SmallRest>(affinity.rest);
+  const bool is_unsaid = affinity.state == AffinityState::confirmed && rest.is_unsaid;
+  const auto named = std::ranges::find(kStates, affinity.state, [](const auto& s) { return s.first; });
   JsonWriter out(JsonWriter::Layout::compact);
   out.begin_object();
   out.text("state", is_unsaid ? std::string_view() : named->second);
-  out.boolean("deleted", record.affinity.deleted);
-  write_rest(out, record.rest);
+  out.boolean("deleted", affinity.deleted);
+  write_rest(out, rest.members);
   out.end_object();
   return std::move(out).take();
 }
 
-std::string encode(const HandleRecord& record) {
+std::string encode(const core::Handle& handle, const Birth&) {
+  const auto& rest = rest_of<SmallRest>(handle.rest);
   JsonWriter out(JsonWriter::Layout::compact);
   out.begin_object();
   out.key("block");
-  if (record.handle.blocks.empty() && record.blocks_null) {
+  if (handle.blocks.empty() && rest.is_unsaid) {
     out.null();
   } else {
     out.begin_object();
-    for (const auto& [cidr, count] : record.handle.blocks) out.integer(cidr, count);
+    for (const auto& [cidr, count] : handle.blocks) out.integer(cidr, count);
     out.end_object();
   }
-  out.boolean("deleted", record.handle.deleted);
-  write_rest(out, record.rest);
+  out.boolean("deleted", handle.deleted);
+  write_rest(out, rest.members);
   out.end_object();
   return std::move(out).take();
 }
 
-std::string encode(const IpamConfigRecord& record) {
-  const core::IpamConfig& config = record.config;
+std::string encode(const core::IpamConfig& config, const Birth&) {
+  const auto& rest = rest_of<SmallRest>(config.rest);
   JsonWriter out(JsonWriter::Layout::compact);
   out.begin_object();
   write_if_set(out, "strict_affinity", config.strict_affinity);
   write_if_set(out, "auto_allocate_blocks", config.auto_allocate_blocks);
   write_number_if_set(out, "maxBlocksPerHost", config.max_blocks_per_host);
-  if (!config.kubevirt_vm_address_persistence.empty() || record.persistence_empty) {
+  if (!config.kubevirt_vm_address_persistence.empty() || rest.is_unsaid) {
     out.text("kubeVirtVMAddressPersistence", config.kubevirt_vm_address_persistence);
   }
   write_number_if_set(out, "ipCooldownSeconds", config.ip_cooldown_seconds);
-  write_rest(out, record.rest);
+  write_rest(out, rest.members);
   out.end_object();
   return std::move(out).take();
 }
 
 namespace {
 
-using core::AffinityOwner;
+constexpr auto kOrdinalMax = static_cast<std::uint32_t>(kBlockSizeMax - 1);
 
-constexpr std::string_view kBlockRoot = "/calico/ipam/v2/assignment/";
-constexpr std::string_view kHostRoot = "/calico/ipam/v2/host/";
-constexpr std::string_view kVirtualRoot = "/calico/ipam/v2/virtual/";
-constexpr std::string_view kHandleRoot = "/calico/ipam/v2/handle/";
-constexpr std::string_view kConfigKey = "/calico/ipam/v2/config";
-
-constexpr std::array<std::pair<ResourceKey::Kind, std::string_view>, 3> kResourceRoots = {{
-    {ResourceKey::Kind::pool, "/calico/resources/v3/projectcalico.org/ippools/"},
-    {ResourceKey::Kind::reservation, "/calico/resources/v3/projectcalico.org/ipreservations/"},
-    {ResourceKey::Kind::node, "/calico/resources/v3/projectcalico.org/nodes/"},
-}};
-
-std::string_view root_of(AffinityOwner::Type type) {
-  return type == AffinityOwner::Type::host ? kHostRoot : kVirtualRoot;
+bool is_ascii(std::string_view text) {
+  std::uint64_t all = 0;
+  std::size_t at = 0;
+  for (std::uint64_t word = 0; text.size() - at >= sizeof word; at += sizeof word) {
+    std::memcpy(&word, text.data() + at, sizeof word);
+    all |= word;
+  }
+  for (; at < text.size(); ++at) all |= static_cast<unsigned char>(text[at]);
+  return (all & 0x8080808080808080U) == 0;
 }
 
-std::string_view family_name(net::Family family) { return family == net::Family::v4 ? "ipv4" : "ipv6"; }
-
-/// `ipv4/block/10.0.0.64-26`.
-[[nodiscard]] Result<std::string> print_cidr(const net::Prefix& cidr) {
-  if (!cidr.is_valid() || cidr.address().is_v4_mapped()) {
-    return fail(ErrorCode::invalid_argument, fmt::format("{} is no prefix that Calico has keys for", cidr.to_string()));
-  }
-  std::string text = cidr.to_string();
-  std::replace(text.begin(), text.end(), '/', '-');
-  return fmt::format("{}/block/{}", family_name(cidr.family()), text);
+/// Reads `[a,b,c]`.
+template <class T, class ReadOne>
+std::vector<T> scan_list(CanonicalReader& in, std::size_t count_expected, ReadOne read_one) {
+  std::vector<T> list;
+  in.expect("[");
+  if (in.accept("]")) return list;
+  list.reserve(count_expected);
+  do {
+    if (list.size() == kBlockSizeMax) in.reject("list longer than a block");
+    read_one(list.emplace_back());
+  } while (in.another(']'));
+  return list;
 }
 
-[[nodiscard]] Result<void> check_handle(std::string_view id) {
-  if (id.empty() || id.size() > core::kKeyNameBytesMax) {
-    return fail(ErrorCode::invalid_argument,
-                fmt::format("handle of {} bytes: it must have 1 to {}", id.size(), core::kKeyNameBytesMax));
+void scan_owner(CanonicalReader& in, core::Block& block) {
+  in.expect(",\"affinity\":");
+  if (!in.accept("null")) {
+    const auto owner = core::parse_affinity_owner(in.text());
+    if (!owner) return in.reject("no owner");
+    block.affinity = *owner;
   }
-  std::string without_breaks(id);
-  std::erase_if(without_breaks, [](char c) { return c == '\r' || c == '\n'; });
-  if (id.find('/') != id.npos || !is_plain_text(without_breaks)) {
-    return fail(ErrorCode::invalid_argument,
-                fmt::format("handle {} has a slash, a control character or bytes that are not UTF-8", net::echo(id)));
-  }
-  return {};
+  if (in.accept(",\"affinity_claim_time\":")) block.affinity_claim_time = in.time_of_others();
 }
 
-struct Printer {
-  [[nodiscard]] Result<std::string> operator()(const BlockKey& key) const {
-    TRY(const std::string cidr, print_cidr(key.cidr));
-    return std::string(kBlockRoot) + cidr;
-  }
-  [[nodiscard]] Result<std::string> operator()(const AffinityKey& key) const {
-    TRY_VOID(core::check_node_name(key.owner.name));
-    TRY(const std::string cidr, print_cidr(key.cidr));
-    return fmt::format("{}{}/{}", root_of(key.owner.type), key.owner.name, cidr);
-  }
-  [[nodiscard]] Result<std::string> operator()(const HostMarkerKey& key) const {
-    TRY_VOID(core::check_node_name(key.node));
-    return std::string(kHostRoot) + key.node;
-  }
-  [[nodiscard]] Result<std::string> operator()(const HandleKey& key) const {
-    TRY_VOID(check_handle(key.id));
-    return std::string(kHandleRoot) + key.id;
-  }
-  [[nodiscard]] Result<std::string> operator()(const IpamConfigKey&) const { return std::string(kConfigKey); }
-  [[nodiscard]] Result<std::string> operator()(const ResourceKey& key) const {
-    TRY_VOID(key.kind == ResourceKey::Kind::node ? core::check_node_name(key.name) : core::check_pool_name(key.name));
-    return resources_prefix(key.kind) + key.name;
-  }
-};
-
-/// Removes the text from the front of `rest` if it is there.
-bool take(std::string_view& rest, std::string_view text) {
-  if (!rest.starts_with(text)) return false;
-  rest.remove_prefix(text.size());
-  return true;
+void scan_attribute(CanonicalReader& in, Attribute& attribute) {
+  bool is_first = true;
+  // `name` begins with the comma that a first member doesn't have.
+  const auto has = [&](std::string_view name) {
+    if (!in.accept(is_first ? name.substr(1) : name)) return false;
+    is_first = false;
+    return true;
+  };
+  in.expect("{");
+  if (has(",\"handle_id\":")) attribute.handle_id = in.text();
+  if (has(",\"secondary\":")) attribute.secondary = in.texts();
+  if (has(",\"alternateOwnerAttrs\":")) attribute.alternate_owner = in.texts();
+  if (has(",\"releasedAt\":")) attribute.cooling.emplace().released_at.wall = in.time_of_others();
+  in.expect("}");
 }
 
-Error damaged_key(std::string_view text, std::string_view why) {
-  return {ErrorCode::corrupt, fmt::format("key {} in etcd is damaged: {}", net::echo(text), why), {}};
+void scan_sequence_numbers(CanonicalReader& in, std::map<std::uint32_t, core::SequenceNumber>& numbers) {
+  if (in.accept("{}")) return;
+  in.expect("{");
+  do {
+    in.expect("\"");
+    const std::uint32_t ordinal = in.small_number();
+    in.expect("\":");
+    if (!numbers.emplace(ordinal, in.unsigned_number()).second) in.reject("ordinal twice");
+  } while (in.another('}'));
 }
 
-/// The prefix of `ipv4/block/10.0.0.64-26`; whether it is spelled as it should be shows when it is printed again.
-std::optional<net::Prefix> parse_cidr(std::string_view text) {
-  const std::size_t slash = text.rfind('/');
-  if (slash == text.npos) return std::nullopt;
-  std::string cidr(text.substr(slash + 1));
-  const std::size_t dash = cidr.find('-');
-  if (dash == cidr.npos) return std::nullopt;
-  cidr[dash] = '/';
-  return net::parse_prefix(cidr);
+/// The general way refuses longer texts.
+bool has_long_text(const Attribute& attribute) {
+  const auto is_long = [](const auto& entry) { return entry.second.size() > kTextBytesMax; };
+  return (attribute.handle_id && attribute.handle_id->size() > kTextBytesMax) ||
+         std::ranges::any_of(attribute.secondary, is_long) || std::ranges::any_of(attribute.alternate_owner, is_long);
 }
-
-/// `node-a/ipv4/block/10.0.0.64-26` or, for hosts, `node-a` alone.
-std::optional<Key> parse_owned(AffinityOwner::Type type, std::string_view rest) {
-  const std::size_t slash = rest.find('/');
-  std::string name(rest.substr(0, slash));
-  if (slash == rest.npos) {
-    if (type != AffinityOwner::Type::host) return std::nullopt;
-    return HostMarkerKey{std::move(name)};
-  }
-  const auto cidr = parse_cidr(rest.substr(slash + 1));
-  if (!cidr) return std::nullopt;
-  return AffinityKey{{type, std::move(name)}, *cidr};
-}
-
-std::optional<Key> parse_block(std::string_view rest) {
-  const auto cidr = parse_cidr(rest);
-  if (!cidr) return std::nullopt;
-  return BlockKey{*cidr};
-}
-
-/// Any key in one of the places, however it is spelled; nothing when a part is missing. Error: not_found.
-[[nodiscard]] Result<std::optional<Key>> parse_loosely(std::string_view text) {
-  std::string_view rest = text;
-  if (text == kConfigKey) return Key(IpamConfigKey{});
-  if (take(rest, kBlockRoot)) return parse_block(rest);
-  if (take(rest, kHostRoot)) return parse_owned(AffinityOwner::Type::host, rest);
-  if (take(rest, kVirtualRoot)) return parse_owned(AffinityOwner::Type::virtual_owner, rest);
-  if (take(rest, kHandleRoot)) return Key(HandleKey{std::string(rest)});
-  for (const auto& [kind, root] : kResourceRoots) {
-    if (take(rest, root)) return Key(ResourceKey{kind, std::string(rest)});
-  }
-  return fail(ErrorCode::not_found, fmt::format("key {} is none of Calico's address management", net::echo(text)));
-}
-
-/// The owner in front of a name such as `host/node-a/ipv4/10.0.0.64/26`.
-std::optional<AffinityOwner> owner_in(std::string_view name) {
-  AffinityOwner owner;
-  if (take(name, "virtual/")) {
-    owner.type = AffinityOwner::Type::virtual_owner;
-  } else if (!take(name, "host/")) {
-    return std::nullopt;
-  }
-  owner.name = name.substr(0, name.find('/'));
-  return owner;
-}
-
-struct RecordKey {
-  std::optional<core::Key> operator()(const BlockKey& key) const { return core::block_key(key.cidr); }
-  std::optional<core::Key> operator()(const AffinityKey& key) const { return core::affinity_key(key.owner, key.cidr); }
-  std::optional<core::Key> operator()(const HostMarkerKey&) const { return std::nullopt; }
-  std::optional<core::Key> operator()(const HandleKey& key) const { return core::handle_key(key.id); }
-  std::optional<core::Key> operator()(const IpamConfigKey&) const {
-    return core::Key{core::Kind::ipam_config, "default"};
-  }
-  std::optional<core::Key> operator()(const ResourceKey& key) const {
-    if (key.kind == ResourceKey::Kind::pool) return core::pool_key(key.name);
-    if (key.kind == ResourceKey::Kind::reservation) return core::reservation_key(key.name);
-    if (key.kind == ResourceKey::Kind::node) return core::node_key(key.name);
-    return std::nullopt;
-  }
-};
 
 }  // namespace
 
-Result<std::string> print_key(const Key& key) { return std::visit(Printer{}, key); }
-
-Result<Key> parse_key(std::string_view text) {
-  TRY(const auto key, parse_loosely(text));
-  if (!key) return fail(damaged_key(text, "a part of it is missing or no prefix"));
-  const auto printed = print_key(*key);
-  if (!printed) return fail(damaged_key(text, printed.error().message));
-  if (*printed != text) return fail(damaged_key(text, fmt::format("Calico writes {}", net::echo(*printed))));
-  return *key;
-}
-
-Result<Key> key_of(const core::Key& key) {
-  switch (key.kind) {
-    case core::Kind::pool:
-      return ResourceKey{ResourceKey::Kind::pool, key.name};
-    case core::Kind::reservation:
-      return ResourceKey{ResourceKey::Kind::reservation, key.name};
-    case core::Kind::ipam_config:
-      return IpamConfigKey{};
-    case core::Kind::block: {
-      const auto cidr = core::block_cidr_of(key);
-      if (!cidr) return fail(core::cidr_of(key).error());
-      return BlockKey{*cidr};
-    }
-    case core::Kind::affinity: {
-      TRY(const net::Prefix cidr, core::cidr_of(key));
-      auto owner = owner_in(key.name);
-      if (!owner) return fail(ErrorCode::corrupt, fmt::format("affinity {} has no owner", net::echo(key.name)));
-      return AffinityKey{*std::move(owner), cidr};
-    }
-    case core::Kind::handle:
-      return HandleKey{key.name};
-    case core::Kind::node:
-      return ResourceKey{ResourceKey::Kind::node, key.name};
-    default:
-      break;
+std::optional<BlockDraft> scan_block(std::string_view bytes) {
+  if (bytes.size() > kRecordBytesMax || !is_ascii(bytes)) return std::nullopt;
+  BlockDraft draft;
+  core::Block& block = draft.block;
+  CanonicalReader in(bytes);
+  in.expect("{\"cidr\":");
+  const auto cidr = net::parse_prefix(in.text());
+  if (!cidr) return std::nullopt;
+  block.cidr = *cidr;
+  scan_owner(in, block);
+  in.expect(",\"allocations\":");
+  block.allocations = scan_list<std::optional<std::uint32_t>>(in, 64, [&](std::optional<std::uint32_t>& index) {
+    if (!in.accept("null")) index = in.small_number(kOrdinalMax);
+  });
+  const std::size_t size = block.allocations.size();
+  in.expect(",\"unallocated\":");
+  draft.unallocated_null = in.accept("null");
+  if (!draft.unallocated_null) {
+    draft.unallocated = scan_list<std::uint32_t>(in, size, [&](std::uint32_t& o) { o = in.small_number(kOrdinalMax); });
   }
-  return fail(ErrorCode::invalid_argument, fmt::format("Calico has no {}", core::name_of(key.kind)));
-}
-
-std::optional<core::Key> record_of(const Key& key) { return std::visit(RecordKey{}, key); }
-
-std::string blocks_prefix(std::optional<net::Family> family) {
-  return family ? fmt::format("{}{}/", kBlockRoot, family_name(*family)) : std::string(kBlockRoot);
-}
-
-std::string affinities_prefix(AffinityOwner::Type type) { return std::string(root_of(type)); }
-
-Result<std::string> affinities_prefix(const AffinityOwner& owner, std::optional<net::Family> family) {
-  TRY_VOID(core::check_node_name(owner.name));
-  const std::string all = fmt::format("{}{}/", root_of(owner.type), owner.name);
-  return family ? fmt::format("{}{}/block/", all, family_name(*family)) : all;
-}
-
-std::string handles_prefix() { return std::string(kHandleRoot); }
-
-std::string resources_prefix(ResourceKey::Kind kind) {
-  for (const auto& [candidate, root] : kResourceRoots) {
-    if (candidate == kind) return std::string(root);
+  in.expect(",\"attributes\":");
+  draft.attributes_null = in.accept("null");
+  if (!draft.attributes_null) {
+    draft.attributes = scan_list<AttributeDraft>(in, size, [&](AttributeDraft& a) { scan_attribute(in, a.attribute); });
   }
-  CROFT_ASSERT(false);
+  in.expect(",\"sequenceNumber\":");
+  block.sequence_number = core::SequenceNumber(in.unsigned_number());
+  in.expect(",\"sequenceNumberForAllocation\":");
+  draft.sequence_numbers_null = in.accept("null");
+  if (!draft.sequence_numbers_null) scan_sequence_numbers(in, block.sequence_number_for_allocation.own());
+  in.expect(",\"deleted\":");
+  block.deleted = in.boolean();
+  in.expect("}");
+  if (!in.finish()) return std::nullopt;
+  if (std::ranges::any_of(draft.attributes, [](const auto& a) { return has_long_text(a.attribute); })) {
+    return std::nullopt;
+  }
+  return draft;
 }
 
 }  // namespace croft::wire::calico

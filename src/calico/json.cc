@@ -54,9 +54,8 @@ MaybeFault read_texts(const JsonAt& at, std::map<std::string, std::string>& out)
   });
 }
 
-Error damaged(const Key& key, std::string_view why) {
-  const auto printed = print_key(key);
-  const std::string text = printed ? *printed : "without key";
+Error damaged(const core::Key& key, std::string_view why) {
+  const std::string text = place_of(key).value_or("without key");
   // Keys are longer than what echo repeats, and their end is what tells them apart. Only handles may hold line breaks.
   return {ErrorCode::corrupt,
           fmt::format("Calico's record {} is damaged: {}; it was left as it is",
@@ -82,6 +81,14 @@ void write_rest(JsonWriter& out, const RawMembers& members) {
   for (const RawMember& member : members) {
     out.raw(member.name, member.json);
   }
+}
+
+void write_text_if_set(JsonWriter& out, std::string_view name, std::string_view value) {
+  if (!value.empty()) out.text(name, value);
+}
+
+void write_if_set(JsonWriter& out, std::string_view name, bool value) {
+  if (value) out.boolean(name, value);
 }
 
 }  // namespace croft::wire::calico

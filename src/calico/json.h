@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -20,9 +21,10 @@
 #include "base/net/echo.h"
 #include "base/result.h"
 #include "calico/etcd.h"
-#include "calico/resources.h"
 #include "register/block.h"
+#include "register/foreign_rest.h"
 #include "register/format/records.h"
+#include "register/records.h"
 
 namespace croft::wire::calico {
 
@@ -30,6 +32,51 @@ namespace croft::wire::calico {
 inline constexpr std::size_t kTextBytesMax = std::size_t{64} << 10;
 /// Known members need 5; what is deeper in an unknown one is damage. Passing on a value goes as deep as it is.
 inline constexpr std::size_t kDepthMax = 64;
+
+/// A member that is not known here: its name and its value as compact JSON.
+struct RawMember {
+  std::string name;
+  std::string json;
+};
+using RawMembers = std::vector<RawMember>;
+
+/// The content of `rest`; the default where it holds nothing of this format.
+template <class Rest>
+const Rest& rest_of(const core::ForeignRestPtr& rest) {
+  static const Rest kNone;
+  const auto* held = dynamic_cast<const Rest*>(rest.get());
+  return held != nullptr ? *held : kNone;
+}
+
+/// A record while it is read.
+template <class Record, class Rest>
+struct Draft {
+  Record record;
+  std::shared_ptr<Rest> rest = std::make_shared<Rest>();
+};
+
+// ---------------------------------------------------------------- the kinds
+
+/// Resources have kind and metadata in etcd too.
+[[nodiscard]] inline bool is_resource(core::Kind kind) {
+  return kind == core::Kind::pool || kind == core::Kind::reservation || kind == core::Kind::node;
+}
+
+// decode_value() and encode_value() of the kinds: the resources are in resources.cc, the others in etcd.cc.
+
+[[nodiscard]] Result<core::Value> decode_resource(const core::Key& key, std::string_view bytes);
+[[nodiscard]] Result<core::Value> decode_other(const core::Key& key, std::string_view bytes);
+
+[[nodiscard]] std::string encode(const core::Block& block, const Birth& birth);
+[[nodiscard]] std::string encode(const core::Affinity& affinity, const Birth& birth);
+[[nodiscard]] std::string encode(const core::Handle& handle, const Birth& birth);
+[[nodiscard]] std::string encode(const core::IpamConfig& config, const Birth& birth);
+[[nodiscard]] std::string encode(const core::Pool& pool, const Birth& birth);
+[[nodiscard]] std::string encode(const core::Reservation& reservation, const Birth& birth);
+[[nodiscard]] std::string encode(const core::Node& node, const Birth& birth);
+
+/// The owner in front of an affinity's name: of `host/node-a/ipv4/10.0.0.64/26` the host node-a.
+[[nodiscard]] std::optional<core::AffinityOwner> owner_in(std::string_view name);
 
 // ---------------------------------------------------------------- reading
 
@@ -69,12 +116,12 @@ template <class Map, class ReadOne>
 [[nodiscard]] MaybeFault read_texts(const JsonAt& at, std::map<std::string, std::string>& out);
 
 /// The error for a record that can't be used: corrupt, naming the key.
-[[nodiscard]] Error damaged(const Key& key, std::string_view why);
+[[nodiscard]] Error damaged(const core::Key& key, std::string_view why);
 
 /// Reads an object of `members` into `out`. Error: corrupt.
 template <class T>
-[[nodiscard]] Result<void> decode_into(const Key& key, std::string_view bytes, std::span<const JsonMember<T>> members,
-                                       T& out, RawMembers& rest) {
+[[nodiscard]] Result<void> decode_into(const core::Key& key, std::string_view bytes,
+                                       std::span<const JsonMember<T>> members, T& out, RawMembers& rest) {
   const auto document = parse_json(bytes, {.bytes_max = kRecordBytesMax, .depth_max = kDepthMax});
   if (!document) return fail(damaged(key, document.error().message));
   const JsonAt root{document->root(), nullptr, {}, {}};
@@ -90,6 +137,11 @@ void write_texts(JsonWriter& out, std::string_view name, const std::map<std::str
 /// Left out when there are none.
 void write_texts_if_set(JsonWriter& out, std::string_view name, const std::map<std::string, std::string>& texts);
 void write_rest(JsonWriter& out, const RawMembers& members);
+/// A text that is left out when it is empty.
+void write_text_if_set(JsonWriter& out, std::string_view name, std::string_view value);
+void write_if_set(JsonWriter& out, std::string_view name, bool value);
+
+// ---------------------------------------------------------------- blocks
 
 inline constexpr std::size_t kBlockSizeMax = core::kBlockSizeMax;
 
@@ -102,10 +154,11 @@ struct BlockDraft {
   core::Block block;
   std::vector<std::uint32_t> unallocated;
   std::vector<AttributeDraft> attributes;
-  BlockRest rest;
-
-  /// A list that is not there is a null one.
-  BlockDraft() { rest.attributes_null = rest.unallocated_null = rest.sequence_numbers_null = true; }
+  // Go tells an absent list from an empty one; one that is not there is a null one.
+  bool attributes_null = true, unallocated_null = true, sequence_numbers_null = true;
+  /// The owner's old form, which Calico keeps and doesn't read.
+  std::optional<std::string> host_affinity;
+  RawMembers members;
 };
 
 /// Reads a block in the one spelling that Calico and Croft give to nearly all: no white space, no unknown or old
@@ -114,36 +167,5 @@ struct BlockDraft {
 /// takes a seventh to a tenth of the general way's time (g++ -O2 on a busy machine, best of 60: 0.8 for 5.7 ms).
 /// `calico_bench` measures both.
 [[nodiscard]] std::optional<BlockDraft> scan_block(std::string_view bytes);
-
-// ---------------------------------------------------------------- kind, version and metadata of v3 resources
-
-/// A resource while it is read: the parts that every one has.
-struct Frame {
-  std::string_view kind;  ///< what it must be
-  std::string name;       ///< of the key
-  bool has_name = false;  ///< the metadata name it so
-  bool terminating = false;
-  Metadata metadata;
-};
-
-[[nodiscard]] MaybeFault read_kind(const JsonAt& at, Frame& frame);
-[[nodiscard]] MaybeFault read_api_version(const JsonAt& at);
-[[nodiscard]] MaybeFault read_metadata(const JsonAt& at, Frame& frame);
-
-/// Opens the resource: everything before its spec.
-void begin_resource(JsonWriter& out, std::string_view kind, const std::string& name, const Metadata& metadata,
-                    const std::map<std::string, std::string>& labels);
-
-/// The members behind the spec of a resource.
-inline constexpr std::string_view kBehindSpec[] = {"status"};
-
-/// Writes those of `members` with these names, in this order.
-void write_some(JsonWriter& out, const RawMembers& members, std::span<const std::string_view> names);
-/// Writes those of `members` without these names, as found.
-void write_others(JsonWriter& out, const RawMembers& members, std::span<const std::string_view> names);
-
-/// A text that is left out when it is empty.
-void write_text_if_set(JsonWriter& out, std::string_view name, std::string_view value);
-void write_if_set(JsonWriter& out, std::string_view name, bool value);
 
 }  // namespace croft::wire::calico

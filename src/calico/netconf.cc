@@ -98,16 +98,10 @@ MaybeFault gather(const DatastoreMembers& members, const GetVariable& variable, 
   return take_variable(variable, "ETCD_PASSWORD", out.password);
 }
 
-std::string_view trimmed(std::string_view text) {
-  const auto first = text.find_first_not_of(' ');
-  if (first == text.npos) return {};
-  return text.substr(first, text.find_last_not_of(' ') - first + 1);
-}
-
 MaybeFault split_endpoints(const Setting& setting, std::vector<std::string>& out) {
   for (std::string_view rest = setting.value;;) {
     const auto comma = rest.find(',');
-    const std::string_view one = trimmed(rest.substr(0, comma));
+    const std::string_view one = trimmed(rest.substr(0, comma), " ");
     if (last_at(setting.value) != setting.value.npos) {  // what stands before it may be a secret: it is not shown
       return bad_value(setting.name,
                        "has a user in it: give endpoints alone, and the variables ETCD_USERNAME and "
@@ -448,11 +442,8 @@ Checked<CalicoNetconf> decode_calico_netconf(const Network& network, const std::
 }
 
 Result<std::string> decode_nodename_file(std::string_view content) {
-  constexpr std::string_view kWhiteSpace = " \t\r\n";
-  const auto first = content.find_first_not_of(kWhiteSpace);
-  if (first == content.npos) return std::string();
-  std::string name(content.substr(first, content.find_last_not_of(kWhiteSpace) - first + 1));
-  if (core::check_node_name(name)) return name;
+  std::string name(trimmed(content, " \t\r\n"));
+  if (name.empty() || core::check_node_name(name)) return name;
   return fail(invalid_argument(
       "what it has is no name of a node: 1 to 253 letters, digits, '-', '.' or '_', first and last a letter or digit"));
 }

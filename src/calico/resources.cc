@@ -1,8 +1,12 @@
-#include "calico/resources.h"
-
 #include <algorithm>
 #include <array>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -10,9 +14,45 @@
 #include "base/text/go_text.h"
 #include "calico/json.h"
 
+// Calico's v3 resources in etcd (docs/formats/calico.md). A new one is written byte for byte as Calico's library does.
+
 namespace croft::wire::calico {
 
 namespace {
+
+// ---------------------------------------------------------------- common to all resources
+
+/// The metadata of a resource besides its name. For a new one: a random UID, the time, and nothing else.
+struct Metadata {
+  std::string uid;                            ///< empty: not there
+  std::optional<WallTime> created;            ///< kept to the second
+  std::map<std::string, std::string> labels;  ///< of a node empty: see core::Node
+  /// As found: annotations, finalizers, deletionTimestamp and whatever else. Without the revision, which is etcd's own
+  /// and never stored.
+  RawMembers rest;
+};
+
+/// The members that core has no place for.
+struct ResourceRest : core::ForeignRest {
+  Metadata metadata;
+  RawMembers spec;
+  RawMembers members;  ///< of the resource: `status` above all
+  [[nodiscard]] std::string_view identity() const override { return metadata.uid; }
+};
+
+/// A resource while it is read: the parts that every one has.
+struct Frame {
+  std::string_view kind;  ///< what it must be
+  std::string name;       ///< of the key
+  bool has_name = false;  ///< the metadata name it so
+  bool terminating = false;
+  Metadata metadata;
+};
+
+template <class Record, class Rest>
+struct ResourceDraft : Draft<Record, Rest> {
+  Frame frame;
+};
 
 constexpr std::string_view kApiVersion = "projectcalico.org/v3";
 
@@ -54,8 +94,6 @@ constexpr JsonMember<Frame> kMetadataMembers[] = {
     {"labels", [](const JsonAt& at, Frame& out) { return read_texts(at, out.metadata.labels); }},
 };
 
-}  // namespace
-
 MaybeFault read_kind(const JsonAt& at, Frame& frame) {
   std::string kind;
   if (auto fault = read_text(at, kTextBytesMax, kind)) return fault;
@@ -73,25 +111,28 @@ MaybeFault read_metadata(const JsonAt& at, Frame& frame) {
   return read_kept<Frame>(at, kMetadataMembers, frame, frame.metadata.rest);
 }
 
-void begin_resource(JsonWriter& out, std::string_view kind, const std::string& name, const Metadata& metadata,
-                    const std::map<std::string, std::string>& labels) {
-  out.begin_object();
-  out.text("kind", kind);
-  out.text("apiVersion", kApiVersion);
-  out.begin_object("metadata");
-  out.text("name", name);
-  write_some(out, metadata.rest, kBehindName);
-  write_text_if_set(out, "uid", metadata.uid);
-  write_some(out, metadata.rest, kBehindUid);
-  out.key("creationTimestamp");
-  metadata.created ? write_time(out, *metadata.created) : out.null();
-  write_some(out, metadata.rest, kBehindCreation);
-  write_texts_if_set(out, "labels", labels);
-  write_some(out, metadata.rest, kBehindLabels);
-  write_others(out, metadata.rest, kPassedOn);
-  out.end_object();
+/// Reads a resource. Error: corrupt.
+template <class D>
+[[nodiscard]] Result<void> decode(const core::Key& key, std::string_view bytes, std::span<const JsonMember<D>> members,
+                                  D& draft) {
+  draft.record.name = draft.frame.name = key.name;
+  TRY_VOID(decode_into<D>(key, bytes, members, draft, draft.rest->members));
+  if (!draft.frame.has_name) return fail(damaged(key, "metadata.name: it is missing"));
+  return {};
 }
 
+/// Its record, with all that was read.
+template <class D>
+[[nodiscard]] core::Value finished(D draft) {
+  draft.rest->metadata = std::move(draft.frame.metadata);
+  draft.record.rest = std::move(draft.rest);
+  return std::move(draft.record);
+}
+
+/// The members behind the spec of a resource.
+constexpr std::string_view kBehindSpec[] = {"status"};
+
+/// Writes those of `members` with these names, in this order.
 void write_some(JsonWriter& out, const RawMembers& members, std::span<const std::string_view> names) {
   for (const std::string_view name : names) {
     for (const RawMember& member : members) {
@@ -101,6 +142,7 @@ void write_some(JsonWriter& out, const RawMembers& members, std::span<const std:
   }
 }
 
+/// Writes those of `members` without these names, as found.
 void write_others(JsonWriter& out, const RawMembers& members, std::span<const std::string_view> names) {
   for (const RawMember& member : members) {
     if (std::ranges::find(names, member.name) != names.end()) continue;
@@ -108,17 +150,37 @@ void write_others(JsonWriter& out, const RawMembers& members, std::span<const st
   }
 }
 
-void write_text_if_set(JsonWriter& out, std::string_view name, std::string_view value) {
-  if (value.empty()) return;
-  out.text(name, value);
+/// Opens the resource: everything before its spec. One that was read nowhere is born now.
+template <class Record>
+void begin_resource(JsonWriter& out, std::string_view kind, const Record& record, const ResourceRest& rest,
+                    const std::map<std::string, std::string>& labels, const Birth& birth) {
+  const bool is_new = record.rest == nullptr;
+  const Metadata& metadata = rest.metadata;
+  const std::optional<WallTime> created = is_new ? std::optional(birth.at) : metadata.created;
+  out.begin_object();
+  out.text("kind", kind);
+  out.text("apiVersion", kApiVersion);
+  out.begin_object("metadata");
+  out.text("name", record.name);
+  write_some(out, metadata.rest, kBehindName);
+  write_text_if_set(out, "uid", is_new ? birth.uid : metadata.uid);
+  write_some(out, metadata.rest, kBehindUid);
+  out.key("creationTimestamp");
+  created ? write_time(out, *created) : out.null();
+  write_some(out, metadata.rest, kBehindCreation);
+  write_texts_if_set(out, "labels", labels);
+  write_some(out, metadata.rest, kBehindLabels);
+  write_others(out, metadata.rest, kPassedOn);
+  out.end_object();
 }
 
-void write_if_set(JsonWriter& out, std::string_view name, bool value) {
-  if (!value) return;
-  out.boolean(name, value);
+/// Closes it behind its spec.
+std::string end_resource(JsonWriter out, const RawMembers& members) {
+  write_some(out, members, kBehindSpec);
+  write_others(out, members, kBehindSpec);
+  out.end_object();
+  return std::move(out).take();
 }
-
-namespace {
 
 using core::AssignmentMode;
 using core::Encapsulation;
@@ -169,10 +231,26 @@ MaybeFault read_named(const JsonAt& at, const Names<T, N>& names, T& out) {
 
 // ---------------------------------------------------------------- reading: pools
 
-struct PoolDraft {
-  Frame frame;
-  PoolRecord record;
+/// The members that core::Pool has no place for. The default is a pool that Calico just made, v3.30 or newer.
+struct PoolRest final : ResourceRest {
+  /// The CIDR where it is no strict one, as with host bits: it is written again as it was found. Empty: it is strict.
+  std::string cidr;
+  /// No `assignmentMode`: before v3.30. Only looked at while the mode is automatic.
+  bool assignment_mode_absent = false;
+  /// The stored `blockSize` of a pool that is smaller than that; Calico lets only a disabled one be so. The
+  /// `block_length` of such a pool is the length of its prefix.
+  std::optional<int> block_size_too_large;
+  /// Entries of `allowedUses` that are not known here; they count as not said.
+  std::vector<std::string> other_uses;
+  [[nodiscard]] std::string_view cidr_as_found() const override { return cidr; }
+};
+
+/// Without gateway and with a cooldown of 0: they are Croft's own and have no place in this record.
+struct PoolDraft : ResourceDraft<Pool, PoolRest> {
   std::int64_t block_size = 0;
+  /// Why Calico's controller doesn't let it be used, for instance "CIDROverlap": the reason beside a false condition
+  /// `Allocatable`, "" when none is given.
+  std::optional<std::string> not_allocatable;
 };
 
 MaybeFault read_uses(const JsonAt& at, PoolDraft& out) {
@@ -181,13 +259,13 @@ MaybeFault read_uses(const JsonAt& at, PoolDraft& out) {
       at, kUsesMax, [](const JsonAt& element, std::string& text) { return read_text(element, kTextBytesMax, text); },
       texts);
   if (fault || texts.empty()) return fault;
-  out.record.pool.allowed_uses.clear();
+  out.record.allowed_uses.clear();
   for (std::string& text : texts) {
     const auto use = std::ranges::find(kUses, text, [](const auto& entry) { return entry.second; });
     if (use != kUses.end()) {
-      out.record.pool.allowed_uses.push_back(use->first);
+      out.record.allowed_uses.push_back(use->first);
     } else {
-      out.record.rest.other_uses.push_back(std::move(text));
+      out.rest->other_uses.push_back(std::move(text));
     }
   }
   return {};
@@ -196,30 +274,29 @@ MaybeFault read_uses(const JsonAt& at, PoolDraft& out) {
 MaybeFault read_node_selector(const JsonAt& at, PoolDraft& out) {
   std::string text;
   if (auto fault = read_text(at, kTextBytesMax, text)) return fault;
-  if (!text.empty()) out.record.pool.node_selector = std::move(text);
+  if (!text.empty()) out.record.node_selector = std::move(text);
   return {};
 }
 
 MaybeFault read_assignment_mode(const JsonAt& at, PoolDraft& out) {
-  out.record.rest.assignment_mode_absent = at.value.is_null();
-  return read_named(at, kAssignmentModes, out.record.pool.assignment_mode);
+  out.rest->assignment_mode_absent = at.value.is_null();
+  return read_named(at, kAssignmentModes, out.record.assignment_mode);
 }
 
 constexpr JsonMember<PoolDraft> kPoolSpecMembers[] = {
-    {"cidr", [](const JsonAt& at,
-                PoolDraft& out) { return read_prefix(at, out.record.pool.cidr, &out.record.rest.cidr_as_found); }},
+    {"cidr", [](const JsonAt& at, PoolDraft& out) { return read_prefix(at, out.record.cidr, &out.rest->cidr); }},
     {"vxlanMode",
-     [](const JsonAt& at, PoolDraft& out) { return read_named(at, kEncapsulations, out.record.pool.vxlan_mode); }},
+     [](const JsonAt& at, PoolDraft& out) { return read_named(at, kEncapsulations, out.record.vxlan_mode); }},
     {"ipipMode",
-     [](const JsonAt& at, PoolDraft& out) { return read_named(at, kEncapsulations, out.record.pool.ipip_mode); }},
-    {"natOutgoing", [](const JsonAt& at, PoolDraft& out) { return read_boolean(at, out.record.pool.nat_outgoing); }},
-    {"disabled", [](const JsonAt& at, PoolDraft& out) { return read_boolean(at, out.record.pool.disabled); }},
+     [](const JsonAt& at, PoolDraft& out) { return read_named(at, kEncapsulations, out.record.ipip_mode); }},
+    {"natOutgoing", [](const JsonAt& at, PoolDraft& out) { return read_boolean(at, out.record.nat_outgoing); }},
+    {"disabled", [](const JsonAt& at, PoolDraft& out) { return read_boolean(at, out.record.disabled); }},
     {"disableBGPExport",
-     [](const JsonAt& at, PoolDraft& out) { return read_boolean(at, out.record.pool.disable_bgp_export); }},
+     [](const JsonAt& at, PoolDraft& out) { return read_boolean(at, out.record.disable_bgp_export); }},
     {"blockSize", [](const JsonAt& at, PoolDraft& out) { return read_integer(at, 0, 128, out.block_size); }},
     {"nodeSelector", read_node_selector},
     {"namespaceSelector",
-     [](const JsonAt& at, PoolDraft& out) { return read_text(at, kTextBytesMax, out.record.pool.namespace_selector); }},
+     [](const JsonAt& at, PoolDraft& out) { return read_text(at, kTextBytesMax, out.record.namespace_selector); }},
     {"allowedUses", read_uses},
     {"assignmentMode", read_assignment_mode},
 };
@@ -250,7 +327,7 @@ constexpr JsonMember<PoolDraft> kStatusMembers[] = {
            conditions);
        for (Condition& condition : conditions) {
          if (condition.type != "Allocatable" || condition.status != "False") continue;
-         out.record.not_allocatable = std::move(condition.reason);
+         out.not_allocatable = std::move(condition.reason);
        }
        return fault;
      }},
@@ -260,18 +337,18 @@ constexpr JsonMember<PoolDraft> kPoolMembers[] = {
     {"kind", [](const JsonAt& at, PoolDraft& out) { return read_kind(at, out.frame); }},
     {"apiVersion", [](const JsonAt& at, PoolDraft&) { return read_api_version(at); }},
     {"metadata", [](const JsonAt& at, PoolDraft& out) { return read_metadata(at, out.frame); }},
-    {"spec", [](const JsonAt& at,
-                PoolDraft& out) { return read_kept<PoolDraft>(at, kPoolSpecMembers, out, out.record.rest.spec); }},
+    {"spec",
+     [](const JsonAt& at, PoolDraft& out) { return read_kept<PoolDraft>(at, kPoolSpecMembers, out, out.rest->spec); }},
     {"status",
      [](const JsonAt& at, PoolDraft& out) {
-       out.record.rest.members.push_back(raw_member(at.value));
+       out.rest->members.push_back(raw_member(at.value));
        return read_object<PoolDraft>(at, kStatusMembers, out);
      }},
 };
 
 /// The default, the limits, and the pools that are smaller than a block. Error: corrupt, without the key.
 [[nodiscard]] Result<void> settle_block_size(PoolDraft& draft) {
-  Pool& pool = draft.record.pool;
+  Pool& pool = draft.record;
   const bool is_v4 = pool.cidr.family() == Family::v4;
   const int fallback = is_v4 ? core::kDefaultBlockLengthV4 : core::kDefaultBlockLengthV6;
   const int size = draft.block_size == 0 ? fallback : static_cast<int>(draft.block_size);
@@ -280,16 +357,29 @@ constexpr JsonMember<PoolDraft> kPoolMembers[] = {
     return fail(ErrorCode::corrupt, fmt::format("spec.blockSize: {} is not {} to {}", size, min, max));
   }
   pool.block_length = std::max(size, pool.cidr.length());
-  if (pool.block_length != size) draft.record.rest.block_size_too_large = size;
+  if (pool.block_length != size) draft.rest->block_size_too_large = size;
   return {};
+}
+
+/// Why nothing may be assigned of it, were it not disabled (core::Pool::unallocatable).
+std::string unallocatable(const PoolDraft& draft) {
+  if (draft.frame.terminating) return "it is being deleted, and a finalizer keeps its object";
+  if (const auto size = draft.rest->block_size_too_large) {
+    return fmt::format("{} is smaller than its blocks, which are /{} (blockSize)", draft.record.cidr.to_string(),
+                       *size);
+  }
+  if (!draft.not_allocatable) return {};
+  return fmt::format("Calico's condition Allocatable of it is False{}",
+                     draft.not_allocatable->empty() ? "" : ", reason " + net::echo(*draft.not_allocatable));
 }
 
 // ---------------------------------------------------------------- reading: reservations
 
-struct ReservationDraft {
-  Frame frame;
-  ReservationRecord record;
+struct ReservationRest final : ResourceRest {
+  /// The list as found, with white space, bare addresses and what is neither CIDR nor address.
+  std::vector<std::string> entries;
 };
+using ReservationDraft = ResourceDraft<core::Reservation, ReservationRest>;
 
 std::string_view trimmed(std::string_view text) {
   for (Rune rune = first_rune(text); rune.size != 0 && is_space(rune.code); rune = first_rune(text)) {
@@ -322,7 +412,7 @@ constexpr JsonMember<ReservationDraft> kReservationSpecMembers[] = {
        return read_list<std::string>(
            at, kEntriesMax,
            [](const JsonAt& element, std::string& text) { return read_text(element, kTextBytesMax, text); },
-           out.record.entries);
+           out.rest->entries);
      }},
 };
 
@@ -332,48 +422,47 @@ constexpr JsonMember<ReservationDraft> kReservationMembers[] = {
     {"metadata", [](const JsonAt& at, ReservationDraft& out) { return read_metadata(at, out.frame); }},
     {"spec",
      [](const JsonAt& at, ReservationDraft& out) {
-       return read_kept<ReservationDraft>(at, kReservationSpecMembers, out, out.record.spec);
+       return read_kept<ReservationDraft>(at, kReservationSpecMembers, out, out.rest->spec);
      }},
 };
 
 // ---------------------------------------------------------------- writing
 
-void write_uses(JsonWriter& out, const PoolRecord& record) {
-  if (record.pool.allowed_uses.empty() && record.rest.other_uses.empty()) return;
+void write_uses(JsonWriter& out, const Pool& pool, const PoolRest& rest) {
+  if (pool.allowed_uses.empty() && rest.other_uses.empty()) return;
   out.begin_array("allowedUses");
-  for (const PoolUse use : record.pool.allowed_uses) out.text(name_in(kUses, use));
-  for (const std::string& use : record.rest.other_uses) out.text(use);
+  for (const PoolUse use : pool.allowed_uses) out.text(name_in(kUses, use));
+  for (const std::string& use : rest.other_uses) out.text(use);
   out.end_array();
 }
 
-void write_pool_spec(JsonWriter& out, const PoolRecord& record) {
-  const Pool& pool = record.pool;
+void write_pool_spec(JsonWriter& out, const Pool& pool, const PoolRest& rest) {
   out.begin_object();
-  out.text("cidr", record.rest.cidr_as_found.empty() ? pool.cidr.to_string() : record.rest.cidr_as_found);
+  out.text("cidr", rest.cidr.empty() ? pool.cidr.to_string() : rest.cidr);
   out.text("vxlanMode", name_in(kEncapsulations, pool.vxlan_mode));
   out.text("ipipMode", name_in(kEncapsulations, pool.ipip_mode));
   write_if_set(out, "natOutgoing", pool.nat_outgoing);
   write_if_set(out, "disabled", pool.disabled);
   write_if_set(out, "disableBGPExport", pool.disable_bgp_export);
-  out.integer("blockSize", record.rest.block_size_too_large.value_or(pool.block_length));
+  out.integer("blockSize", rest.block_size_too_large.value_or(pool.block_length));
   out.text("nodeSelector", pool.node_selector.empty() ? "all()" : pool.node_selector);
   write_text_if_set(out, "namespaceSelector", pool.namespace_selector);
-  write_some(out, record.rest.spec, kOldPoolMembers);
-  write_uses(out, record);
-  if (pool.assignment_mode != AssignmentMode::automatic || !record.rest.assignment_mode_absent) {
+  write_some(out, rest.spec, kOldPoolMembers);
+  write_uses(out, pool, rest);
+  if (pool.assignment_mode != AssignmentMode::automatic || !rest.assignment_mode_absent) {
     out.text("assignmentMode", name_in(kAssignmentModes, pool.assignment_mode));
   }
-  write_others(out, record.rest.spec, kOldPoolMembers);
+  write_others(out, rest.spec, kOldPoolMembers);
   out.end_object();
 }
 
 /// The entries to write: those found that still say something true or nothing at all, then what none of them says.
-std::vector<std::string> entries_of(const ReservationRecord& record) {
-  std::vector<Prefix> missing = record.reservation.cidrs;
+std::vector<std::string> entries_of(const core::Reservation& reservation, const ReservationRest& rest) {
+  std::vector<Prefix> missing = reservation.cidrs;
   std::vector<std::string> entries;
-  for (const std::string& entry : record.entries) {
+  for (const std::string& entry : rest.entries) {
     const auto cidr = reserved_by(entry);
-    if (cidr && std::ranges::find(record.reservation.cidrs, *cidr) == record.reservation.cidrs.end()) continue;
+    if (cidr && std::ranges::find(reservation.cidrs, *cidr) == reservation.cidrs.end()) continue;
     if (cidr) std::erase(missing, *cidr);
     entries.push_back(entry);
   }
@@ -383,93 +472,268 @@ std::vector<std::string> entries_of(const ReservationRecord& record) {
 
 /// The prefixes reserved by a record whose other members are damaged. These say nothing that a decision needs, and to
 /// know less of what is reserved would stop every assignment. Nothing when there is no such list.
-std::optional<std::vector<std::string>> entries_alone(const Key& key, std::string_view bytes) {
+std::optional<std::vector<std::string>> entries_alone(const core::Key& key, std::string_view bytes) {
   constexpr JsonMember<ReservationDraft> kSpecAlone[] = {{"spec", [](const JsonAt& at, ReservationDraft& out) {
                                                             return read_kept<ReservationDraft>(
-                                                                at, kReservationSpecMembers, out, out.record.spec);
+                                                                at, kReservationSpecMembers, out, out.rest->spec);
                                                           }}};
-  ReservationDraft draft{{.kind = "IPReservation", .name = "", .metadata = {}}, {}};
+  ReservationDraft draft;
   RawMembers others;
-  if (!decode_into<ReservationDraft>(key, bytes, kSpecAlone, draft, others) || draft.record.entries.empty()) return {};
-  return std::move(draft.record.entries);
+  if (!decode_into<ReservationDraft>(key, bytes, kSpecAlone, draft, others) || draft.rest->entries.empty()) return {};
+  return std::move(draft.rest->entries);
+}
+
+[[nodiscard]] Result<core::Value> decode_pool(const core::Key& key, std::string_view bytes) {
+  PoolDraft draft;
+  draft.frame.kind = "IPPool";
+  draft.record.cooldown = std::chrono::seconds(0);
+  draft.rest->assignment_mode_absent = true;
+  TRY_VOID(decode<PoolDraft>(key, bytes, kPoolMembers, draft));
+  if (!draft.record.cidr.is_valid()) return fail(damaged(key, "spec.cidr: it is missing"));
+  if (const auto settled = settle_block_size(draft); !settled) return fail(damaged(key, settled.error().message));
+  draft.record.unallocatable = unallocatable(draft);
+  return finished(std::move(draft));
+}
+
+[[nodiscard]] Result<core::Value> decode_reservation(const core::Key& key, std::string_view bytes) {
+  ReservationDraft draft;
+  draft.frame.kind = "IPReservation";
+  if (const auto decoded = decode<ReservationDraft>(key, bytes, kReservationMembers, draft); !decoded) {
+    auto entries = entries_alone(key, bytes);
+    if (!entries) return fail(decoded.error());
+    draft = ReservationDraft();
+    draft.record.name = key.name;
+    draft.rest->entries = *std::move(entries);
+  }
+  for (const std::string& entry : draft.rest->entries) {
+    if (const auto cidr = reserved_by(entry)) draft.record.cidrs.push_back(*cidr);
+  }
+  return finished(std::move(draft));
+}
+
+// ---------------------------------------------------------------- nodes
+
+using core::OrchestratorRef;
+using core::TunnelKind;
+
+constexpr std::size_t kOrchestratorsMax = 256;
+
+// Members that are passed on, where Calico writes them.
+constexpr std::string_view kBgpBefore[] = {"asNumber", "ipv4Address", "ipv6Address"};
+constexpr std::string_view kVxlanMac[] = {"vxlanTunnelMACAddr"};
+constexpr std::string_view kVxlanMacV6[] = {"vxlanTunnelMACAddrV6"};
+constexpr std::string_view kBehindWireguard[] = {"addresses"};
+
+constexpr std::string_view kIpip = "ipv4IPIPTunnelAddr";
+constexpr std::string_view kVxlan = "ipv4VXLANTunnelAddr";
+constexpr std::string_view kVxlanV6 = "ipv6VXLANTunnelAddr";
+constexpr std::string_view kWireguard = "interfaceIPv4Address";
+constexpr std::string_view kWireguardV6 = "interfaceIPv6Address";
+
+constexpr std::string_view kPassedOnInSpec[] = {kVxlan, "vxlanTunnelMACAddr", kVxlanV6, "vxlanTunnelMACAddrV6",
+                                                "addresses"};
+constexpr std::string_view kPassedOnInBgp[] = {"asNumber", "ipv4Address", "ipv6Address", kIpip};
+constexpr std::string_view kPassedOnInWireguard[] = {kWireguard, kWireguardV6};
+
+/// The members that core::Node has no place for.
+struct NodeRest final : ResourceRest {
+  std::optional<RawMembers> bgp;        ///< nothing: no such object
+  std::optional<RawMembers> wireguard;  ///< nothing: no such object
+  /// Unknown members of the references that have some. They stay with a reference as long as it is the same.
+  std::vector<std::pair<OrchestratorRef, RawMembers>> orchestrators;
+};
+using NodeDraft = ResourceDraft<core::Node, NodeRest>;
+
+/// An address of the tunnel's family, or else a member that is passed on.
+MaybeFault read_tunnel(const JsonAt& at, TunnelKind kind, core::Node& node, RawMembers& rest) {
+  std::string text;
+  if (auto fault = read_text(at, kTextBytesMax, text)) return fault;
+  if (text.empty()) return {};
+  const auto address = net::Address::parse(text);
+  if (address && address->family() == core::family_of(kind)) {
+    node.tunnels.push_back({kind, *address});
+  } else {
+    rest.push_back(raw_member(at.value));
+  }
+  return {};
+}
+
+constexpr JsonMember<NodeDraft> kBgpMembers[] = {
+    {kIpip,
+     [](const JsonAt& at, NodeDraft& out) { return read_tunnel(at, TunnelKind::ipip, out.record, *out.rest->bgp); }},
+};
+
+constexpr JsonMember<NodeDraft> kWireguardMembers[] = {
+    {kWireguard,
+     [](const JsonAt& at, NodeDraft& out) {
+       return read_tunnel(at, TunnelKind::wireguard_v4, out.record, *out.rest->wireguard);
+     }},
+    {kWireguardV6,
+     [](const JsonAt& at, NodeDraft& out) {
+       return read_tunnel(at, TunnelKind::wireguard_v6, out.record, *out.rest->wireguard);
+     }},
+};
+
+struct RefDraft {
+  OrchestratorRef ref;
+  RawMembers rest;
+};
+
+constexpr JsonMember<RefDraft> kRefMembers[] = {
+    {"nodeName", [](const JsonAt& at, RefDraft& out) { return read_text(at, kTextBytesMax, out.ref.node_name); }},
+    {"orchestrator",
+     [](const JsonAt& at, RefDraft& out) { return read_text(at, kTextBytesMax, out.ref.orchestrator); }},
+};
+
+MaybeFault read_orchestrators(const JsonAt& at, NodeDraft& out) {
+  std::vector<RefDraft> refs;
+  auto fault = read_list<RefDraft>(
+      at, kOrchestratorsMax,
+      [](const JsonAt& element, RefDraft& ref) { return read_kept<RefDraft>(element, kRefMembers, ref, ref.rest); },
+      refs);
+  for (RefDraft& draft : refs) {
+    if (!draft.rest.empty()) out.rest->orchestrators.emplace_back(draft.ref, std::move(draft.rest));
+    out.record.orchestrators.push_back(std::move(draft.ref));
+  }
+  return fault;
+}
+
+constexpr JsonMember<NodeDraft> kSpecMembers[] = {
+    {"bgp",
+     [](const JsonAt& at, NodeDraft& out) {
+       if (at.value.is_null()) return MaybeFault();
+       return read_kept<NodeDraft>(at, kBgpMembers, out, out.rest->bgp.emplace());
+     }},
+    {kVxlan, [](const JsonAt& at,
+                NodeDraft& out) { return read_tunnel(at, TunnelKind::vxlan_v4, out.record, out.rest->spec); }},
+    {kVxlanV6, [](const JsonAt& at,
+                  NodeDraft& out) { return read_tunnel(at, TunnelKind::vxlan_v6, out.record, out.rest->spec); }},
+    {"orchRefs", read_orchestrators},
+    {"wireguard",
+     [](const JsonAt& at, NodeDraft& out) {
+       if (at.value.is_null()) return MaybeFault();
+       return read_kept<NodeDraft>(at, kWireguardMembers, out, out.rest->wireguard.emplace());
+     }},
+};
+
+constexpr JsonMember<NodeDraft> kNodeMembers[] = {
+    {"kind", [](const JsonAt& at, NodeDraft& out) { return read_kind(at, out.frame); }},
+    {"apiVersion", [](const JsonAt& at, NodeDraft&) { return read_api_version(at); }},
+    {"metadata", [](const JsonAt& at, NodeDraft& out) { return read_metadata(at, out.frame); }},
+    {"spec",
+     [](const JsonAt& at, NodeDraft& out) { return read_kept<NodeDraft>(at, kSpecMembers, out, out.rest->spec); }},
+};
+
+/// The tunnel's address, or what was found in its place.
+void write_tunnel(JsonWriter& out, const core::Node& node, TunnelKind kind, std::string_view name,
+                  const RawMembers& rest) {
+  const auto tunnel = std::ranges::find(node.tunnels, kind, [](const auto& t) { return t.kind; });
+  if (tunnel == node.tunnels.end()) return write_some(out, rest, {&name, 1});
+  out.text(name, tunnel->address.to_string());
+}
+
+bool has(const core::Node& node, TunnelKind kind) {
+  return std::ranges::any_of(node.tunnels, [&](const auto& tunnel) { return tunnel.kind == kind; });
+}
+
+void write_bgp(JsonWriter& out, const core::Node& node, const NodeRest& rest) {
+  if (!rest.bgp && !has(node, TunnelKind::ipip)) return;
+  const RawMembers members = rest.bgp.value_or(RawMembers());
+  out.begin_object("bgp");
+  write_some(out, members, kBgpBefore);
+  write_tunnel(out, node, TunnelKind::ipip, kIpip, members);
+  write_others(out, members, kPassedOnInBgp);
+  out.end_object();
+}
+
+void write_wireguard(JsonWriter& out, const core::Node& node, const NodeRest& rest) {
+  if (!rest.wireguard && !has(node, TunnelKind::wireguard_v4) && !has(node, TunnelKind::wireguard_v6)) return;
+  const RawMembers members = rest.wireguard.value_or(RawMembers());
+  out.begin_object("wireguard");
+  write_tunnel(out, node, TunnelKind::wireguard_v4, kWireguard, members);
+  write_tunnel(out, node, TunnelKind::wireguard_v6, kWireguardV6, members);
+  write_others(out, members, kPassedOnInWireguard);
+  out.end_object();
+}
+
+void write_orchestrators(JsonWriter& out, const core::Node& node, const NodeRest& rest) {
+  if (node.orchestrators.empty()) return;
+  out.begin_array("orchRefs");
+  for (const OrchestratorRef& ref : node.orchestrators) {
+    out.begin_object();
+    write_text_if_set(out, "nodeName", ref.node_name);
+    out.text("orchestrator", ref.orchestrator);
+    const auto known = std::ranges::find(rest.orchestrators, ref, [](const auto& entry) { return entry.first; });
+    if (known != rest.orchestrators.end()) write_rest(out, known->second);
+    out.end_object();
+  }
+  out.end_array();
+}
+
+void write_node_spec(JsonWriter& out, const core::Node& node, const NodeRest& rest) {
+  out.begin_object();
+  write_bgp(out, node, rest);
+  write_tunnel(out, node, TunnelKind::vxlan_v4, kVxlan, rest.spec);
+  write_some(out, rest.spec, kVxlanMac);
+  write_tunnel(out, node, TunnelKind::vxlan_v6, kVxlanV6, rest.spec);
+  write_some(out, rest.spec, kVxlanMacV6);
+  write_orchestrators(out, node, rest);
+  write_wireguard(out, node, rest);
+  write_some(out, rest.spec, kBehindWireguard);
+  write_others(out, rest.spec, kPassedOnInSpec);
+  out.end_object();
+}
+
+[[nodiscard]] Result<core::Value> decode_node(const core::Key& key, std::string_view bytes) {
+  NodeDraft draft;
+  draft.frame.kind = "Node";
+  TRY_VOID(decode<NodeDraft>(key, bytes, kNodeMembers, draft));
+  draft.record.labels = std::exchange(draft.frame.metadata.labels, {});
+  return finished(std::move(draft));
 }
 
 }  // namespace
 
-std::string PoolRecord::unallocatable() const {
-  if (terminating) return "it is being deleted, and a finalizer keeps its object";
-  if (rest.block_size_too_large) {
-    return fmt::format("{} is smaller than its blocks, which are /{} (blockSize)", pool.cidr.to_string(),
-                       *rest.block_size_too_large);
-  }
-  if (!not_allocatable) return {};
-  return fmt::format("Calico's condition Allocatable of it is False{}",
-                     not_allocatable->empty() ? "" : ", reason " + net::echo(*not_allocatable));
+Result<core::Value> decode_resource(const core::Key& key, std::string_view bytes) {
+  if (key.kind == core::Kind::pool) return decode_pool(key, bytes);
+  return key.kind == core::Kind::node ? decode_node(key, bytes) : decode_reservation(key, bytes);
 }
 
-Result<PoolRecord> decode_pool(const std::string& name, std::string_view bytes) {
-  const Key key = ResourceKey{ResourceKey::Kind::pool, name};
-  PoolDraft draft{{.kind = "IPPool", .name = name, .metadata = {}}, {}, 0};
-  PoolRecord& record = draft.record;
-  record.pool.name = name;
-  record.pool.cooldown = std::chrono::seconds(0);
-  record.rest.assignment_mode_absent = true;
-  TRY_VOID(decode_into<PoolDraft>(key, bytes, kPoolMembers, draft, record.rest.members));
-  if (!draft.frame.has_name) return fail(damaged(key, "metadata.name: it is missing"));
-  const Prefix& cidr = record.pool.cidr;
-  if (!cidr.is_valid()) return fail(damaged(key, "spec.cidr: it is missing"));
-  if (const auto settled = settle_block_size(draft); !settled) return fail(damaged(key, settled.error().message));
-  record.terminating = draft.frame.terminating;
-  record.metadata = std::move(draft.frame.metadata);
-  return std::move(record);
-}
-
-Result<ReservationRecord> decode_reservation(const std::string& name, std::string_view bytes) {
-  const Key key = ResourceKey{ResourceKey::Kind::reservation, name};
-  ReservationDraft draft{{.kind = "IPReservation", .name = name, .metadata = {}}, {}};
-  ReservationRecord& record = draft.record;
-  auto decoded = decode_into<ReservationDraft>(key, bytes, kReservationMembers, draft, record.members);
-  if (decoded && !draft.frame.has_name) decoded = fail(damaged(key, "metadata.name: it is missing"));
-  if (!decoded) {
-    auto entries = entries_alone(key, bytes);
-    if (!entries) return fail(decoded.error());
-    record = ReservationRecord();
-    record.entries = *std::move(entries);
-    draft.frame.metadata = {};
-  }
-  record.reservation.name = name;
-  for (const std::string& entry : record.entries) {
-    if (const auto cidr = reserved_by(entry)) record.reservation.cidrs.push_back(*cidr);
-  }
-  record.metadata = std::move(draft.frame.metadata);
-  return std::move(record);
-}
-
-std::string encode(const PoolRecord& record) {
+std::string encode(const Pool& pool, const Birth& birth) {
+  const auto& rest = rest_of<PoolRest>(pool.rest);
   JsonWriter out(JsonWriter::Layout::compact);
-  begin_resource(out, "IPPool", record.pool.name, record.metadata, record.metadata.labels);
+  begin_resource(out, "IPPool", pool, rest, rest.metadata.labels, birth);
   out.key("spec");
-  write_pool_spec(out, record);
-  write_some(out, record.rest.members, kBehindSpec);
-  write_others(out, record.rest.members, kBehindSpec);
-  out.end_object();
-  return std::move(out).take();
+  write_pool_spec(out, pool, rest);
+  return end_resource(std::move(out), rest.members);
 }
 
-std::string encode(const ReservationRecord& record) {
+std::string encode(const core::Reservation& reservation, const Birth& birth) {
+  const auto& rest = rest_of<ReservationRest>(reservation.rest);
   JsonWriter out(JsonWriter::Layout::compact);
-  begin_resource(out, "IPReservation", record.reservation.name, record.metadata, record.metadata.labels);
+  begin_resource(out, "IPReservation", reservation, rest, rest.metadata.labels, birth);
   out.begin_object("spec");
-  if (const auto entries = entries_of(record); !entries.empty()) {
+  if (const auto entries = entries_of(reservation, rest); !entries.empty()) {
     out.begin_array("reservedCIDRs");
     for (const std::string& entry : entries) out.text(entry);
     out.end_array();
   }
-  write_rest(out, record.spec);
+  write_rest(out, rest.spec);
   out.end_object();
-  write_rest(out, record.members);
-  out.end_object();
-  return std::move(out).take();
+  return end_resource(std::move(out), rest.members);
+}
+
+std::string encode(const core::Node& node, const Birth& birth) {
+  const auto& rest = rest_of<NodeRest>(node.rest);
+  JsonWriter out(JsonWriter::Layout::compact);
+  begin_resource(out, "Node", node, rest, node.labels, birth);
+  out.key("spec");
+  write_node_spec(out, node, rest);
+  if (std::ranges::find(rest.members, "status", &RawMember::name) == rest.members.end()) {
+    out.begin_object("status");
+    out.end_object();
+  }
+  return end_resource(std::move(out), rest.members);
 }
 
 }  // namespace croft::wire::calico

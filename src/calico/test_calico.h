@@ -6,6 +6,8 @@
 
 #include <gtest/gtest.h>
 
+#include "calico/etcd.h"
+
 namespace croft::wire::calico {
 
 // For tests.
@@ -25,6 +27,23 @@ namespace croft::wire::calico {
   EXPECT_NE(at, bytes.npos) << from;
   EXPECT_EQ(bytes.find(from, at + 1), bytes.npos) << from;
   return at == bytes.npos ? bytes : bytes.replace(at, from.size(), to);
+}
+
+inline core::Key key_of_block(const char* cidr) { return core::block_key(net::Prefix::parse(cidr).value()); }
+
+/// A record as it is read, and as it is written.
+template <class T>
+T read_as(const core::Key& key, const std::string& bytes) {
+  const auto value = decode_value(key, bytes);
+  EXPECT_TRUE(value) << value.error().message;
+  return value ? std::get<T>(*value) : T();
+}
+inline std::string written(const core::Value& value, const Birth& birth = {}) { return encode_value(value, birth); }
+/// Two readings of the same bytes share no rest; what is in it shows when they are written.
+template <class T>
+T bare(T record) {
+  record.rest = nullptr;
+  return record;
 }
 
 /// A record that is wrong where `from` was, and what is said of it.

@@ -39,16 +39,13 @@ enum class Kinds : std::uint8_t { regular, any };
 
 /// The content of a descriptor, from where it stands; nothing for anything but a regular file, unless any kind is
 /// wanted. Returns the error number, 0 for success. A regular file has been read when it is as large as what was read,
-/// without a read of nothing. With `after`, the status after the reading, by which its kind is told too: one system
-/// call less than before and after.
-int read_descriptor(int fd, std::size_t bytes_max, SmallFile& result, Kinds kinds, struct stat* after = nullptr) {
+/// without a read of nothing.
+int read_descriptor(int fd, std::size_t bytes_max, SmallFile& result, Kinds kinds) {
   std::array<char, 1024> buffer;  // as large as almost all contents, left uninitialised on purpose
   struct stat before {};
-  if (after == nullptr) {
-    if (::fstat(fd, &before) != 0) return errno;
-    result.regular = S_ISREG(before.st_mode);
-    if (!result.regular && kinds == Kinds::regular) return 0;
-  }
+  if (::fstat(fd, &before) != 0) return errno;
+  result.regular = S_ISREG(before.st_mode);
+  if (!result.regular && kinds == Kinds::regular) return 0;
   while (result.content.size() <= bytes_max) {
     const ssize_t n = ::read(fd, buffer.data(), buffer.size());
     if (n < 0 && errno == EINTR) continue;
@@ -58,15 +55,8 @@ int read_descriptor(int fd, std::size_t bytes_max, SmallFile& result, Kinds kind
     }
     if (n < 0) return errno;
     result.content.append(buffer.data(), static_cast<std::size_t>(n));
-    if (after != nullptr && ::fstat(fd, after) != 0) return errno;
     if (n == 0) break;
-    if (after != nullptr && !S_ISREG(after->st_mode)) break;
-    const off_t size = after != nullptr ? after->st_size : before.st_size;
-    if (size > 0 && static_cast<std::size_t>(size) == result.content.size()) break;
-  }
-  if (after != nullptr) {
-    result.regular = S_ISREG(after->st_mode);
-    if (!result.regular) result.content.clear();
+    if (before.st_size > 0 && static_cast<std::size_t>(before.st_size) == result.content.size()) break;
   }
   result.cut = result.content.size() > bytes_max;
   if (result.cut) result.content.resize(bytes_max);
@@ -199,34 +189,17 @@ Result<std::optional<SmallFile>> Directory::read_opened(const FileDescriptor& fi
   return std::optional(std::move(result));
 }
 
-Result<std::optional<SmallFile>> Directory::read_own(const char* name, std::size_t bytes_max) const {
+Result<std::optional<SmallFile>> Directory::read_own(const char* name, std::size_t bytes_max,
+                                                     WallTime* modified) const {
   struct stat s {};
   // Before it is opened: to open a device may do something already.
   if (::fstatat(file_.get(), name, &s, AT_SYMLINK_NOFOLLOW) != 0) {
     if (errno == ENOENT) return std::optional<SmallFile>();
     return fail(path_error("lstat", path_of(name), errno));
   }
+  if (modified != nullptr) *modified = WallTime(std::chrono::nanoseconds(ns_of(s.st_mtim)));
   if (!S_ISREG(s.st_mode)) return std::optional(SmallFile{false, false, {}});
   return read_opened(FileDescriptor(::openat(file_.get(), name, kReadFlags | O_NOFOLLOW)), name, bytes_max);
-}
-
-Result<std::optional<DatedFile>> Directory::read_dated(const char* name, std::size_t bytes_max) const {
-  const FileDescriptor file(::openat(file_.get(), name, kReadFlags));
-  DatedFile result;
-  if (!file.is_open()) {
-    TRY(auto unread, unopened(name));
-    if (!unread) return std::optional<DatedFile>();
-    result.file = *std::move(unread);
-    return std::optional(std::move(result));
-  }
-  struct stat after {};
-  if (const int why = read_descriptor(file.get(), bytes_max, result.file, Kinds::regular, &after)) {
-    return fail(path_error("read", path_of(name), why));
-  }
-  if (S_ISREG(after.st_mode) && after.st_nlink > 0) {
-    result.modified = WallTime(std::chrono::nanoseconds(ns_of(after.st_mtim)));
-  }
-  return std::optional(std::move(result));
 }
 
 /// The answer of read() when the file could not be opened, from errno.

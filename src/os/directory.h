@@ -36,13 +36,6 @@ struct SmallFile {
   friend bool operator==(const SmallFile&, const SmallFile&) = default;
 };
 
-/// A file with the time of its last change after the reading, so that its content is not newer. Absent when it is no
-/// regular file or has lost its name meanwhile.
-struct DatedFile {
-  SmallFile file;
-  std::optional<WallTime> modified = std::nullopt;
-};
-
 /// A file on its way to a name. Must not outlive its Directory.
 class DraftFile {
  public:
@@ -94,10 +87,10 @@ class Directory {
 
   /// At most `bytes_max` bytes of a file; nullopt when there is none. Waits for nothing (FIFOs, devices).
   [[nodiscard]] Result<std::optional<SmallFile>> read(const char* name, std::size_t bytes_max) const;
-  /// The same of what is a regular file itself: a link is not followed, and nothing else is opened.
-  [[nodiscard]] Result<std::optional<SmallFile>> read_own(const char* name, std::size_t bytes_max) const;
-  /// As read(), with its time, in four system calls instead of five.
-  [[nodiscard]] Result<std::optional<DatedFile>> read_dated(const char* name, std::size_t bytes_max) const;
+  /// The same of what is a regular file itself: a link is not followed, and nothing else is opened. `modified` gets the
+  /// time of its last change before the reading.
+  [[nodiscard]] Result<std::optional<SmallFile>> read_own(const char* name, std::size_t bytes_max,
+                                                          WallTime* modified = nullptr) const;
   /// Whether the name exists, be it a link to nothing.
   [[nodiscard]] Result<bool> exists(const char* name) const;
   /// When a file was changed last, links followed; nullopt when there is none.

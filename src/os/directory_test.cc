@@ -84,30 +84,21 @@ TEST(Directory, OverwritesNoTargetOfALinkAndNoDevice) {
   EXPECT_FALSE(directory.overwrite("fifo", "ours", 0600));
 }
 
-TEST(Directory, ADatedFileIsTheFileAndItsTime) {
+TEST(Directory, AFileIsReadWhole) {
   const ScratchDirectory scratch;
   const Directory directory = Directory::open(scratch.path()).value();
   const std::string long_text(5000, 'x');
   for (const std::string& text : {std::string(), std::string("short"), std::string(1024, 'y'), long_text}) {
     std::ofstream(scratch.file("a")) << text;
-    const auto dated = directory.read_dated("a", 1 << 20).value();
-    EXPECT_EQ(dated->file, (SmallFile{true, false, text}));
-    EXPECT_EQ(dated->modified, directory.modified("a").value());
+    WallTime modified;
+    EXPECT_EQ(directory.read_own("a", 1 << 20, &modified).value(), (SmallFile{true, false, text}));
+    EXPECT_EQ(modified, directory.modified("a").value());
   }
-  const auto cut = directory.read_dated("a", 100).value();
-  EXPECT_EQ(cut->file, (SmallFile{true, true, long_text.substr(0, 100)}));
-  EXPECT_EQ(cut->file, directory.read("a", 100).value());
-
-  EXPECT_FALSE(directory.read_dated("none", 100).value());
+  EXPECT_EQ(directory.read("a", 100).value(), (SmallFile{true, true, long_text.substr(0, 100)}));
+  EXPECT_FALSE(directory.read("none", 100).value());
   fs::create_directory(scratch.file("d"));
-  ASSERT_EQ(::mkfifo(scratch.file("fifo").c_str(), 0600), 0);
   fs::create_symlink("loop", scratch.file("loop"));
-  for (const char* const name : {"d", "fifo", "loop"}) {
-    const auto dated = directory.read_dated(name, 100).value();
-    EXPECT_EQ(dated->file, directory.read(name, 100).value()) << name;
-    EXPECT_FALSE(dated->file.regular) << name;
-    EXPECT_FALSE(dated->modified) << name;
-  }
+  for (const char* const name : {"d", "loop"}) EXPECT_FALSE(directory.read(name, 100).value()->regular) << name;
 }
 
 /// Whatever has the name of a small file: no content that is none, and no wait.
@@ -122,7 +113,6 @@ TEST(Directory, WhatIsNoRegularFileHasNoContentAlsoWhenSomethingCanBeRead) {
     ASSERT_EQ(::write(writer.get(), "dummy", 5), 5);
     EXPECT_EQ(directory.read(name, 100).value(), (SmallFile{false, false, {}})) << name;
     EXPECT_EQ(directory.read_own(name, 100).value(), (SmallFile{false, false, {}})) << name;
-    EXPECT_EQ(directory.read_dated(name, 100).value()->file, (SmallFile{false, false, {}})) << name;
   }
 }
 
@@ -141,11 +131,11 @@ TEST(Directory, ReadsNothingThroughALinkWhereTheFileItselfIsWanted) {
 }
 
 // What /proc says of its files' sizes is 0.
-TEST(Directory, ADatedFileWithoutASizeIsReadToItsEnd) {
+TEST(Directory, AFileWithoutASizeIsReadToItsEnd) {
   const Directory directory = Directory::open("/proc/self").value();
-  const auto dated = directory.read_dated("status", 1 << 20).value();
-  EXPECT_EQ(dated->file.content.substr(0, 5), "Name:");
-  EXPECT_EQ(dated->file.content.back(), '\n');
+  const auto file = directory.read("status", 1 << 20).value();
+  EXPECT_EQ(file->content.substr(0, 5), "Name:");
+  EXPECT_EQ(file->content.back(), '\n');
 }
 
 }  // namespace

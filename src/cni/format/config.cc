@@ -536,19 +536,6 @@ MaybeFault read_list_in(const JsonAt& at, Read read) {
   return read(JsonAt{document->root(), at.parent, at.name, {}});
 }
 
-MaybeFault read_addresses(const JsonAt& at, std::vector<net::Address>& out) {
-  std::vector<net::Address> read;
-  auto fault = each_element(at, kRequestedAddressesMax, [&](const JsonAt& element) -> MaybeFault {
-    if (element.value.kind() != JsonKind::string) return element.wrong_type("a string");
-    const auto address = parse_requested_address(element.value.text());
-    if (!address) return element.bad_value("invalid IP address " + net::echo(element.value.text()));
-    read.push_back(*address);
-    return {};
-  });
-  if (!fault) out = std::move(read);
-  return fault;
-}
-
 MaybeFault read_families(const JsonAt& at, std::optional<net::PerFamily<bool>>& out) {
   net::PerFamily<bool> read{false, false};
   auto fault = each_element(at, 2, [&](const JsonAt& element) -> MaybeFault {
@@ -566,8 +553,9 @@ MaybeFault read_families(const JsonAt& at, std::optional<net::PerFamily<bool>>& 
 
 /// The wish of an annotation, without the prefix of its name.
 MaybeFault read_wish(const JsonAt& at, std::string_view name, PodWishes& out) {
-  if (name == "ipAddrs")
-    return read_list_in(at, [&](const JsonAt& list) { return read_addresses(list, out.addresses); });
+  if (name == "ipAddrs") {
+    return read_list_in(at, [&](const JsonAt& list) { return read_requested_addresses(list, out.addresses); });
+  }
   if (name == "ipFamilies") {
     return read_list_in(at, [&](const JsonAt& list) { return read_families(list, out.families); });
   }

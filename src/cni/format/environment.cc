@@ -254,26 +254,13 @@ croft::Error bad_value(const Pair& pair, std::string_view why) {
   return Pair{text, text.substr(0, equals), text.substr(equals + 1)};
 }
 
-std::string ascii_lower(std::string_view text) {
-  std::string lower(text);
-  std::transform(lower.begin(), lower.end(), lower.begin(),
-                 [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; });
-  return lower;
-}
-
 [[nodiscard]] Result<void> take_ignore_unknown(const Pair& pair, Args& out) {
-  const std::string lower = ascii_lower(pair.value);
+  const std::string lower = lowered(std::string(pair.value));
   if (lower != "1" && lower != "true" && lower != "0" && lower != "false") {
     return fail(bad_value(pair, "boolean unmarshal error: invalid input " + lower));
   }
   out.ignore_unknown = lower == "1" || lower == "true";
   return {};
-}
-
-std::string_view without_blanks(std::string_view text) {
-  constexpr std::string_view kBlanks = " \t";
-  const auto first = text.find_first_not_of(kBlanks);
-  return first == text.npos ? std::string_view() : text.substr(first, text.find_last_not_of(kBlanks) - first + 1);
 }
 
 [[nodiscard]] Result<void> take_ips(const Pair& pair, Args& out) {
@@ -283,7 +270,7 @@ std::string_view without_blanks(std::string_view text) {
   for (std::string_view rest = pair.value;;) {
     const auto comma = rest.find(',');
     const std::string_view item = rest.substr(0, comma);
-    const auto address = parse_requested_address(is_list ? without_blanks(item) : item);
+    const auto address = parse_requested_address(is_list ? trimmed(item) : item);
     if (!address) return fail(bad_value(pair, fmt::format("invalid IP address {}", item)));
     addresses.push_back(*address);
     if (comma == rest.npos) break;
@@ -315,6 +302,18 @@ std::string_view without_blanks(std::string_view text) {
 }
 
 }  // namespace
+
+std::string lowered(std::string text) {
+  for (char& c : text) {
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  }
+  return text;
+}
+
+std::string_view trimmed(std::string_view text, std::string_view blanks) {
+  const auto first = text.find_first_not_of(blanks);
+  return first == text.npos ? std::string_view() : text.substr(first, text.find_last_not_of(blanks) - first + 1);
+}
 
 Result<Args> parse_args(std::string_view text, std::span<const std::string_view> known_keys) {
   if (text.size() > kArgsBytesMax) {

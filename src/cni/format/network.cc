@@ -4,6 +4,8 @@
 #include <utility>
 
 #include "base/json/decode.h"
+#include "base/json/writer.h"
+#include "base/text/go_text.h"
 #include "cni/format/environment.h"
 
 namespace croft::wire::cni {
@@ -47,6 +49,23 @@ Checked<Network> read_network(JsonDocument config) {
   auto version = read_cni_version(config);
   if (!version) return version.error();
   return Network{std::move(config), *std::move(name), *std::move(version)};
+}
+
+std::string as_called(JsonRef list, JsonRef plugin, std::string_view runtime_config) {
+  const auto is_of_list = [](JsonRef member) {
+    return same_member_name(member.key(), "name") || same_member_name(member.key(), "cniVersion");
+  };
+  JsonWriter out(JsonWriter::Layout::compact);
+  out.begin_object();
+  for (auto member = list.first_child(); member; member = member->next_sibling()) {
+    if (is_of_list(*member)) copy_json(out, member->key(), *member);
+  }
+  for (auto member = plugin.first_child(); member; member = member->next_sibling()) {
+    if (!is_of_list(*member)) copy_json(out, member->key(), *member);
+  }
+  if (!runtime_config.empty()) out.raw("runtimeConfig", runtime_config);
+  out.end_object();
+  return std::move(out).take();
 }
 
 bool has_previous_result(const Network& network) {

@@ -31,6 +31,10 @@ struct Network {
 /// Both, the name first, where nothing is checked between them.
 Checked<Network> read_network(JsonDocument config);
 
+/// The configuration of a plugin as the runtime hands it over: the plugin's own members, and name and version of the
+/// list that it is in. Without a list it is both. `runtime_config`: an object's text.
+[[nodiscard]] std::string as_called(JsonRef list, JsonRef plugin, std::string_view runtime_config = {});
+
 /// Whether the runtime hands over the result of an ADD that succeeded (`prevResult`), whatever is in it.
 [[nodiscard]] bool has_previous_result(const Network& network);
 

@@ -5,7 +5,6 @@
 
 #include <fmt/format.h>
 
-#include "base/assert.h"
 #include "base/json/document.h"
 #include "base/json/writer.h"
 #include "base/net/echo.h"
@@ -194,22 +193,8 @@ Result<Network> network_as_called(const NetworkList& list) {
     return fail(ErrorCode::invalid_argument,
                 fmt::format("the network configuration would be no JSON: {}", whole.error().message));
   }
-  // As libcni makes it: the plugin's own members, and the list's name and version.
-  JsonWriter out;
-  out.begin_object();
-  for (auto part = whole->root().first_child(); part; part = part->next_sibling()) {
-    if (part->key() != "plugins") {
-      copy_json(out, part->key(), *part);
-      continue;
-    }
-    const auto first = part->first_child();
-    CROFT_ASSERT(first.has_value());
-    for (auto member = first->first_child(); member; member = member->next_sibling()) {
-      copy_json(out, member->key(), *member);
-    }
-  }
-  out.end_object();
-  auto config = parse_network_config(std::move(out).take());
+  const auto plugins = member_of(whole->root(), "plugins");
+  auto config = parse_network_config(as_called(whole->root(), plugins->first_child().value()));
   if (!config) return refusal(config.error());
   auto network = read_network(*std::move(config));
   if (!network) return refusal(network.error());
@@ -218,18 +203,13 @@ Result<Network> network_as_called(const NetworkList& list) {
 
 namespace {
 
-[[nodiscard]] std::string_view trimmed(std::string_view text) {
-  const auto is_blank = [](char c) { return c == ' ' || c == '\t' || c == '\r'; };
-  while (!text.empty() && is_blank(text.front())) text.remove_prefix(1);
-  while (!text.empty() && is_blank(text.back())) text.remove_suffix(1);
-  return text;
-}
+constexpr std::string_view kBlanks = " \t\r";
 
 /// `[plugins."io.containerd.grpc.v1.cri".cni]`, in whichever version's words.
 [[nodiscard]] bool is_table_of_cni(std::string_view line) {
   line = line.substr(0, line.find(']'));
   const auto dot = line.rfind('.');
-  const auto name = dot == line.npos ? std::string_view() : trimmed(line.substr(dot + 1));
+  const auto name = dot == line.npos ? std::string_view() : trimmed(line.substr(dot + 1), kBlanks);
   return (name == "cni" || name == "\"cni\"" || name == "'cni'") && line.find("cri") < dot;
 }
 
@@ -255,7 +235,7 @@ std::vector<std::string> plugin_directories_of_containerd(std::string_view toml)
   bool is_cni = false, is_in_list = false;
   while (!toml.empty()) {
     const auto end = std::min(toml.find('\n'), toml.size());
-    const std::string_view line = trimmed(toml.substr(0, end));
+    const std::string_view line = trimmed(toml.substr(0, end), kBlanks);
     toml.remove_prefix(std::min(end + 1, toml.size()));
     if (is_in_list) {
       // As if the list began here: it goes on until its end.
@@ -264,8 +244,9 @@ std::vector<std::string> plugin_directories_of_containerd(std::string_view toml)
       is_cni = is_table_of_cni(line.substr(1));
     } else if (is_cni) {
       const auto equals = line.find('=');
-      const auto key = equals == line.npos ? std::string_view() : trimmed(line.substr(0, equals));
-      if (key == "bin_dir" || key == "bin_dirs") is_in_list = take_strings(trimmed(line.substr(equals + 1)), found);
+      const auto key = equals == line.npos ? std::string_view() : trimmed(line.substr(0, equals), kBlanks);
+      if (key == "bin_dir" || key == "bin_dirs")
+        is_in_list = take_strings(trimmed(line.substr(equals + 1), kBlanks), found);
     }
   }
   return found;

@@ -89,6 +89,27 @@ using engine::ImportedHolder;
 using Outcome = ImportedHolder::Outcome;
 using Rows = std::vector<ImportedHolder>;
 
+/// libcni's directory, and the one of older container engines.
+const std::vector<std::string>& default_caches() {
+  static const std::vector<std::string> kDirectories = {"/var/lib/cni", "/var/lib/cni/cache"};
+  return kDirectories;
+}
+
+/// The ranges of a network by its configuration; with `tells` files that can't be used are named.
+[[nodiscard]] Result<edge::FoundSets> find_sets(const std::string& config_file, const std::string& network,
+                                                const std::vector<std::string>& caches, bool tells) {
+  edge::SetSources sources;
+  sources.config_file = config_file;
+  sources.network = network;
+  sources.cache_directories = caches.empty() ? default_caches() : caches;
+  auto found = edge::find_range_sets(sources);
+  if (!found) return fail(ErrorCode::invalid_argument, "--config: " + found.error().message);
+  if (tells) {
+    for (const std::string& text : found->unusable) warn("passed over " + text);
+  }
+  return found;
+}
+
 struct ImportOptions {
   std::string directory, config_file;
   std::vector<std::string> ranges;
@@ -117,19 +138,14 @@ std::size_t count_at_risk(const Rows& rows) {
 
 /// Reads the addresses that the network's configuration lets host-local give, and the gateways of its ranges.
 [[nodiscard]] Result<void> read_configuration(const ImportOptions& options, engine::ImportRequest& request) {
-  const auto found = edge::find_range_sets({options.config_file,
-                                            request.network,
-                                            {"/var/lib/cni", "/var/lib/cni/cache"},
-                                            edge::SetSources{}.config_directory});
-  if (!found) return fail(ErrorCode::invalid_argument, "--config: " + found.error().message);
-  for (const std::string& text : found->unusable) warn("passed over " + text);
-  if (found->sets.empty()) {
+  TRY(const edge::FoundSets found, find_sets(options.config_file, request.network, {}, true));
+  if (found.sets.empty()) {
     tell(
         fmt::format("croft: no configuration of network {} was found; what its rangeStart and rangeEnd keep out is not "
                     "reserved: name it with --config",
                     request.network));
   }
-  for (const auto& set : found->sets) {
+  for (const auto& set : found.sets) {
     for (const core::host_local::Range& range : set.ranges()) {
       request.given.push_back(range.addresses);
       request.gateways.push_back(range.gateway);
@@ -243,12 +259,6 @@ namespace {
 using HostLocalFinding = core::host_local::Finding;
 using Findings = std::vector<HostLocalFinding>;
 
-/// libcni's directory, and the one of older container engines.
-const std::vector<std::string>& default_caches() {
-  static const std::vector<std::string> kDirectories = {"/var/lib/cni", "/var/lib/cni/cache"};
-  return kDirectories;
-}
-
 struct HostLocalOptions {
   std::string directory, network, config_file;
   std::vector<std::string> caches;
@@ -272,24 +282,12 @@ struct HostLocalOptions {
   return life;
 }
 
-[[nodiscard]] Result<edge::FoundSets> find_sets(const HostLocalOptions& options, const HostLocalPlace& place,
-                                                bool tells) {
-  edge::SetSources sources;
-  sources.config_file = options.config_file;
-  sources.network = place.network;
-  sources.cache_directories = options.caches.empty() ? default_caches() : options.caches;
-  auto found = edge::find_range_sets(sources);
-  if (!found) return fail(ErrorCode::invalid_argument, "--config: " + found.error().message);
-  if (tells) {
-    for (const std::string& text : found->unusable) warn("passed over " + text);
-  }
-  return found;
-}
-
 [[nodiscard]] Result<core::host_local::Directory> read_directory(const HostLocalPlace& place) {
-  auto directory = edge::read_host_local_directory(place.path);
-  if (directory) return directory;
-  Error error = directory.error().in("--dir");
+  auto directory = store::hostlocal::read_directory(place.path);
+  const bool is_denied =
+      directory && directory->unreadable && directory->unreadable->code == ErrorCode::permission_denied;
+  if (directory && !is_denied) return directory;
+  Error error = (is_denied ? *directory->unreadable : directory.error()).in("--dir");
   if (error.code == ErrorCode::permission_denied) error.message += "; run as root";
   return fail(std::move(error));
 }
@@ -313,7 +311,7 @@ bool is_wanted(const ReservationRow& row, const HostLocalOptions& options) {
   TRY(const HostLocalPlace place, host_local_place(options.directory, options.network));
   TRY(const core::host_local::Directory directory, read_directory(place));
   TRY(const core::host_local::SignsOfLife life, read_caches(options));
-  TRY(const edge::FoundSets found, find_sets(options, place, tells));
+  TRY(const edge::FoundSets found, find_sets(options.config_file, place.network, options.caches, tells));
   if (tells) warn_of_unreadable(life.unreadable);
   HostLocalList shown = list_of(directory, life.attachments, place.network, found.sets, line.clock.now().wall);
   shown.source = found.source;

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "base/error.h"
 #include "base/net/address.h"
 #include "base/result.h"
 #include "hostlocal/decide/assign.h"
@@ -37,6 +38,7 @@ struct Directory {
   std::vector<Reservation> reservations;  ///< by address
   std::vector<Cursor> cursors;            ///< by set
   std::vector<std::string> foreign;       ///< names of everything else but `lock` and Croft's drafts
+  std::optional<Error> unreadable;        ///< why the first one of the files that can't be read can't be
 };
 
 struct Finding {

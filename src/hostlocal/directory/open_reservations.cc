@@ -28,11 +28,107 @@
 
 namespace croft::store::hostlocal {
 
+namespace {
+
+namespace files = wire::host_local;
+
+/// A content is a container ID, a line end and an interface name; nothing an environment variable can carry is longer.
+constexpr std::size_t kContentBytesMax = std::size_t{132} << 10;
+constexpr std::size_t kCursorBytesMax = 256;
+/// The beginning of the names that contents have before they get their own, where files without name are not known.
+constexpr std::string_view kDraftStart = ".croft.new.";
+/// The beginning of all names of Croft's that are no reservations.
+constexpr std::string_view kTemporaryStart = ".croft";
+/// An empty file younger than this may be one that a plugin of the old kind is about to write, should somebody have
+/// removed the lock file under it.
+constexpr std::chrono::seconds kEmptyAgeMin{10};
+constexpr unsigned kFileMode = 0600;
+constexpr unsigned kLockMode = 0750;
+
 /// Whether a file has nothing in it: what a crash left, or what a plugin of the old kind is about to write.
-[[nodiscard]] bool is_empty_file(const os::SmallFile& file);
+bool is_empty_file(const os::SmallFile& file) { return file.regular && file.content.empty(); }
+
 /// The holder of its address by a file's content. A text that is no CNI container ID is somebody's note: it names
 /// nobody.
-[[nodiscard]] std::optional<Holder> holder_of(const os::SmallFile& file);
+std::optional<Holder> holder_of(const os::SmallFile& file) {
+  if (!file.regular || file.cut) return std::nullopt;
+  auto holder = files::parse_holder(file.content);
+  return holder && wire::cni::is_cni_name(holder->container_id) ? std::move(holder) : std::nullopt;
+}
+
+std::string directory_path(const std::string& data_dir, const std::string& network) {
+  return data_dir == "/" ? data_dir + network : data_dir + "/" + network;
+}
+
+/// The content a holder is found by.
+std::string key_of(const Holder& holder, Match match) {
+  const Holder sought = match == Match::exact ? holder : Holder{holder.container_id, ""};
+  return std::string(files::holder_key(files::print_holder(sought)));
+}
+
+/// Reads names of a directory into their places.
+class DirectoryReader {
+ public:
+  explicit DirectoryReader(const os::Directory& directory) : directory_(directory) {}
+
+  [[nodiscard]] Result<core::host_local::Directory> read() {
+    constexpr std::size_t kFilesMax = 1'000'000;
+    std::vector<std::string> names;
+    TRY_VOID(directory_.for_each_name([&](const char* name) {
+      names.emplace_back(name);
+      return names.size() <= kFilesMax;
+    }));
+    if (names.size() > kFilesMax) {
+      return fail(ErrorCode::invalid_argument, fmt::format("{} has more than {} files", directory_.path(), kFilesMax));
+    }
+    for (const std::string& name : names) TRY_VOID(see(name));
+    std::ranges::sort(found_.reservations, [](const Reservation& a, const Reservation& b) {
+      return std::tie(a.address, a.file) < std::tie(b.address, b.file);
+    });
+    std::ranges::sort(found_.cursors, {}, &core::host_local::Directory::Cursor::set);
+    return std::move(found_);
+  }
+
+ private:
+  [[nodiscard]] Result<void> see(const std::string& name) {
+    if (const auto address = files::address_of_file(name)) return see_reservation(*address, name);
+    if (const auto set = files::set_of_cursor_file(name)) return see_cursor(*set, name);
+    if (name != files::kLockFile && !name.starts_with(kTemporaryStart)) found_.foreign.push_back(name);
+    return {};
+  }
+
+  [[nodiscard]] Result<void> see_reservation(const net::Address& address, const std::string& name) {
+    Reservation reservation{address, std::nullopt, {}, false, name};
+    const auto file = directory_.read_own(name.c_str(), kContentBytesMax, &reservation.written);
+    if (file && !*file) return {};
+    if (!file && !found_.unreadable) found_.unreadable = file.error();
+    if (file) reservation.holder = holder_of(**file);
+    reservation.empty = file && is_empty_file(**file);
+    found_.reservations.push_back(std::move(reservation));
+    return {};
+  }
+
+  [[nodiscard]] Result<void> see_cursor(std::size_t set, const std::string& name) {
+    TRY(const auto file, directory_.read(name.c_str(), kCursorBytesMax));
+    if (file) found_.cursors.push_back({set, file->regular ? files::parse_cursor(file->content) : std::nullopt});
+    return {};
+  }
+
+  const os::Directory& directory_;
+  core::host_local::Directory found_;
+};
+
+/// Kernels before 6.13 stamp with a clock that ticks every 1 to 10 ms: two changes in one tick have one stamp. An older
+/// stamp has no such twin to come.
+constexpr std::chrono::milliseconds kStampAgeMin{50};
+
+/// Whether every change after this stamp was taken shows in the next one. A change sets both times to one value: where
+/// they differ it is seen however soon it comes, else when the stamp's own tick is over. `before`: a time before the
+/// stamp was taken.
+bool shows_changes(const os::DirectoryStamp& stamp, WallTime before) {
+  return stamp.modified_ns != stamp.changed_ns ||
+         before.time_since_epoch() - std::chrono::nanoseconds(stamp.changed_ns) > kStampAgeMin;
+}
 
 /// The files in a network's directory: one for each address that is held, with its name, and one for each set's cursor.
 /// They are the truth. Remembers nothing of them. `clock` must outlive the object. All errors as os::path_error.
@@ -45,112 +141,66 @@ class ReservationFiles {
   // ---- reading
 
   /// Nothing when there is none.
-  [[nodiscard]] Result<std::optional<os::SmallFile>> read(const std::string& name) const;
-  /// The same, and nothing is read through a link: for looks at all that is there.
-  [[nodiscard]] Result<std::optional<os::SmallFile>> read_own(const std::string& name) const;
+  [[nodiscard]] Result<std::optional<os::SmallFile>> read(const std::string& name) const {
+    return directory_.read(name.c_str(), kContentBytesMax);
+  }
   /// The reservation that a file with this content is.
   [[nodiscard]] Result<Reservation> reservation_of(const net::Address& address, const std::string& name,
-                                                   const os::SmallFile& file) const;
+                                                   const os::SmallFile& file) const {
+    Reservation reservation;
+    reservation.address = address;
+    reservation.file = name;
+    reservation.empty = is_empty_file(file);
+    reservation.holder = holder_of(file);
+    TRY(const auto written, directory_.modified(name.c_str()));
+    reservation.written = written.value_or(WallTime());
+    return reservation;
+  }
   /// Whether an empty file is what a crash left, and nobody's.
-  [[nodiscard]] bool is_takeable(const std::string& name, const os::SmallFile& file) const;
-  [[nodiscard]] Result<std::optional<net::Address>> cursor(std::size_t set) const;
+  [[nodiscard]] bool is_takeable(const std::string& name, const os::SmallFile& file) const {
+    if (!is_empty_file(file)) return false;
+    const auto changed = directory_.modified(name.c_str());
+    return changed && *changed && clock_.now().wall - **changed > kEmptyAgeMin;
+  }
+  [[nodiscard]] Result<std::optional<net::Address>> cursor(std::size_t set) const {
+    const std::string name = files::cursor_file_name(set);
+    TRY(const auto file, directory_.read(name.c_str(), kCursorBytesMax));
+    if (!file) return std::optional<net::Address>();
+    if (!file->regular) return fail(os::path_error("read", directory_.path_of(name), EISDIR));
+    return files::parse_cursor(file->content);
+  }
 
   // ---- writing; durable once the directory is synced
 
   /// All that can fail for want of space, before anything has a name: the content, and the cursor. `number`: a draft's
   /// own, of those that are there at once.
   [[nodiscard]] Result<os::DraftFile> prepare(const NewReservation& wanted, const std::string& content,
-                                              std::size_t number) const;
+                                              std::size_t number) const {
+    const std::string name = fmt::format("{}{}", kDraftStart, number);
+    TRY(os::DraftFile draft, directory_.create_draft(name.c_str(), content, kFileMode));
+    TRY_VOID(move_cursor(wanted));
+    return draft;
+  }
   /// Gives a draft its address for a name, unless somebody has that.
-  [[nodiscard]] Result<Reserved> place(const os::DraftFile& draft, const NewReservation& wanted) const;
-  [[nodiscard]] Result<void> move_cursor(const NewReservation& to) const;
+  [[nodiscard]] Result<Reserved> place(const os::DraftFile& draft, const NewReservation& wanted) const {
+    const std::string name = files::file_name(wanted.address);
+    TRY(bool placed, directory_.name_draft(draft, name.c_str()));
+    if (placed) return Reserved::done;
+    TRY(const auto there, read(name));
+    if (!there || !is_takeable(name, *there)) return Reserved::taken;
+    TRY_VOID(directory_.remove(name.c_str()));
+    TRY(placed, directory_.name_draft(draft, name.c_str()));
+    return placed ? Reserved::done : Reserved::taken;
+  }
+  [[nodiscard]] Result<void> move_cursor(const NewReservation& to) const {
+    if (!to.set) return {};
+    return directory_.overwrite(files::cursor_file_name(*to.set).c_str(), to.address.to_string(), kFileMode);
+  }
 
  private:
   os::Directory directory_;
   const Clock& clock_;
 };
-
-namespace {
-
-namespace files = wire::host_local;
-
-/// A content is a container ID, a line end and an interface name; nothing an environment variable can carry is longer.
-constexpr std::size_t kContentBytesMax = std::size_t{132} << 10;
-constexpr std::size_t kCursorBytesMax = 256;
-/// The beginning of the names that contents have before they get their own, where files without name are not known.
-constexpr std::string_view kDraftStart = ".croft.new.";
-/// An empty file younger than this may be one that a plugin of the old kind is about to write, should somebody have
-/// removed the lock file under it.
-constexpr std::chrono::seconds kEmptyAgeMin{10};
-constexpr unsigned kFileMode = 0600;
-
-}  // namespace
-
-bool is_empty_file(const os::SmallFile& file) { return file.regular && file.content.empty(); }
-
-std::optional<Holder> holder_of(const os::SmallFile& file) {
-  if (!file.regular || file.cut) return std::nullopt;
-  auto holder = files::parse_holder(file.content);
-  return holder && wire::cni::is_cni_name(holder->container_id) ? std::move(holder) : std::nullopt;
-}
-
-Result<std::optional<os::SmallFile>> ReservationFiles::read(const std::string& name) const {
-  return directory_.read(name.c_str(), kContentBytesMax);
-}
-
-Result<std::optional<os::SmallFile>> ReservationFiles::read_own(const std::string& name) const {
-  return directory_.read_own(name.c_str(), kContentBytesMax);
-}
-
-Result<Reservation> ReservationFiles::reservation_of(const net::Address& address, const std::string& name,
-                                                     const os::SmallFile& file) const {
-  Reservation reservation;
-  reservation.address = address;
-  reservation.file = name;
-  reservation.empty = is_empty_file(file);
-  reservation.holder = holder_of(file);
-  TRY(const auto written, directory_.modified(name.c_str()));
-  reservation.written = written.value_or(WallTime());
-  return reservation;
-}
-
-bool ReservationFiles::is_takeable(const std::string& name, const os::SmallFile& file) const {
-  if (!is_empty_file(file)) return false;
-  const auto changed = directory_.modified(name.c_str());
-  return changed && *changed && clock_.now().wall - **changed > kEmptyAgeMin;
-}
-
-Result<std::optional<net::Address>> ReservationFiles::cursor(std::size_t set) const {
-  const std::string name = files::cursor_file_name(set);
-  TRY(const auto file, directory_.read(name.c_str(), kCursorBytesMax));
-  if (!file) return std::optional<net::Address>();
-  if (!file->regular) return fail(os::path_error("read", directory_.path_of(name), EISDIR));
-  return files::parse_cursor(file->content);
-}
-
-Result<os::DraftFile> ReservationFiles::prepare(const NewReservation& wanted, const std::string& content,
-                                                std::size_t number) const {
-  const std::string name = fmt::format("{}{}", kDraftStart, number);
-  TRY(os::DraftFile draft, directory_.create_draft(name.c_str(), content, kFileMode));
-  TRY_VOID(move_cursor(wanted));
-  return draft;
-}
-
-Result<Reserved> ReservationFiles::place(const os::DraftFile& draft, const NewReservation& wanted) const {
-  const std::string name = files::file_name(wanted.address);
-  TRY(bool placed, directory_.name_draft(draft, name.c_str()));
-  if (placed) return Reserved::done;
-  TRY(const auto there, read(name));
-  if (!there || !is_takeable(name, *there)) return Reserved::taken;
-  TRY_VOID(directory_.remove(name.c_str()));
-  TRY(placed, directory_.name_draft(draft, name.c_str()));
-  return placed ? Reserved::done : Reserved::taken;
-}
-
-Result<void> ReservationFiles::move_cursor(const NewReservation& to) const {
-  if (!to.set) return {};
-  return directory_.overwrite(files::cursor_file_name(*to.set).c_str(), to.address.to_string(), kFileMode);
-}
 
 /// The view of a directory while it is locked: where it comes from, up to when it is believed, and whether it becomes
 /// an index for the next call. docs/adr/0005-host-local-index.md has the rules. `files` and `clock` must outlive the
@@ -170,9 +220,20 @@ class ViewUpkeep {
       : data_dir_(std::move(data_dir)), network_(std::move(network)), files_(files), clock_(clock) {}
 
   /// The index as the view, if there is one that counts and there is no view yet.
-  void open_index();
+  void open_index() {
+    if (index_ || scanned_ || index_is_wrong_) return;
+    const auto stamp = files_.directory().stamp();
+    if (!stamp) return;
+    index_ = IndexView::open(index_path(data_dir_, network_), *stamp, clock_);
+    if (index_) seen_at_ = *stamp;
+  }
   /// A view, never null, until forget(): of the index that counts, else of all files, which are read then.
-  [[nodiscard]] Result<View*> need_view();
+  [[nodiscard]] Result<View*> need_view() {
+    open_index();
+    if (index_ && index_->failed()) forget();
+    if (view() == nullptr) TRY_VOID(read_all());
+    return view();
+  }
   /// The one there is; null when nothing had to be looked at yet.
   [[nodiscard]] View* view() { return index_ ? static_cast<View*>(index_.get()) : scanned_.get(); }
   /// The files that a view of all files leaves out.
@@ -182,26 +243,123 @@ class ViewUpkeep {
   /// Somebody else has read all files, with that outcome.
   void set_unreadable(std::optional<Error> unreadable) { unreadable_ = std::move(unreadable); }
   /// The view is not believed any more, and no index again.
-  void forget();
+  void forget() {
+    index_.reset();
+    scanned_.reset();
+    seen_at_.reset();
+    odd_files_.clear();
+    index_is_wrong_ = true;
+  }
 
   /// The state that must still hold, else the view is not to become an index.
-  void expect_unchanged();
+  void expect_unchanged() {
+    const auto now = files_.directory().stamp();
+    if (!now || seen_at_ != *now) seen_at_.reset();
+  }
   /// From here on every change by somebody else shows.
-  void mark_changed();
+  void mark_changed() {
+    changed_ = true;
+    const bool index_follows = seen_at_ && (index_ || (scanned_ && is_worth_an_index(*scanned_)));
+    seen_at_.reset();
+    if (!index_follows) return;
+    const auto marked = mark_directory();
+    if (marked) seen_at_ = *marked;
+  }
 
   /// Brings the index up to date, while the lock is still held. Best effort: an index that is not there, or counts for
   /// another state, costs the next call a look at all files.
-  void publish();
+  void publish() {
+    if (!seen_at_) return;
+    const auto now = files_.directory().stamp();
+    if (!now || *now != *seen_at_) return;
+    if (index_) {
+      if (changed_ && !index_->failed() && index_->has_room()) static_cast<void>(publish_changes(*index_));
+    } else if (scanned_ && is_worth_an_index(*scanned_) && clock_.now().boot != BootId()) {
+      static_cast<void>(publish_new(*scanned_));
+    }
+  }
 
  private:
-  [[nodiscard]] Result<void> read_all();
-  [[nodiscard]] Result<std::unique_ptr<ScannedView>> read_once();
-  void read_into(ScannedView& view, const net::Address& address, const char* name);
+  /// Someone who does not ask for the lock may change the directory while it is read: then it is read again. A stamp
+  /// that might not show that is replaced by a mark of ours first, if the view is to become an index.
+  [[nodiscard]] Result<void> read_all() {
+    constexpr int kRoundsMax = 3;
+    for (int round = 0; round < kRoundsMax; ++round) {
+      odd_files_.clear();
+      unreadable_.reset();
+      const WallTime now = clock_.now().wall;
+      TRY(const os::DirectoryStamp before, files_.directory().stamp());
+      TRY(scanned_, read_once());
+      TRY(const os::DirectoryStamp after, files_.directory().stamp());
+      const bool proven = shows_changes(before, now);
+      seen_at_ = before == after && proven ? std::optional(after) : std::nullopt;
+      if (seen_at_) return {};
+      if (before == after && (!is_worth_an_index(*scanned_) || !mark_directory())) return {};
+    }
+    return {};
+  }
+  [[nodiscard]] Result<std::unique_ptr<ScannedView>> read_once() {
+    auto view = std::make_unique<ScannedView>();
+    TRY_VOID(files_.directory().for_each_name([&](const char* name) {
+      const auto address = files::address_of_file(name);
+      if (address && files::file_name(*address) == name) view->see_address(*address);
+      return true;
+    }));
+    TRY_VOID(files_.directory().for_each_name([&](const char* name) {
+      const auto address = files::address_of_file(name);
+      if (address) read_into(*view, *address, name);
+      return true;
+    }));
+    return view;
+  }
+  /// A file that cannot be read is taken, by nobody we know.
+  void read_into(ScannedView& view, const net::Address& address, const char* name) {
+    const auto file = files_.read(name);
+    if (!file && !unreadable_) unreadable_ = file.error();
+    if (!file) return view.mark_unfit();
+    if (files::file_name(address) != name) {
+      odd_files_.push_back({address, name});
+      return view.mark_unfit();
+    }
+    if (!*file) {
+      const auto dangling = files_.directory().exists(name);
+      if (dangling && !*dangling) view.see_nothing(address);
+    } else if ((*file)->cut) {
+      if (!unreadable_) {
+        unreadable_ = Error{ErrorCode::internal, files_.directory().path_of(name) + ": too long to be read", {}};
+      }
+      view.mark_unfit();
+    } else if (is_empty_file(**file)) {
+      if (!files_.is_takeable(name, **file)) return view.mark_unfit();  // it will be, and no index would notice
+      view.see_nothing(address);
+    } else if ((*file)->regular) {
+      view.see_content(address, content_hash(files::holder_key((*file)->content)));
+    }
+  }
 
-  [[nodiscard]] bool is_worth_an_index(const ScannedView& view) const;
-  [[nodiscard]] Result<void> publish_changes(IndexView& view);
-  [[nodiscard]] Result<void> publish_new(const ScannedView& view);
-  [[nodiscard]] Result<os::DirectoryStamp> mark_directory();
+  [[nodiscard]] bool is_worth_an_index(const ScannedView& view) const {
+    return view.is_fit_for_index() && view.reservation_count() >= kIndexedCountMin &&
+           files_.directory().has_local_times();
+  }
+  [[nodiscard]] Result<void> publish_changes(IndexView& view) {
+    TRY_VOID(view.write_changes());
+    return view.confirm(*seen_at_);
+  }
+  [[nodiscard]] Result<void> publish_new(const ScannedView& view) {
+    if (!changed_ && seen_at_->modified_ns == seen_at_->changed_ns) {
+      TRY(seen_at_, mark_directory());
+    }
+    return write_index(data_dir_, network_, view, *seen_at_, clock_.now());
+  }
+  /// Gives the directory a time of modification that the kernel never does. It is one second before its time of change,
+  /// which the kernel keeps equal to it on every change of an entry.
+  [[nodiscard]] Result<os::DirectoryStamp> mark_directory() {
+    constexpr std::int64_t kApartNs = 1'000'000'000;
+    const std::int64_t mark = clock_.now().wall.time_since_epoch().count() - kApartNs;
+    TRY(const os::DirectoryStamp stamp, files_.directory().set_modified(mark));
+    if (stamp.modified_ns == mark && stamp.modified_ns != stamp.changed_ns) return stamp;
+    return fail(ErrorCode::internal, "the file system rounds times");
+  }
 
   const std::string data_dir_;
   const std::string network_;
@@ -221,177 +379,9 @@ class ViewUpkeep {
   bool changed_ = false;
 };
 
-namespace {
-
-namespace files = wire::host_local;
-
-/// Kernels before 6.13 stamp with a clock that ticks every 1 to 10 ms: two changes in one tick have one stamp. An older
-/// stamp has no such twin to come.
-constexpr std::chrono::milliseconds kStampAgeMin{50};
-
-/// Whether every change after this stamp was taken shows in the next one. A change sets both times to one value: where
-/// they differ it is seen however soon it comes, else when the stamp's own tick is over. `before`: a time before the
-/// stamp was taken.
-bool shows_changes(const os::DirectoryStamp& stamp, WallTime before) {
-  return stamp.modified_ns != stamp.changed_ns ||
-         before.time_since_epoch() - std::chrono::nanoseconds(stamp.changed_ns) > kStampAgeMin;
-}
-
-}  // namespace
-
 // ---------------------------------------------------------------- where the view comes from
 
-void ViewUpkeep::forget() {
-  index_.reset();
-  scanned_.reset();
-  seen_at_.reset();
-  odd_files_.clear();
-  index_is_wrong_ = true;
-}
-
-void ViewUpkeep::open_index() {
-  if (index_ || scanned_ || index_is_wrong_) return;
-  const auto stamp = files_.directory().stamp();
-  if (!stamp) return;
-  index_ = IndexView::open(index_path(data_dir_, network_), *stamp, clock_);
-  if (index_) seen_at_ = *stamp;
-}
-
-Result<View*> ViewUpkeep::need_view() {
-  open_index();
-  if (index_ && index_->failed()) forget();
-  if (view() == nullptr) TRY_VOID(read_all());
-  return view();
-}
-
-/// Someone who does not ask for the lock may change the directory while it is read: then it is read again. A stamp that
-/// might not show that is replaced by a mark of ours first, if the view is to become an index.
-Result<void> ViewUpkeep::read_all() {
-  constexpr int kRoundsMax = 3;
-  for (int round = 0; round < kRoundsMax; ++round) {
-    odd_files_.clear();
-    unreadable_.reset();
-    const WallTime now = clock_.now().wall;
-    TRY(const os::DirectoryStamp before, files_.directory().stamp());
-    TRY(scanned_, read_once());
-    TRY(const os::DirectoryStamp after, files_.directory().stamp());
-    const bool proven = shows_changes(before, now);
-    seen_at_ = before == after && proven ? std::optional(after) : std::nullopt;
-    if (seen_at_) return {};
-    if (before == after && (!is_worth_an_index(*scanned_) || !mark_directory())) return {};
-  }
-  return {};
-}
-
-Result<std::unique_ptr<ScannedView>> ViewUpkeep::read_once() {
-  auto view = std::make_unique<ScannedView>();
-  TRY_VOID(files_.directory().for_each_name([&](const char* name) {
-    const auto address = files::address_of_file(name);
-    if (address && files::file_name(*address) == name) view->see_address(*address);
-    return true;
-  }));
-  TRY_VOID(files_.directory().for_each_name([&](const char* name) {
-    const auto address = files::address_of_file(name);
-    if (address) read_into(*view, *address, name);
-    return true;
-  }));
-  return view;
-}
-
-/// A file that cannot be read is taken, by nobody we know.
-void ViewUpkeep::read_into(ScannedView& view, const net::Address& address, const char* name) {
-  const auto file = files_.read(name);
-  if (!file && !unreadable_) unreadable_ = file.error();
-  if (!file) return view.mark_unfit();
-  if (files::file_name(address) != name) {
-    odd_files_.push_back({address, name});
-    return view.mark_unfit();
-  }
-  if (!*file) {
-    const auto dangling = files_.directory().exists(name);
-    if (dangling && !*dangling) view.see_nothing(address);
-  } else if ((*file)->cut) {
-    if (!unreadable_) {
-      unreadable_ = Error{ErrorCode::internal, files_.directory().path_of(name) + ": too long to be read", {}};
-    }
-    view.mark_unfit();
-  } else if (is_empty_file(**file)) {
-    if (!files_.is_takeable(name, **file)) return view.mark_unfit();  // it will be, and no index would notice
-    view.see_nothing(address);
-  } else if ((*file)->regular) {
-    view.see_content(address, content_hash(files::holder_key((*file)->content)));
-  }
-}
-
 // ---------------------------------------------------------------- what becomes of it
-
-void ViewUpkeep::expect_unchanged() {
-  const auto now = files_.directory().stamp();
-  if (!now || seen_at_ != *now) seen_at_.reset();
-}
-
-void ViewUpkeep::mark_changed() {
-  changed_ = true;
-  const bool index_follows = seen_at_ && (index_ || (scanned_ && is_worth_an_index(*scanned_)));
-  seen_at_.reset();
-  if (!index_follows) return;
-  const auto marked = mark_directory();
-  if (marked) seen_at_ = *marked;
-}
-
-/// Gives the directory a time of modification that the kernel never does. It is one second before its time of change,
-/// which the kernel keeps equal to it on every change of an entry.
-Result<os::DirectoryStamp> ViewUpkeep::mark_directory() {
-  constexpr std::int64_t kApartNs = 1'000'000'000;
-  const std::int64_t mark = clock_.now().wall.time_since_epoch().count() - kApartNs;
-  TRY(const os::DirectoryStamp stamp, files_.directory().set_modified(mark));
-  if (stamp.modified_ns == mark && stamp.modified_ns != stamp.changed_ns) return stamp;
-  return fail(ErrorCode::internal, "the file system rounds times");
-}
-
-Result<void> ViewUpkeep::publish_changes(IndexView& view) {
-  TRY_VOID(view.write_changes());
-  return view.confirm(*seen_at_);
-}
-
-Result<void> ViewUpkeep::publish_new(const ScannedView& view) {
-  if (!changed_ && seen_at_->modified_ns == seen_at_->changed_ns) {
-    TRY(seen_at_, mark_directory());
-  }
-  return write_index(data_dir_, network_, view, *seen_at_, clock_.now());
-}
-
-bool ViewUpkeep::is_worth_an_index(const ScannedView& view) const {
-  return view.is_fit_for_index() && view.reservation_count() >= kIndexedCountMin &&
-         files_.directory().has_local_times();
-}
-
-void ViewUpkeep::publish() {
-  if (!seen_at_) return;
-  const auto now = files_.directory().stamp();
-  if (!now || *now != *seen_at_) return;
-  if (index_) {
-    if (changed_ && !index_->failed() && index_->has_room()) static_cast<void>(publish_changes(*index_));
-  } else if (scanned_ && is_worth_an_index(*scanned_) && clock_.now().boot != BootId()) {
-    static_cast<void>(publish_new(*scanned_));
-  }
-}
-
-namespace {
-
-namespace files = wire::host_local;
-
-constexpr unsigned kLockMode = 0750;
-
-std::string directory_path(const std::string& data_dir, const std::string& network) {
-  return data_dir == "/" ? data_dir + network : data_dir + "/" + network;
-}
-
-/// The content a holder is found by.
-std::string key_of(const Holder& holder, Match match) {
-  const Holder sought = match == Match::exact ? holder : Holder{holder.container_id, ""};
-  return std::string(files::holder_key(files::print_holder(sought)));
-}
 
 /// The contract's operations: each asks the view where to look, believes only the files, and has the view follow what
 /// it changed.
@@ -423,208 +413,162 @@ class DirectoryReservations final : public Reservations {
     return there && there->id == ours.id;
   }
 
-  [[nodiscard]] Result<std::vector<Reservation>> held_by(const Holder& holder, Match match, Care care) override;
-  [[nodiscard]] Result<std::optional<net::Address>> next_free(const net::AddressRange& range) override;
-  [[nodiscard]] Result<bool> is_taken(const net::Address& address) override;
+  [[nodiscard]] Result<std::vector<Reservation>> held_by(const Holder& holder, Match match, Care care) override {
+    const std::string key = key_of(holder, match);
+    TRY(auto* view, upkeep_.need_view());
+    TRY(auto found, find_in_files(*view, key));
+    const bool believed = found && (!found->empty() || care == Care::quick || view->is_first_hand() ||
+                                    view->reservation_count() > kThoroughCountMax);
+    if (believed) return *std::move(found);
+    upkeep_.forget();
+    TRY(view, upkeep_.need_view());
+    TRY(found, find_in_files(*view, key));
+    return std::move(found).value_or(std::vector<Reservation>());
+  }
+  [[nodiscard]] Result<std::optional<net::Address>> next_free(const net::AddressRange& range) override {
+    TRY(auto* view, upkeep_.need_view());
+    auto free = view->next_free(range.first(), range.last());
+    if (!view->failed()) return free;
+    upkeep_.forget();
+    TRY(view, upkeep_.need_view());
+    return view->next_free(range.first(), range.last());
+  }
+  [[nodiscard]] Result<bool> is_taken(const net::Address& address) override {
+    const std::string name = files::file_name(address);
+    TRY(const bool exists, directory().exists(name.c_str()));
+    if (!exists) return false;
+    const auto file = files_.read(name);
+    return !file || !*file || !files_.is_takeable(name, **file);
+  }
   [[nodiscard]] Result<std::optional<net::Address>> cursor(std::size_t set) override { return files_.cursor(set); }
-  [[nodiscard]] Result<std::optional<Reservation>> look_up(const net::Address& address) override;
-  [[nodiscard]] Result<std::vector<Reservation>> list() override;
+  [[nodiscard]] Result<std::optional<Reservation>> look_up(const net::Address& address) override {
+    const std::string name = files::file_name(address);
+    TRY(const auto file, files_.read(name));
+    if (!file) return std::optional<Reservation>();
+    TRY(Reservation reservation, files_.reservation_of(address, name, *file));
+    return std::optional(std::move(reservation));
+  }
+  [[nodiscard]] Result<std::vector<Reservation>> list() override {
+    TRY(auto all, DirectoryReader(directory()).read());
+    upkeep_.set_unreadable(std::move(all.unreadable));
+    return std::move(all.reservations);
+  }
   [[nodiscard]] std::optional<Error> unreadable() const override { return upkeep_.unreadable(); }
-  [[nodiscard]] Result<Reserved> reserve(const Holder& holder, std::span<const NewReservation> wanted) override;
-  [[nodiscard]] Result<void> move_cursors(std::span<const NewReservation> to) override;
-  [[nodiscard]] Result<void> release(std::span<const Reservation> reservations) override;
+  [[nodiscard]] Result<Reserved> reserve(const Holder& holder, std::span<const NewReservation> wanted) override {
+    upkeep_.open_index();
+    const std::string content = files::print_holder(holder);
+    std::vector<os::DraftFile> drafts;
+    std::size_t done = 0;
+    const auto failed = [&](const Error& error, const NewReservation& at) {
+      return undo(wanted.first(done),
+                  fail(at.set ? error.in(fmt::format("failed to allocate for range {}", *at.set)) : error));
+    };
+    for (const NewReservation& reservation : wanted) {
+      auto draft = files_.prepare(reservation, content, drafts.size());
+      if (!draft) return failed(draft.error(), reservation);
+      drafts.push_back(*std::move(draft));
+    }
+    upkeep_.expect_unchanged();
+    for (; done < wanted.size(); ++done) {
+      auto placed = files_.place(drafts[done], wanted[done]);
+      if (!placed) return failed(placed.error(), wanted[done]);
+      if (*placed == Reserved::taken) return undo(wanted.first(done), Reserved::taken);
+    }
+    upkeep_.mark_changed();
+    if (const auto synced = directory().sync(); !synced) return undo(wanted, fail(synced.error()));
+    View* view = upkeep_.view();
+    if (view == nullptr) return Reserved::done;
+    const std::uint32_t hash = content_hash(files::holder_key(content));
+    for (const NewReservation& reservation : wanted) view->add(reservation.address, hash);
+    return Reserved::done;
+  }
+  [[nodiscard]] Result<void> move_cursors(std::span<const NewReservation> to) override {
+    for (const NewReservation& cursor : to) TRY_VOID(files_.move_cursor(cursor));
+    return {};
+  }
+  [[nodiscard]] Result<void> release(std::span<const Reservation> reservations) override {
+    upkeep_.open_index();
+    std::optional<Error> error;
+    const auto note = [&error](const Error& found) {
+      if (!error) error = found;
+    };
+    std::vector<std::pair<const Reservation*, std::uint32_t>> ready;
+    for (const Reservation& reservation : reservations) {
+      const auto file = files_.read(reservation.file);
+      if (!file) note(file.error());
+      if (!file || !*file) continue;
+      const bool same = reservation.empty ? is_empty_file(**file) : holder_of(**file) == reservation.holder;
+      if (same) ready.emplace_back(&reservation, content_hash(files::holder_key((*file)->content)));
+    }
+    upkeep_.expect_unchanged();
+    for (auto& [reservation, hash] : ready) {
+      const auto removed = directory().remove(reservation->file.c_str());
+      if (!removed) note(removed.error());
+      if (!removed) reservation = nullptr;
+    }
+    if (!ready.empty()) upkeep_.mark_changed();
+    if (const auto synced = directory().sync(); !synced) note(synced.error());
+    if (error) {
+      upkeep_.forget();
+      return fail(*error);
+    }
+    View* view = upkeep_.view();
+    if (view == nullptr) return {};
+    for (const auto& [reservation, hash] : ready) {
+      const bool canonical = reservation->file == files::file_name(reservation->address);
+      if (reservation->holder && canonical) view->remove(reservation->address, hash);
+    }
+    return {};
+  }
   [[nodiscard]] Result<void> settle() override { return directory().sync(); }
 
  private:
   [[nodiscard]] const os::Directory& directory() const { return files_.directory(); }
 
   /// The reservations that the view finds, read from the files; nothing when the index turns out to be wrong.
-  [[nodiscard]] Result<std::optional<std::vector<Reservation>>> find_in_files(View& view, const std::string& key);
-  [[nodiscard]] Result<Reserved> undo(std::span<const NewReservation> placed, Result<Reserved> outcome);
+  [[nodiscard]] Result<std::optional<std::vector<Reservation>>> find_in_files(View& view, const std::string& key) {
+    std::vector<Reservation> found;
+    const std::uint32_t hash = content_hash(key);
+    for (const net::Address& address : view.with_hash(hash)) {
+      const std::string name = files::file_name(address);
+      TRY(const auto file, files_.read(name));
+      const std::string_view there = file && file->regular ? files::holder_key(file->content) : std::string_view();
+      if (!view.is_first_hand() && content_hash(there) != hash) return std::optional<std::vector<Reservation>>();
+      if (there != key) continue;
+      TRY(Reservation reservation, files_.reservation_of(address, name, *file));
+      found.push_back(std::move(reservation));
+    }
+    if (view.failed()) return std::optional<std::vector<Reservation>>();
+    for (const ViewUpkeep::OddFile& odd : upkeep_.odd_files()) {
+      TRY(const auto file, files_.read(odd.name));
+      if (!file || !file->regular || files::holder_key(file->content) != key) continue;
+      TRY(Reservation reservation, files_.reservation_of(odd.address, odd.name, *file));
+      found.push_back(std::move(reservation));
+    }
+    return std::optional(std::move(found));
+  }
+  [[nodiscard]] Result<Reserved> undo(std::span<const NewReservation> placed, Result<Reserved> outcome) {
+    std::string left;
+    for (const NewReservation& reservation : placed) {
+      const auto removed = directory().remove(files::file_name(reservation.address).c_str());
+      if (!removed) left += "; " + removed.error().message;
+    }
+    if (!placed.empty()) {
+      const auto synced = directory().sync();
+      if (!synced) left += "; " + synced.error().message;
+    }
+    upkeep_.forget();
+    if (left.empty()) return outcome;
+    Error error = outcome ? Error{ErrorCode::internal, "an address was taken meanwhile", {}} : outcome.error();
+    error.message += left;
+    return fail(std::move(error));
+  }
 
   const Clock& clock_;
   const ReservationFiles files_;
   ViewUpkeep upkeep_;
   os::FileLock lock_;
 };
-
-// ---------------------------------------------------------------- reading
-
-Result<std::optional<std::vector<Reservation>>> DirectoryReservations::find_in_files(View& view,
-                                                                                     const std::string& key) {
-  std::vector<Reservation> found;
-  const std::uint32_t hash = content_hash(key);
-  for (const net::Address& address : view.with_hash(hash)) {
-    const std::string name = files::file_name(address);
-    TRY(const auto file, files_.read(name));
-    const std::string_view there = file && file->regular ? files::holder_key(file->content) : std::string_view();
-    if (!view.is_first_hand() && content_hash(there) != hash) return std::optional<std::vector<Reservation>>();
-    if (there != key) continue;
-    TRY(Reservation reservation, files_.reservation_of(address, name, *file));
-    found.push_back(std::move(reservation));
-  }
-  if (view.failed()) return std::optional<std::vector<Reservation>>();
-  for (const ViewUpkeep::OddFile& odd : upkeep_.odd_files()) {
-    TRY(const auto file, files_.read(odd.name));
-    if (!file || !file->regular || files::holder_key(file->content) != key) continue;
-    TRY(Reservation reservation, files_.reservation_of(odd.address, odd.name, *file));
-    found.push_back(std::move(reservation));
-  }
-  return std::optional(std::move(found));
-}
-
-Result<std::vector<Reservation>> DirectoryReservations::held_by(const Holder& holder, Match match, Care care) {
-  const std::string key = key_of(holder, match);
-  TRY(auto* view, upkeep_.need_view());
-  TRY(auto found, find_in_files(*view, key));
-  const bool believed = found && (!found->empty() || care == Care::quick || view->is_first_hand() ||
-                                  view->reservation_count() > kThoroughCountMax);
-  if (believed) return *std::move(found);
-  upkeep_.forget();
-  TRY(view, upkeep_.need_view());
-  TRY(found, find_in_files(*view, key));
-  return std::move(found).value_or(std::vector<Reservation>());
-}
-
-Result<std::optional<net::Address>> DirectoryReservations::next_free(const net::AddressRange& range) {
-  TRY(auto* view, upkeep_.need_view());
-  auto free = view->next_free(range.first(), range.last());
-  if (!view->failed()) return free;
-  upkeep_.forget();
-  TRY(view, upkeep_.need_view());
-  return view->next_free(range.first(), range.last());
-}
-
-Result<bool> DirectoryReservations::is_taken(const net::Address& address) {
-  const std::string name = files::file_name(address);
-  TRY(const bool exists, directory().exists(name.c_str()));
-  if (!exists) return false;
-  const auto file = files_.read(name);
-  return !file || !*file || !files_.is_takeable(name, **file);
-}
-
-Result<std::optional<Reservation>> DirectoryReservations::look_up(const net::Address& address) {
-  const std::string name = files::file_name(address);
-  TRY(const auto file, files_.read(name));
-  if (!file) return std::optional<Reservation>();
-  TRY(Reservation reservation, files_.reservation_of(address, name, *file));
-  return std::optional(std::move(reservation));
-}
-
-Result<std::vector<Reservation>> DirectoryReservations::list() {
-  std::vector<Reservation> all;
-  std::optional<Error> error;
-  std::optional<Error> unreadable;
-  const auto listed = directory().for_each_name([&](const char* name) {
-    const auto address = files::address_of_file(name);
-    if (!address) return true;
-    const auto file = files_.read_own(name);
-    if (!file && !unreadable) unreadable = file.error();
-    if (file && !*file) return true;
-    auto reservation = files_.reservation_of(*address, name, file ? **file : os::SmallFile{false, false, {}});
-    if (!reservation) {
-      error = std::move(reservation).error();
-      return false;
-    }
-    all.push_back(*std::move(reservation));
-    return true;
-  });
-  upkeep_.set_unreadable(std::move(unreadable));
-  if (!listed) return fail(listed.error());
-  if (error) return fail(*error);
-  std::sort(all.begin(), all.end(), [](const Reservation& a, const Reservation& b) {
-    return std::tie(a.address, a.file) < std::tie(b.address, b.file);
-  });
-  return all;
-}
-
-// ---------------------------------------------------------------- writing
-
-Result<void> DirectoryReservations::move_cursors(std::span<const NewReservation> to) {
-  for (const NewReservation& cursor : to) TRY_VOID(files_.move_cursor(cursor));
-  return {};
-}
-
-Result<Reserved> DirectoryReservations::undo(std::span<const NewReservation> placed, Result<Reserved> outcome) {
-  std::string left;
-  for (const NewReservation& reservation : placed) {
-    const auto removed = directory().remove(files::file_name(reservation.address).c_str());
-    if (!removed) left += "; " + removed.error().message;
-  }
-  if (!placed.empty()) {
-    const auto synced = directory().sync();
-    if (!synced) left += "; " + synced.error().message;
-  }
-  upkeep_.forget();
-  if (left.empty()) return outcome;
-  Error error = outcome ? Error{ErrorCode::internal, "an address was taken meanwhile", {}} : outcome.error();
-  error.message += left;
-  return fail(std::move(error));
-}
-
-Result<Reserved> DirectoryReservations::reserve(const Holder& holder, std::span<const NewReservation> wanted) {
-  upkeep_.open_index();
-  const std::string content = files::print_holder(holder);
-  std::vector<os::DraftFile> drafts;
-  std::size_t done = 0;
-  const auto failed = [&](const Error& error, const NewReservation& at) {
-    return undo(wanted.first(done),
-                fail(at.set ? error.in(fmt::format("failed to allocate for range {}", *at.set)) : error));
-  };
-  for (const NewReservation& reservation : wanted) {
-    auto draft = files_.prepare(reservation, content, drafts.size());
-    if (!draft) return failed(draft.error(), reservation);
-    drafts.push_back(*std::move(draft));
-  }
-  upkeep_.expect_unchanged();
-  for (; done < wanted.size(); ++done) {
-    auto placed = files_.place(drafts[done], wanted[done]);
-    if (!placed) return failed(placed.error(), wanted[done]);
-    if (*placed == Reserved::taken) return undo(wanted.first(done), Reserved::taken);
-  }
-  upkeep_.mark_changed();
-  if (const auto synced = directory().sync(); !synced) return undo(wanted, fail(synced.error()));
-  View* view = upkeep_.view();
-  if (view == nullptr) return Reserved::done;
-  const std::uint32_t hash = content_hash(files::holder_key(content));
-  for (const NewReservation& reservation : wanted) view->add(reservation.address, hash);
-  return Reserved::done;
-}
-
-Result<void> DirectoryReservations::release(std::span<const Reservation> reservations) {
-  upkeep_.open_index();
-  std::optional<Error> error;
-  const auto note = [&error](const Error& found) {
-    if (!error) error = found;
-  };
-  std::vector<std::pair<const Reservation*, std::uint32_t>> ready;
-  for (const Reservation& reservation : reservations) {
-    const auto file = files_.read(reservation.file);
-    if (!file) note(file.error());
-    if (!file || !*file) continue;
-    const bool same = reservation.empty ? is_empty_file(**file) : holder_of(**file) == reservation.holder;
-    if (same) ready.emplace_back(&reservation, content_hash(files::holder_key((*file)->content)));
-  }
-  upkeep_.expect_unchanged();
-  for (auto& [reservation, hash] : ready) {
-    const auto removed = directory().remove(reservation->file.c_str());
-    if (!removed) note(removed.error());
-    if (!removed) reservation = nullptr;
-  }
-  if (!ready.empty()) upkeep_.mark_changed();
-  if (const auto synced = directory().sync(); !synced) note(synced.error());
-  if (error) {
-    upkeep_.forget();
-    return fail(*error);
-  }
-  View* view = upkeep_.view();
-  if (view == nullptr) return {};
-  for (const auto& [reservation, hash] : ready) {
-    const bool canonical = reservation->file == files::file_name(reservation->address);
-    if (reservation->holder && canonical) view->remove(reservation->address, hash);
-  }
-  return {};
-}
 
 }  // namespace
 
@@ -645,6 +589,11 @@ Result<std::unique_ptr<Reservations>> open_reservations(const std::string& data_
     if (current) return std::unique_ptr<Reservations>(std::move(reservations));
   }
   return fail(ErrorCode::unavailable, fmt::format("{} is removed again and again; stop what removes it", path));
+}
+
+Result<core::host_local::Directory> read_directory(const std::string& path) {
+  TRY(const os::Directory directory, os::Directory::open(path));
+  return DirectoryReader(directory).read();
 }
 
 Result<void> check_directory(const std::string& data_dir, const std::string& network) {

@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "base/result.h"
+#include "hostlocal/decide/audit.h"
 #include "hostlocal/reservations.h"
 #include "store/open_mode.h"
 
@@ -28,5 +29,11 @@ inline constexpr std::chrono::seconds kLockWaitMax{90};
 /// Whether ADD could work there now, without changing anything but making the directory: it can be made, written, and
 /// has space.
 [[nodiscard]] Result<void> check_directory(const std::string& data_dir, const std::string& network);
+
+/// Reads a network's directory without its lock: a look must neither wait for an ADD nor make the lock file. Files come
+/// and go by one rename or removal each, so what is read was true of each file, not of all at one moment. The reference
+/// creates a file before it writes it, so a young empty file is no news. A file that can't be read, and a link, which
+/// is not followed, has no holder. Errors: as path_error; invalid_argument for more than a million files.
+[[nodiscard]] Result<core::host_local::Directory> read_directory(const std::string& path);
 
 }  // namespace croft::store::hostlocal

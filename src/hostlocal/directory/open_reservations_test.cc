@@ -221,6 +221,15 @@ TEST_F(HostLocalDirectory, FindsHoldersByContentAndKnowsForeignFiles) {
   ASSERT_EQ(all.size(), 5U);
   EXPECT_EQ(all[0].holder, kDummy);
   EXPECT_FALSE(all[3].holder) << "a note names nobody";
+  write("last_reserved_ip.1", "10.0.0.3");
+  write(".croft.new", "");
+  const auto directory = read_directory(scratch_.file("net")).value();
+  EXPECT_EQ(directory.reservations, all);
+  ASSERT_EQ(directory.cursors.size(), 2U);
+  EXPECT_FALSE(directory.cursors[0].address);
+  EXPECT_EQ(directory.cursors[1].address, "10.0.0.3"_ip);
+  EXPECT_EQ(directory.foreign, std::vector<std::string>{"notes.txt"});
+  EXPECT_EQ(read_directory(scratch_.file("none")).error().code, ErrorCode::not_found);
 }
 
 TEST_F(HostLocalDirectory, AnExistingDirectoryIsAskedForAndMissed) {

@@ -3,15 +3,12 @@
 #include <algorithm>
 #include <optional>
 #include <string>
-#include <tuple>
 #include <utility>
 #include <vector>
 
 #include <fmt/format.h>
 
 #include "cni/format/cache.h"
-#include "hostlocal/format/files.h"
-#include "hostlocal/reservations.h"
 #include "os/directory.h"
 #include "os/network_namespaces.h"
 
@@ -19,64 +16,10 @@ namespace croft::edge {
 
 namespace {
 
-namespace files = wire::host_local;
 using core::CachedAttachment;
-using HostLocalDirectory = core::host_local::Directory;
 
-constexpr std::size_t kContentBytesMax = std::size_t{132} << 10;
-constexpr std::size_t kCursorBytesMax = 256;
 constexpr std::size_t kCacheFilesMax = 1'000'000;
 constexpr std::size_t kCacheFileBytesMax = std::size_t{4} << 20;
-constexpr std::string_view kTemporaryStart = ".croft";
-/// Reads names of the directory into their places.
-class DirectoryReader {
- public:
-  explicit DirectoryReader(const os::Directory& directory) : directory_(directory) {}
-
-  HostLocalDirectory done() {
-    std::sort(found_.reservations.begin(), found_.reservations.end(),
-              [](const auto& a, const auto& b) { return std::tie(a.address, a.file) < std::tie(b.address, b.file); });
-    std::sort(found_.cursors.begin(), found_.cursors.end(), [](const auto& a, const auto& b) { return a.set < b.set; });
-    return std::move(found_);
-  }
-
-  [[nodiscard]] Result<void> see(const std::string& name) {
-    if (name == files::kLockFile) return {};
-    if (const auto address = files::address_of_file(name)) return see_reservation(*address, name);
-    if (const auto set = files::set_of_cursor_file(name)) return see_cursor(*set, name);
-    if (!name.starts_with(kTemporaryStart)) found_.foreign.push_back(name);
-    return {};
-  }
-
- private:
-  [[nodiscard]] Result<void> see_reservation(const net::Address& address, const std::string& name) {
-    const auto dated = directory_.read_dated(name.c_str(), kContentBytesMax);
-    if (!dated && dated.error().code == ErrorCode::permission_denied) return fail(dated.error());
-    if (dated && !*dated) return {};
-    std::optional<WallTime> written = dated ? (*dated)->modified : std::nullopt;
-    if (!written) {
-      TRY(written, directory_.modified(name.c_str()));
-    }
-    if (!written) return {};
-    store::Reservation reservation{address, std::nullopt, *written, false, name};
-    if (const os::SmallFile* const file = dated ? &(*dated)->file : nullptr; file && file->regular && !file->cut) {
-      reservation.holder = files::parse_holder(file->content);
-      reservation.empty = file->content.empty();
-    }
-    found_.reservations.push_back(std::move(reservation));
-    return {};
-  }
-
-  [[nodiscard]] Result<void> see_cursor(std::size_t set, const std::string& name) {
-    TRY(const auto file, directory_.read(name.c_str(), kCursorBytesMax));
-    if (!file) return {};
-    found_.cursors.push_back({set, file->regular ? files::parse_cursor(file->content) : std::nullopt});
-    return {};
-  }
-
-  const os::Directory& directory_;
-  HostLocalDirectory found_;
-};
 
 CachedAttachment::Netns netns_of(const std::string& path) {
   if (path.empty()) return CachedAttachment::Netns::unclear;
@@ -112,21 +55,6 @@ void read_entry(const os::Directory& directory, const std::string& name, core::h
 }
 
 }  // namespace
-
-Result<HostLocalDirectory> read_host_local_directory(const std::string& path) {
-  TRY(const os::Directory directory, os::Directory::open(path));
-  std::vector<std::string> names;
-  TRY_VOID(directory.for_each_name([&](const char* name) {
-    names.emplace_back(name);
-    return names.size() <= kHostLocalFilesMax;
-  }));
-  if (names.size() > kHostLocalFilesMax) {
-    return fail(ErrorCode::invalid_argument, fmt::format("{} has more than {} files", path, kHostLocalFilesMax));
-  }
-  DirectoryReader reader(directory);
-  for (const std::string& name : names) TRY_VOID(reader.see(name));
-  return reader.done();
-}
 
 Result<void> read_cached_attachments(const std::string& directory, core::host_local::SignsOfLife& life) {
   const std::string results = directory + "/results";

@@ -14,14 +14,6 @@
 
 namespace croft::edge {
 
-inline constexpr std::size_t kHostLocalFilesMax = 1'000'000;  ///< of a network's directory
-
-/// Reads a network's directory without its lock: a look must neither wait for an ADD nor make the lock file. Files come
-/// and go by one rename or removal each, so what is read was true of each file, not of all at one moment. The reference
-/// creates a file before it writes it, so a young empty file is no news. Errors: as path_error; permission_denied also
-/// when a single file can't be read.
-[[nodiscard]] Result<core::host_local::Directory> read_host_local_directory(const std::string& path);
-
 /// Adds what a CNI cache directory (`<directory>/results`) says. Error: not_found when there is no such directory. One
 /// that can't be read is a line in `unseen`.
 [[nodiscard]] Result<void> read_cached_attachments(const std::string& directory, core::host_local::SignsOfLife& life);

@@ -38,32 +38,6 @@ std::string cached(const std::string& container, const std::string& netns, const
          netns + R"(","config":")" + config_base64 + R"("})";
 }
 
-TEST_F(HostLocalFacts, ADirectoryAsItIs) {
-  write("net/10.1.0.3", "c1\r\neth0");
-  write("net/10.1.0.2", "");
-  write("net/fd00::2", "old\n");
-  write("net/2001:DB8::1", "c2\r\neth0");
-  write("net/last_reserved_ip.1", "junk\n");
-  write("net/last_reserved_ip.0", "10.1.0.3");
-  write("net/lock", "");
-  write("net/.croft.new", "c");
-  write("net/notes", "");
-  std::filesystem::create_directory(path("net/10.1.0.9"));
-  const auto found = read_host_local_directory(path("net")).value();
-  std::vector<std::string> texts;
-  for (const auto& r : found.reservations) {
-    texts.push_back(r.file + " " + (r.holder ? r.holder->container_id + "/" + r.holder->interface_name : "nobody") +
-                    (r.empty ? " empty" : ""));
-  }
-  EXPECT_THAT(texts, ElementsAre("10.1.0.2 nobody empty", "10.1.0.3 c1/eth0", "10.1.0.9 nobody", "2001:DB8::1 c2/eth0",
-                                 "fd00::2 old/"));
-  ASSERT_EQ(found.cursors.size(), 2U);
-  EXPECT_EQ(found.cursors[0].address->to_string(), "10.1.0.3");
-  EXPECT_FALSE(found.cursors[1].address);
-  EXPECT_THAT(found.foreign, ElementsAre("notes"));
-  EXPECT_EQ(read_host_local_directory(path("none")).error().code, ErrorCode::not_found);
-}
-
 TEST_F(HostLocalFacts, TheCacheAndTheNamespacesOfItsEntries) {
   core::host_local::SignsOfLife life;
   EXPECT_EQ(read_cached_attachments(path("cache"), life).error().code, ErrorCode::not_found);

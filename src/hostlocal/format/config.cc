@@ -7,10 +7,10 @@
 #include <utility>
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include "base/json/decode.h"
 #include "base/json/document.h"
+#include "base/json/writer.h"
 #include "base/net/echo.h"
 #include "cni/format/config.h"
 #include "cni/format/environment.h"
@@ -403,63 +403,53 @@ Checked<HostLocalConfig> decode_host_local_config(const Network& network, const 
 
 namespace {
 
-using Json = nlohmann::json;
-
 /// No configuration is deeper; printing one goes as deep as it is.
 constexpr std::size_t kConfigDepthMax = 200;
 
-std::string text_of(const Json& object, const char* name) {
-  const auto member = object.find(name);
-  return member != object.end() && member->is_string() ? member->get<std::string>() : std::string();
+std::string text_of(std::optional<JsonRef> object, std::string_view name) {
+  const auto member = member_of(object, name);
+  return member && member->kind() == JsonKind::string ? std::string(member->text()) : std::string();
 }
 
-bool calls_host_local(const Json& plugin) {
-  const auto ipam = plugin.is_object() ? plugin.find("ipam") : plugin.end();
-  return plugin.is_object() && ipam != plugin.end() && ipam->is_object() && text_of(*ipam, "type") == "host-local";
+std::optional<JsonRef> find_plugin(JsonRef config) {
+  const auto calls_host_local = [](JsonRef plugin) {
+    return text_of(member_of(plugin, "ipam"), "type") == "host-local";
+  };
+  if (calls_host_local(config)) return config;
+  const auto plugins = member_of(config, "plugins");
+  for (auto plugin = plugins ? plugins->first_child() : std::nullopt; plugin; plugin = plugin->next_sibling()) {
+    if (calls_host_local(*plugin)) return plugin;
+  }
+  return std::nullopt;
 }
 
-const Json* find_plugin(const Json& config) {
-  if (calls_host_local(config)) return &config;
-  const auto plugins = config.is_object() ? config.find("plugins") : config.end();
-  if (!config.is_object() || plugins == config.end() || !plugins->is_array()) return nullptr;
-  for (const Json& plugin : *plugins) {
-    if (calls_host_local(plugin)) return &plugin;
+/// Those of the runtime's arguments that the plugin declares to take, as one object.
+std::string runtime_config_of(JsonRef plugin, std::string_view capability_args) {
+  const auto args = parse_json(capability_args, {.depth_max = kConfigDepthMax});
+  const auto declared = args ? member_of(plugin, "capabilities") : std::nullopt;
+  JsonWriter out(JsonWriter::Layout::compact);
+  out.begin_object();
+  for (auto one = declared ? declared->first_child() : std::nullopt; one; one = one->next_sibling()) {
+    const bool is_wanted = one->kind() == JsonKind::boolean && one->boolean();
+    if (const auto value = is_wanted ? member_of(args->root(), one->key()) : std::nullopt) {
+      copy_json(out, one->key(), *value);
+    }
   }
-  return nullptr;
-}
-
-/// The members that libcni adds before it calls a plugin.
-Json as_called(const Json& plugin, const Json& config, const Json& capability_args) {
-  Json called = plugin;
-  for (const char* name : {"name", "cniVersion"}) {
-    if (config.contains(name)) called[name] = config[name];
-  }
-  if (text_of(called, "name").empty()) called["name"] = "unnamed";
-  const auto capabilities = plugin.find("capabilities");
-  if (capabilities == plugin.end() || !capabilities->is_object() || !capability_args.is_object()) return called;
-  Json given = Json::object();
-  for (const auto& [name, wanted] : capabilities->items()) {
-    if (wanted == true && capability_args.contains(name)) given[name] = capability_args[name];
-  }
-  if (!given.empty()) called["runtimeConfig"] = std::move(given);
-  return called;
+  out.end_object();
+  return std::move(out).take();
 }
 
 }  // namespace
 
 Result<std::optional<HostLocalConfig>> find_host_local_config(std::string_view bytes, const std::string& network,
                                                               std::string_view capability_args) {
-  TRY_VOID(parse_json(bytes, {.depth_max = kConfigDepthMax}));
-  const Json config = Json::parse(bytes, nullptr, false);
-  const Json* plugin = find_plugin(config);
-  if (plugin == nullptr) return std::optional<HostLocalConfig>();
-  if (!network.empty() && text_of(config, "name") != network) return std::optional<HostLocalConfig>();
-  const bool with_args = parse_json(capability_args, {.depth_max = kConfigDepthMax}).has_value();
-  const Json args = with_args ? Json::parse(capability_args, nullptr, false) : Json();
-  TRY(JsonDocument called, parse_json(as_called(*plugin, config, args).dump()));
-  const auto named = read_network(std::move(called));
-  if (!named) return fail(ErrorCode::invalid_argument, named.error().msg);
-  auto decoded = decode_host_local_config(*named, "", Command::add);
+  TRY(const JsonDocument config, parse_json(bytes, {.depth_max = kConfigDepthMax}));
+  const auto plugin = find_plugin(config.root());
+  if (!plugin || (!network.empty() && text_of(config.root(), "name") != network)) {
+    return std::optional<HostLocalConfig>();
+  }
+  TRY(JsonDocument called, parse_json(as_called(config.root(), *plugin, runtime_config_of(*plugin, capability_args))));
+  auto decoded = decode_host_local_config({std::move(called), "unnamed", {}}, "", Command::add);
   if (decoded) return std::optional(*std::move(decoded));
   return fail(ErrorCode::invalid_argument, decoded.error().msg);
 }

@@ -99,25 +99,15 @@ std::string reason_of(const core::Refusal& refusal) {
   return true;
 }
 
-/// Why a dry run expects a clash; empty: none.
-[[nodiscard]] Result<std::string> expected_clash(const Context& context, const core::Owner& owner,
-                                                 const std::vector<net::Address>& addresses) {
-  std::optional<net::Address> held, wanted;
-  for (const net::Address& address : addresses) {
-    TRY(const AddressView view, show_address(context, address));
-    const bool free = view.state == core::AddressState::free;
-    const bool ours = view.state == core::AddressState::held && view.owner == owner;
-    if (free) wanted = address;
-    if (ours) held = address;
-    if (held && wanted) {
-      return fmt::format("its container holds {} in the pool already, and gets {} no more: delete it first",
-                         held->to_string(), wanted->to_string());
-    }
-    if (free || ours) continue;
-    return fmt::format("{} is {}{}", address.to_string(), core::name_of(view.state),
-                       view.owner ? " for container " + view.owner->container_id : "");
-  }
-  return std::string();
+/// The answer of the pools; in a dry run the one that they would give.
+[[nodiscard]] Result<core::AssignAnswer> hold(const Context& context, const core::AssignRequest& request,
+                                              bool dry_run) {
+  if (!dry_run) return assign(context, request);
+  return transact(context, TurnTaking::before_writing, [&](const core::Snapshot& snapshot, const Instant& now) {
+    auto step = core::plan_assign(snapshot, request, now);
+    if (auto* plan = std::get_if<core::Plan<core::AssignAnswer>>(&step)) plan->writes.clear();
+    return step;
+  });
 }
 
 /// Decides what can be decided from the directory and the pools; true when the group is to be imported.
@@ -145,18 +135,12 @@ bool may_import(Group& group, const std::vector<core::Pool>& pools, const Import
 [[nodiscard]] Result<void> import_group(const Context& context, Reservations& reservations,
                                         const ImportRequest& request, Group& group) {
   const core::Owner owner{request.network, group.row.holder.container_id, group.row.holder.interface_name};
-  if (request.dry_run) {
-    TRY(const std::string clash, expected_clash(context, owner, group.row.addresses));
-    if (!clash.empty()) group.clash(clash);
-    if (clash.empty()) group.row.outcome = Outcome::imported;
-    return {};
-  }
   core::AssignRequest assignment;
   assignment.owner = owner;
   assignment.node = request.node;
   assignment.count = {0, 0};
   assignment.addresses = group.row.addresses;
-  const auto answer = assign(context, assignment);
+  const auto answer = hold(context, assignment, request.dry_run);
   if (!answer) {
     // A name that no handle can have, or a damaged one, is the holder's own matter.
     const ErrorCode code = answer.error().code;
@@ -172,7 +156,7 @@ bool may_import(Group& group, const std::vector<core::Pool>& pools, const Import
       return {};
     }
   }
-  TRY_VOID(reservations.release(group.reservations));
+  if (!request.dry_run) TRY_VOID(reservations.release(group.reservations));
   group.row.outcome = Outcome::imported;
   return {};
 }

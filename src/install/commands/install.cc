@@ -1,5 +1,3 @@
-#include "install/commands/install.h"
-
 #include <algorithm>
 #include <chrono>
 #include <memory>
@@ -11,6 +9,7 @@
 #include <fmt/ranges.h>
 
 #include "agent/daemon/daemon.h"
+#include "agent/daemon/plugin_kubeconfig.h"
 #include "agent/daemon/store_parts.h"
 #include "base/net/echo.h"
 #include "base/printable.h"
@@ -42,6 +41,29 @@ void tell(const std::string& line) {
   static_cast<void>(os::write_standard_output(printable(line, Printed::line) + "\n"));
 }
 
+/// The flags of `croftd install` (docs/runbooks/kubernetes-node.md).
+struct InstallOptions {
+  std::string programs = edge::kDefaultPrograms;
+  std::string configurations = "/etc/cni/net.d";
+  std::string configurations_on_host;  ///< empty: the same
+  std::string containerd = "/etc/containerd/config.toml";
+  std::string source;
+  std::string main;
+  std::string network_name;  ///< empty: name_of_network()
+  std::string replaced;      ///< a network's name, or a file's
+  std::string network_file;  ///< empty: network_file_of the main plugin
+  std::vector<std::string> also_as;
+  std::int64_t wait_s = 0;  ///< for STATUS
+  bool no_v4 = false, no_masquerade = false;
+  bool no_network = false;  ///< the node's own configuration calls the plugin (docs/runbooks/migrate.md)
+  bool skip_status = false, uninstall = false, dry_run = false, is_forced = false;
+  std::string store = "kube:";  ///< as this process sees it
+  wire::cni::NetworkList network;
+  PluginKubeconfigOptions kubeconfig;
+};
+
+/// Writes the plugin, its kubeconfig and the network configuration, or nothing. Errors: those of judge_networks() and
+/// ask_plugin_status(); invalid_argument, of a flag; of the files and the API.
 class Install {
  public:
   Install(InstallOptions options, const Daemon& daemon) : options_(std::move(options)), daemon_(daemon) {}
@@ -220,7 +242,7 @@ class Install {
       TRY(const std::string own, os::resolved_path("/proc/self/exe"));
       // Packages put croft-ipam where the runtime looks, and host-local apart.
       const std::string beside = os::directory_of(own);
-      directories = {beside, os::directory_of(beside) + "/libexec/croft", options_.programs, kDefaultPrograms};
+      directories = {beside, os::directory_of(beside) + "/libexec/croft", options_.programs, edge::kDefaultPrograms};
     }
     std::set<std::string> wanted(options_.also_as.begin(), options_.also_as.end());
     wanted.insert(std::string(ipam_name_of(options_.network.main)));
@@ -312,11 +334,8 @@ class Install {
   std::set<std::string> told_;
 };
 
-}  // namespace
-
-Result<int> install(InstallOptions options, const Daemon& daemon) { return Install(std::move(options), daemon).run(); }
-
-Result<int> uninstall(const InstallOptions& options, const Daemon& daemon) {
+/// Takes back what the record names. Errors: those of judge_uninstall(); of the files.
+[[nodiscard]] Result<int> uninstall(const InstallOptions& options, const Daemon& daemon) {
   edge::InstallTurn turn(options.configurations);
   TRY(const auto names, os::list_directory(options.configurations, edge::kNamesMax));
   if (!options.dry_run) TRY_VOID(turn.begin(daemon.clock, Deadline::after(daemon.clock.now(), kTurnTime)));
@@ -329,7 +348,7 @@ Result<int> uninstall(const InstallOptions& options, const Daemon& daemon) {
   return 0;
 }
 
-// The flags of croftd install (docs/runbooks/kubernetes-node.md).
+}  // namespace
 
 void add_install_command(CLI::App& app, Daemon& daemon) {
   CLI::App* command =
@@ -420,7 +439,7 @@ void add_install_command(CLI::App& app, Daemon& daemon) {
       for (std::string* path : {&options->programs, &options->configurations, &options->configurations_on_host}) {
         while (path->size() > 1 && path->ends_with('/')) path->pop_back();
       }
-      return options->uninstall ? uninstall(*options, daemon) : install(*options, daemon);
+      return options->uninstall ? uninstall(*options, daemon) : Install(*options, daemon).run();
     };
   });
 }

@@ -10,7 +10,6 @@
 #include "cli/croft/command_line.h"
 #include "cni/error_table.h"
 #include "cni/format/network_list.h"
-#include "install/commands/install.h"
 #include "install/commands/plugin_status.h"
 #include "install/door/node_files.h"
 #include "os/files.h"
@@ -22,7 +21,7 @@ namespace {
 
 struct CalicoOptions {
   std::string conflist, plugin_store, node;
-  std::string programs = kDefaultPrograms;
+  std::string programs = edge::kDefaultPrograms;
   bool apply = false;
 };
 

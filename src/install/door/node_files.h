@@ -15,6 +15,7 @@
 // their places by renames: programs first, the network configuration last, since a runtime calls the node ready by it.
 namespace croft::edge {
 
+inline constexpr const char* kDefaultPrograms = "/opt/cni/bin";
 /// Bound of a directory.
 inline constexpr std::size_t kNamesMax = 100'000;
 /// Bound of one program.

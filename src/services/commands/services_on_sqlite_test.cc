@@ -88,75 +88,42 @@ TEST_F(ServicesOnSqlite, TenThousandCreationsOnARangeOf254) {
   EXPECT_EQ(addresses.size(), 254U);
 }
 
-}  // namespace
-
-// Two writers on the store that Services are really on: one makes and deletes them, the other repairs. The rules are
-// tested in services/use.
-
-namespace {
-
-using ::testing::IsEmpty;
-
-class RangeRepairOnSqlite : public testing::Test {
- protected:
-  RangeRepairOnSqlite() {
-    ranges_.cidrs = core::service::parse_service_cidrs("10.96.0.0/24").value();
-    ranges_.node_ports = core::service::parse_node_port_flag("").value();
-    ranges_.may_make = true;
-  }
-  std::unique_ptr<store::Store> open() {
-    auto opened = open_store("sqlite:" + scratch_.file("croft.db"), store::OpenMode::create, clock_);
-    EXPECT_TRUE(opened) << opened.error().message;
-    return opened ? *std::move(opened) : nullptr;
-  }
-  void create(const engine::Context& context, const std::string& name, const std::string& ip = {}) const {
-    core::Service service;
-    service.name = {"default", name};
-    service.type = core::ServiceType::node_port;
-    service.cluster_ip = ip;
-    core::ServicePort port;
-    port.port = 80;
-    service.ports = {port};
-    const auto answer = engine::create_service(context, service, ranges_);
-    EXPECT_TRUE(answer && std::holds_alternative<core::ServiceChanged>(*answer)) << name;
-  }
-  static void remove(const engine::Context& context, const std::string& name) {
-    EXPECT_TRUE(engine::delete_service(context, {"default", name})) << name;
-  }
-  static engine::RangeRepairReport repair(const engine::Context& context, engine::RangeRepairMemory& memory) {
-    const engine::RangeRepairOptions options{{}, {}, true};
-    auto report = engine::repair_ranges(context, options, memory);
-    EXPECT_TRUE(report) << report.error().message;
-    return report ? *std::move(report) : engine::RangeRepairReport{};
-  }
-
-  os::ScratchDirectory scratch_;
-  os::SystemClock clock_;
-  core::ServiceRanges ranges_;
-};
-
-TEST_F(RangeRepairOnSqlite, ARepairBesideABusyWriterLosesNothing) {
+/// Two writers: one makes and deletes Services, the other repairs.
+TEST_F(ServicesOnSqlite, ARepairBesideABusyWriterLosesNothing) {
   const auto store = open();
   const auto other_store = open();
   SeededRandom random(1);
   SeededRandom other_random(2);
   const engine::Context repairing{*store, clock_, random};
   const engine::Context other{*other_store, clock_, other_random};
-  create(other, "first");
+  const auto create = [&](const std::string& name) {
+    core::Service wanted = service(name);
+    wanted.type = core::ServiceType::node_port;
+    const auto answer = engine::create_service(other, wanted, ranges("10.96.0.0/24"));
+    EXPECT_TRUE(answer && std::holds_alternative<core::ServiceChanged>(*answer)) << name;
+  };
+  const auto repair = [&](engine::RangeRepairMemory& memory) {
+    auto report = engine::repair_ranges(repairing, {{}, {}, true}, memory);
+    EXPECT_TRUE(report) << report.error().message;
+    return report ? *std::move(report) : engine::RangeRepairReport{};
+  };
+  create("first");
   std::atomic<bool> ended = false;
   std::thread writer([&] {
     for (int i = 0; i < 60; ++i) {
-      create(other, "s" + std::to_string(i));
-      if (i % 3 != 0) remove(other, "s" + std::to_string(i));
+      const std::string name = "s" + std::to_string(i);
+      create(name);
+      if (i % 3 == 0) continue;
+      EXPECT_TRUE(engine::delete_service(other, {"default", name})) << name;
     }
     ended = true;
   });
   engine::RangeRepairMemory memory;
-  while (!ended) static_cast<void>(repair(repairing, memory));
+  while (!ended) static_cast<void>(repair(memory));
   writer.join();
   engine::RangeRepairMemory fresh;
-  const auto after = repair(repairing, fresh);
-  EXPECT_THAT(after.findings(), IsEmpty());
+  const auto after = repair(fresh);
+  EXPECT_THAT(after.findings(), testing::IsEmpty());
   EXPECT_EQ(after.services.size(), 21U);
 }
 

@@ -31,17 +31,58 @@ class ServiceRanges {
 
   /// Sets the wanted ranges; empty: as stored. Error: invalid_argument.
   [[nodiscard]] Result<void> configure(const std::string& cluster_ip_range, const std::string& node_port_range,
-                                       bool dry_run);
+                                       bool dry_run) {
+    TRY_VOID(core::service::read_range_flags(cluster_ip_range, node_port_range, options_.cidrs, options_.node_ports));
+    options_.write = !dry_run;
+    return {};
+  }
 
   /// Findings are warnings with the field's reasons, in the log and as Events. Error: nothing could be read, or a range
   /// could not be repaired; the others were.
-  [[nodiscard]] Result<void> pass();
+  [[nodiscard]] Result<void> pass() {
+    const auto done = engine::repair_ranges(context_, options_, memory_);
+    if (!done) {
+      metrics_.count_failed_repair();
+      return fail(done.error());
+    }
+    const engine::RangeRepairReport& report = *done;
+    metrics_.count(report);
+    const auto findings = report.findings();
+    for (const auto& finding : findings) {
+      log_.warn("{}{}: {}", finding.reason, finding.service ? " " + one_line(finding.service->to_string()) : "",
+                one_line(finding.message));
+      if (options_.write) tell(report, finding);
+    }
+    std::string use;
+    for (const auto& range : report.ranges) {
+      use += fmt::format("; {} {} {} of {} taken", range.name, one_line(range.range),
+                         range.in_static.used + range.in_dynamic.used, range.in_static.size + range.in_dynamic.size);
+    }
+    log_.info("service ranges: {} services, {} findings{}{}", report.services.size(), findings.size(),
+              options_.write ? "" : " (dry run)", use);
+    if (report.failures.empty()) return {};
+    for (const engine::RangeFailure& failure : std::span(report.failures).subspan(1)) {
+      log_.error("service ranges: {}: {}", one_line(failure.range), one_line(failure.error.message));
+    }
+    return fail(report.failures.front().error.in(report.failures.front().range));
+  }
 
   /// Drops what earlier passes have seen.
   void forget() { memory_ = {}; }
 
  private:
-  void tell(const engine::RangeRepairReport& report, const core::audit::RepairFinding& finding);
+  void tell(const engine::RangeRepairReport& report, const core::audit::RepairFinding& finding) {
+    if (events_ == nullptr) return;
+    store::kube::Events::Told told{store::kube::Events::Type::warning, std::string(finding.reason),
+                                   std::string(finding.action), finding.message};
+    if (finding.service) {
+      const auto service = std::ranges::find(report.services, *finding.service, &core::audit::ServiceUse::name);
+      const std::string uid = service != report.services.end() ? service->uid : std::string();
+      events_->tell({"v1", "Service", finding.service->name_space, finding.service->name, uid}, std::move(told));
+    } else if (finding.range == core::audit::kIpAddresses) {
+      events_->tell({"networking.k8s.io/v1", "IPAddress", "", finding.value, ""}, std::move(told));
+    }
+  }
 
   const engine::Context& context_;
   spdlog::logger& log_;
@@ -50,53 +91,5 @@ class ServiceRanges {
   engine::RangeRepairOptions options_;
   engine::RangeRepairMemory memory_;
 };
-
-inline Result<void> ServiceRanges::configure(const std::string& cluster_ip_range, const std::string& node_port_range,
-                                             bool dry_run) {
-  TRY_VOID(core::service::read_range_flags(cluster_ip_range, node_port_range, options_.cidrs, options_.node_ports));
-  options_.write = !dry_run;
-  return {};
-}
-
-inline void ServiceRanges::tell(const engine::RangeRepairReport& report, const core::audit::RepairFinding& finding) {
-  if (events_ == nullptr) return;
-  store::kube::Events::Told told{store::kube::Events::Type::warning, std::string(finding.reason),
-                                 std::string(finding.action), finding.message};
-  if (finding.service) {
-    const auto service = std::ranges::find(report.services, *finding.service, &core::audit::ServiceUse::name);
-    const std::string uid = service != report.services.end() ? service->uid : std::string();
-    events_->tell({"v1", "Service", finding.service->name_space, finding.service->name, uid}, std::move(told));
-  } else if (finding.range == core::audit::kIpAddresses) {
-    events_->tell({"networking.k8s.io/v1", "IPAddress", "", finding.value, ""}, std::move(told));
-  }
-}
-
-inline Result<void> ServiceRanges::pass() {
-  const auto done = engine::repair_ranges(context_, options_, memory_);
-  if (!done) {
-    metrics_.count_failed_repair();
-    return fail(done.error());
-  }
-  const engine::RangeRepairReport& report = *done;
-  metrics_.count(report);
-  const auto findings = report.findings();
-  for (const auto& finding : findings) {
-    log_.warn("{}{}: {}", finding.reason, finding.service ? " " + one_line(finding.service->to_string()) : "",
-              one_line(finding.message));
-    if (options_.write) tell(report, finding);
-  }
-  std::string use;
-  for (const auto& range : report.ranges) {
-    use += fmt::format("; {} {} {} of {} taken", range.name, one_line(range.range),
-                       range.in_static.used + range.in_dynamic.used, range.in_static.size + range.in_dynamic.size);
-  }
-  log_.info("service ranges: {} services, {} findings{}{}", report.services.size(), findings.size(),
-            options_.write ? "" : " (dry run)", use);
-  if (report.failures.empty()) return {};
-  for (const engine::RangeFailure& failure : std::span(report.failures).subspan(1)) {
-    log_.error("service ranges: {}: {}", one_line(failure.range), one_line(failure.error.message));
-  }
-  return fail(report.failures.front().error.in(report.failures.front().range));
-}
 
 }  // namespace croft::app

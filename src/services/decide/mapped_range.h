@@ -122,13 +122,28 @@ class MappedRange {
 
   /// Takes this value, from either band. Errors: invalid_argument when it is not in the range, already_exists
   /// (M::kAllocated) when it is taken.
-  [[nodiscard]] Result<void> take(const Value& value);
+  [[nodiscard]] Result<void> take(const Value& value) {
+    const auto ordinal = map_.ordinal_of(value);
+    if (!ordinal) return fail(ErrorCode::invalid_argument, map_.not_in_range(value));
+    if (!bits_.take(ordinal->value)) return fail(ErrorCode::already_exists, std::string(M::kAllocated));
+    return {};
+  }
   /// Takes the next one, from the static band only when the dynamic one is full. Error: exhausted, `range is full`.
-  [[nodiscard]] Result<Value> take_next(Random& random);
+  [[nodiscard]] Result<Value> take_next(Random& random) {
+    const auto ordinal = bits_.take_next(random);
+    if (!ordinal) return fail(ErrorCode::exhausted, "range is full");
+    return map_.value_at(*ordinal);
+  }
   /// False, and nothing changes, when it was free or is not in the range (map().ordinal_of() tells the two apart).
-  bool give_back(const Value& value);
+  bool give_back(const Value& value) {
+    const auto ordinal = map_.ordinal_of(value);
+    return ordinal && bits_.give_back(ordinal->value);
+  }
   /// False also for what is not in the range.
-  [[nodiscard]] bool has(const Value& value) const;
+  [[nodiscard]] bool has(const Value& value) const {
+    const auto ordinal = map_.ordinal_of(value);
+    return ordinal && bits_.has(ordinal->value);
+  }
   /// Calls f(Value) for each taken one, ascending; `f` must not change the range.
   template <class F>
   void for_each_taken(F&& f) const {
@@ -158,33 +173,6 @@ template <RangeMap M>
   MappedRange<M> range(std::move(map));
   const std::uint64_t beyond = range.restore(snapshot.data);
   return RestoredRange<M>{std::move(range), beyond};
-}
-
-template <RangeMap M>
-Result<void> MappedRange<M>::take(const Value& value) {
-  const auto ordinal = map_.ordinal_of(value);
-  if (!ordinal) return fail(ErrorCode::invalid_argument, map_.not_in_range(value));
-  if (!bits_.take(ordinal->value)) return fail(ErrorCode::already_exists, std::string(M::kAllocated));
-  return {};
-}
-
-template <RangeMap M>
-Result<typename M::Value> MappedRange<M>::take_next(Random& random) {
-  const auto ordinal = bits_.take_next(random);
-  if (!ordinal) return fail(ErrorCode::exhausted, "range is full");
-  return map_.value_at(*ordinal);
-}
-
-template <RangeMap M>
-bool MappedRange<M>::give_back(const Value& value) {
-  const auto ordinal = map_.ordinal_of(value);
-  return ordinal && bits_.give_back(ordinal->value);
-}
-
-template <RangeMap M>
-bool MappedRange<M>::has(const Value& value) const {
-  const auto ordinal = map_.ordinal_of(value);
-  return ordinal && bits_.has(ordinal->value);
 }
 
 // The ports that Services have on every node (node ports) as kube-apiserver's bitmap keeps them. Rules and texts are

@@ -27,11 +27,12 @@
 #include "base/time_text.h"
 #include "services/decide/service_words.h"
 
-// All of Kubernetes' objects in etcd have two forms, an envelope and metadata. Private to kubernetes_*.cc.
-
 namespace croft::wire::kube {
+namespace {
 
 namespace pb = croft::kube;
+
+// All of Kubernetes' objects in etcd have two forms, an envelope and metadata.
 
 /// A member of the JSON form, and where it stands in the protobuf form. Others are passed over.
 struct Field {
@@ -48,49 +49,6 @@ struct ObjectType {
   std::string_view group;  ///< "": the core group, whose only version is v1
   std::span<const Field> fields;
 };
-extern const ObjectType kRangeAllocation, kService, kIpAddress, kServiceCidr;
-
-[[nodiscard]] Error damaged(std::string_view place, std::string_view why);
-
-/// A value in its form: the protobuf's envelope or the JSON's members.
-using Opened = std::variant<pb::Unknown, JsonDocument>;
-
-/// Errors as those of kubernetes_objects.h, also for another kind of object.
-[[nodiscard]] Result<Opened> open(std::string_view place, std::string_view bytes, const ObjectType& type);
-
-/// An object of the JSON form in the protobuf form, without envelope. Error: invalid_argument, naming the member.
-[[nodiscard]] Result<std::string> protobuf_of(JsonRef object, const ObjectType& type);
-
-template <class Message>
-[[nodiscard]] Result<Message> parse_message(std::string_view place, const std::string& bytes, const ObjectType& type) {
-  Message message;
-  if (message.ParseFromString(bytes)) return message;
-  return fail(damaged(place, fmt::format("raw: it is no {} in protobuf, or it is cut off", type.kind)));
-}
-/// The object of a source in any form.
-template <class Message>
-[[nodiscard]] Result<Message> message_in(std::string_view place, const KubernetesSource& source,
-                                         const ObjectType& type) {
-  if (const auto* object = std::get_if<JsonRef>(&source)) {
-    const auto bytes = protobuf_of(*object, type);
-    if (!bytes) return fail(damaged(place, bytes.error().message));
-    return parse_message<Message>(place, *bytes, type);
-  }
-  TRY(const Opened opened, open(place, std::get<std::string_view>(source), type));
-  if (const auto* json = std::get_if<JsonDocument>(&opened)) return message_in<Message>(place, json->root(), type);
-  return parse_message<Message>(place, std::get<pb::Unknown>(opened).raw(), type);
-}
-
-/// The bytes of a value in protobuf.
-[[nodiscard]] std::string print(const pb::Unknown& envelope);
-
-/// A new envelope: with the fields that Kubernetes writes though they are empty.
-[[nodiscard]] pb::Unknown new_envelope(std::string_view api_version, const ObjectType& type);
-/// New metadata, empty in the same way.
-[[nodiscard]] pb::ObjectMeta new_metadata();
-
-namespace {
-
 constexpr std::string_view kProtobufStart{"k8s\0", 4};
 constexpr std::string_view kEncryptedStart = "k8s:enc:";
 
@@ -142,6 +100,17 @@ constexpr std::array kCondition = {Field{"type", 1}, Field{"status", 2}};
 constexpr std::array kCidrStatus = {Field{"conditions", 1, Type::objects, kCondition}};
 constexpr std::array kCidr = {kMetadata, Field{"spec", 2, Type::object, kCidrSpec},
                               Field{"status", 3, Type::object, kCidrStatus}};
+
+constexpr ObjectType kRangeAllocation{"RangeAllocation", "", kRange};
+constexpr ObjectType kService{"Service", "", kServiceFields};
+constexpr ObjectType kIpAddress{"IPAddress", "networking.k8s.io", kAddress};
+constexpr ObjectType kServiceCidr{"ServiceCIDR", "networking.k8s.io", kCidr};
+
+[[nodiscard]] Error damaged(std::string_view place, std::string_view why) {
+  return {ErrorCode::corrupt,
+          fmt::format("Kubernetes' record {} is damaged: {}; it was left as it is", net::echo(place), why),
+          {}};
+}
 
 // ---------------------------------------------------------------- JSON to protobuf
 
@@ -249,7 +218,32 @@ void put_bytes(std::string& out, int field, std::string_view bytes) {
   });
 }
 
+/// An object of the JSON form in the protobuf form, without envelope. Error: invalid_argument, naming the member.
+[[nodiscard]] Result<std::string> protobuf_of(JsonRef object, const ObjectType& type) {
+  std::string bytes;
+  const auto fault = put_fields(bytes, type.fields, {object, nullptr, {}, {}});
+  if (fault) return fail(ErrorCode::invalid_argument, fault->to_string());
+  return bytes;
+}
+
 // ---------------------------------------------------------------- the forms
+
+/// A value in its form: the protobuf's envelope or the JSON's members.
+using Opened = std::variant<pb::Unknown, JsonDocument>;
+
+template <class Message>
+[[nodiscard]] Result<Message> parse_message(std::string_view place, const std::string& bytes, const ObjectType& type) {
+  Message message;
+  if (message.ParseFromString(bytes)) return message;
+  return fail(damaged(place, fmt::format("raw: it is no {} in protobuf, or it is cut off", type.kind)));
+}
+/// An object of the JSON form.
+template <class Message>
+[[nodiscard]] Result<Message> message_of(std::string_view place, JsonRef object, const ObjectType& type) {
+  const auto bytes = protobuf_of(object, type);
+  if (!bytes) return fail(damaged(place, bytes.error().message));
+  return parse_message<Message>(place, *bytes, type);
+}
 
 /// Error: corrupt, where an object is another than the key says.
 [[nodiscard]] Result<void> check_type(std::string_view place, const pb::TypeMeta& meta, const ObjectType& type) {
@@ -283,25 +277,13 @@ constexpr ObjectType kTyped{"TypeMeta", "", kTypeMeta};
   if (!document) {
     return fail(damaged(place, "it is neither Kubernetes' protobuf nor JSON: " + document.error().message));
   }
-  TRY(const auto meta, message_in<pb::TypeMeta>(place, document->root(), kTyped));
+  TRY(const auto meta, message_of<pb::TypeMeta>(place, document->root(), kTyped));
   TRY_VOID(check_type(place, meta, type));
   return Opened(*std::move(document));
 }
 
-}  // namespace
-
-const ObjectType kRangeAllocation{"RangeAllocation", "", kRange};
-const ObjectType kService{"Service", "", kServiceFields};
-const ObjectType kIpAddress{"IPAddress", "networking.k8s.io", kAddress};
-const ObjectType kServiceCidr{"ServiceCIDR", "networking.k8s.io", kCidr};
-
-Error damaged(std::string_view place, std::string_view why) {
-  return {ErrorCode::corrupt,
-          fmt::format("Kubernetes' record {} is damaged: {}; it was left as it is", net::echo(place), why),
-          {}};
-}
-
-Result<Opened> open(std::string_view place, std::string_view bytes, const ObjectType& type) {
+/// Errors as those of kubernetes_objects.h, also for another kind of object.
+[[nodiscard]] Result<Opened> open(std::string_view place, std::string_view bytes, const ObjectType& type) {
   if (bytes.size() > kObjectBytesMax) {
     return fail(damaged(place, fmt::format("{} bytes are more than {}", bytes.size(), kObjectBytesMax)));
   }
@@ -316,16 +298,23 @@ Result<Opened> open(std::string_view place, std::string_view bytes, const Object
   return open_envelope(place, bytes.substr(kProtobufStart.size()), type);
 }
 
-Result<std::string> protobuf_of(JsonRef object, const ObjectType& type) {
-  std::string bytes;
-  const auto fault = put_fields(bytes, type.fields, {object, nullptr, {}, {}});
-  if (fault) return fail(ErrorCode::invalid_argument, fault->to_string());
-  return bytes;
+/// The object of a source in any form.
+template <class Message>
+[[nodiscard]] Result<Message> message_in(std::string_view place, const KubernetesSource& source,
+                                         const ObjectType& type) {
+  if (const auto* object = std::get_if<JsonRef>(&source)) return message_of<Message>(place, *object, type);
+  TRY(const Opened opened, open(place, std::get<std::string_view>(source), type));
+  if (const auto* json = std::get_if<JsonDocument>(&opened)) return message_of<Message>(place, json->root(), type);
+  return parse_message<Message>(place, std::get<pb::Unknown>(opened).raw(), type);
 }
 
-std::string print(const pb::Unknown& envelope) { return std::string(kProtobufStart) + envelope.SerializeAsString(); }
+/// The bytes of a value in protobuf.
+[[nodiscard]] std::string print(const pb::Unknown& envelope) {
+  return std::string(kProtobufStart) + envelope.SerializeAsString();
+}
 
-pb::Unknown new_envelope(std::string_view api_version, const ObjectType& type) {
+/// A new envelope: with the fields that Kubernetes writes though they are empty.
+[[nodiscard]] pb::Unknown new_envelope(std::string_view api_version, const ObjectType& type) {
   pb::Unknown envelope;
   envelope.mutable_type_meta()->set_api_version(std::string(api_version));
   envelope.mutable_type_meta()->set_kind(std::string(type.kind));
@@ -334,7 +323,8 @@ pb::Unknown new_envelope(std::string_view api_version, const ObjectType& type) {
   return envelope;
 }
 
-pb::ObjectMeta new_metadata() {
+/// New metadata, empty in the same way.
+[[nodiscard]] pb::ObjectMeta new_metadata() {
   pb::ObjectMeta metadata;
   metadata.set_name("");
   metadata.set_generate_name("");
@@ -347,13 +337,7 @@ pb::ObjectMeta new_metadata() {
   return metadata;
 }
 
-}  // namespace croft::wire::kube
-
 // Kubernetes writes these objects back whole, and so does Croft: everything but `range` and `data` as it was read.
-
-namespace croft::wire::kube {
-
-namespace {
 
 /// The value as it was read.
 class RangeRest final : public core::ForeignRest {

@@ -7,7 +7,6 @@
 
 #include "base/hex.h"
 #include "calico/etcd.h"
-#include "calico/resources.h"
 #include "register/cooling_beside.h"
 #include "register/format/records.h"
 #include "register/handle_blocks.h"

@@ -149,7 +149,6 @@ class Places {
 
  private:
   [[nodiscard]] std::string root_of(core::Kind kind) const;
-  [[nodiscard]] std::vector<std::string> prefixes_of(const core::Listing& listing) const;
 
   const Registry* registry_;
   bool has_own_ = true;

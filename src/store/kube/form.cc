@@ -255,10 +255,9 @@ std::optional<std::string> annotation_in(wire::JsonRef object, std::string_view 
 
 /// The readers of the bytes name the key that these would have in etcd.
 std::string with_record_named(std::string message, const Key& key) {
-  const auto parsed = wire::calico::key_of(key);
-  const auto printed = parsed ? wire::calico::print_key(*parsed) : Result<std::string>(fail(parsed.error()));
-  const std::size_t at = printed ? message.find(*printed) : message.npos;
-  if (at != message.npos) message.replace(at, printed->size(), key.name);
+  const auto place = wire::calico::place_of(key);
+  const std::size_t at = place ? message.find(*place) : message.npos;
+  if (at != message.npos) message.replace(at, place->size(), key.name);
   return message;
 }
 
