@@ -408,10 +408,6 @@ const Memory::Stand* Memory::find(const WarmAddress& record) const {
   return is_same ? &found->second : nullptr;
 }
 
-void Memory::restart(const WarmAddress& record, const Instant& now) {
-  stands_[record.address] = {record.state, record.since, now.since_boot, nanoseconds{0}};
-}
-
 bool Memory::stood_at(const WarmAddress& record, const Instant& then) const {
   const Stand* stand = find(record);
   return stand != nullptr && stand->noted_at <= then.since_boot;

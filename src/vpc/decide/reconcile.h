@@ -80,8 +80,6 @@ class Memory {
  public:
   /// The records as they are now. Those that are not among them any more are forgotten.
   void note(const std::vector<WarmAddress>& records, const Instant& now);
-  /// It was acted on again: from now on it counts as if it had only come to be so.
-  void restart(const WarmAddress& record, const Instant& now);
   /// Whether it was so, for all we know without a break, at that moment. False also where nothing was noted then.
   [[nodiscard]] bool stood_at(const WarmAddress& record, const Instant& then) const;
   /// For how long it was seen to stand: never too long, and from nothing again where a process begins.

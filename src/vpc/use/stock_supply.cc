@@ -292,9 +292,7 @@ Result<std::size_t> StockKeeper::probe_all(const std::vector<core::WarmAddress>&
 Result<void> StockKeeper::check_nobodys(const net::Address& address, Deadline deadline) {
   const std::string text = address.to_string();
   warm::Look look;
-  look.begun = world_.clock.now();
-  look_at_host(look, deadline);
-  look_at_pods(look, deadline);
+  look_at_host_and_pods(look, deadline);
   if (look.pods) {
     for (const warm::LivePod& pod : *look.pods) {
       if (pod.ended || std::ranges::find(pod.addresses, address) == pod.addresses.end()) continue;
