@@ -16,6 +16,7 @@
 #include "base/shared_map.h"
 #include "base/strong.h"
 #include "base/time_text.h"
+#include "base/token_bucket.h"
 #include "base/without_user_info.h"
 
 namespace croft {
@@ -280,6 +281,25 @@ TEST(Share, AListOfLessThanHalfProvesNothing) {
   EXPECT_FALSE(is_shrunken(10, 5));
   EXPECT_TRUE(is_shrunken(10, 4));
   EXPECT_FALSE(is_shrunken(0, 0));
+}
+
+// ---------------------------------------------------------------- a bucket of tokens
+
+TEST(TokenBucket, LetsItsSizeThroughAtOnceAndOneAfterEachSpan) {
+  TokenBucket bucket(3, 100ms);
+  const std::chrono::nanoseconds begun = 1h;
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(bucket.take(begun), 0ns);
+  EXPECT_FALSE(bucket.take(begun));
+  EXPECT_FALSE(bucket.take(begun + 99ms));
+  EXPECT_EQ(bucket.take(begun + 99ms, 1h), 1ms);
+  EXPECT_EQ(bucket.take(begun + 99ms, 1h), 101ms) << "each waits for its own";
+  bucket.give_back(1);
+  EXPECT_FALSE(bucket.take(begun + 100ms));
+  bucket.give_back(1);
+  EXPECT_EQ(bucket.take(begun + 100ms), 0ns);
+  bucket.give_back(1000);
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(bucket.take(begun + 10s), 0ns);
+  EXPECT_FALSE(bucket.take(begun + 10s)) << "never more than its size";
 }
 
 }  // namespace

@@ -65,13 +65,11 @@ struct SubnetState {
 ///
 /// Errors of every call:
 ///   exhausted                 the subnet has no address left
-///   unavailable               throttled, away or out of order: it was surely not done; the caller waits before the
-///   next
-///                             (Provider::throttled tells the first from the rest)
-///   unknown_outcome           a write may or may not have been done: no answer, or one that says so (gateway,
-///   time-out) deadline_exceeded         nothing was sent refused_by_configuration  the cloud will not, whatever is
-///   repeated: credentials, project, zone, an unknown action.
-///                             The message names what, and never a secret
+///   unavailable               away, out of order or asked too often: it was surely not done; the caller waits then
+///   unknown_outcome           a write may or may not have been done: no answer, or one that says so (time-out)
+///   deadline_exceeded         nothing was sent
+///   refused_by_configuration  the cloud will not, whatever is repeated: credentials, project, zone, an unknown
+///                             action. The message names what, and never a secret
 ///   not_found                 what is named does not exist there
 ///   internal                  an answer that is none, to a read
 class Provider {
