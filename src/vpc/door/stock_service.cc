@@ -32,14 +32,6 @@ std::string owner_text(const core::Owner& owner, const core::PodIdentity& pod) {
                      owner.interface_name);
 }
 
-std::size_t bucket_of(nanoseconds delay) {
-  std::size_t bucket = 0;
-  for (nanoseconds limit = engine::kDelayFirst; delay > limit && bucket + 1 < engine::kDelayBuckets; limit *= 2) {
-    ++bucket;
-  }
-  return bucket;
-}
-
 /// A call that was done.
 template <class Message>
 os::GrpcAnswer ok(os::GrpcCallId call, const Message& message) {
@@ -388,8 +380,7 @@ os::GrpcAnswer StockService::done(engine::StockCall& call, std::vector<std::stri
   const core::WarmAddress& address = add.answer.address;
   const nanoseconds took = world_.clock.now().since_boot - call.since;
   ++tally.adds;
-  ++tally.add_delays.at(bucket_of(took));
-  tally.add_delay_sum += took;
+  tally.add_delays.count(took);
   const std::string who = owner_text(add.request.owner, add.request.pod), ip = address.address.to_string();
   lines.push_back(fmt::format("ADD {} ok {} ms={:.1f}{}{}", who, ip, static_cast<double>(took.count()) / 1e6,
                               add.answer.was_held ? " held-already" : "", call.has_waited ? " waited" : ""));
