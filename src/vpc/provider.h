@@ -5,6 +5,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/clock.h"
@@ -25,6 +26,17 @@ namespace croft::cloud {
     if (c >= 'a' && c <= 'f') c = static_cast<char>(c - 'a' + 'A');
   }
   return text;
+}
+
+/// The length of a mask: dotted, as an IPv6 address, or a number. Nothing: it is none of the family.
+[[nodiscard]] inline std::optional<int> parse_mask(std::string_view text, net::Family family) {
+  const int bits = net::bit_length(family);
+  if (const auto length = net::parse_prefix_length(text)) return *length <= bits ? length : std::nullopt;
+  const auto mask = net::Address::parse(text);
+  for (int length = 0; mask && mask->family() == family && length <= bits; ++length) {
+    if (mask->value() == (net::U128::low_bits(bits) & ~net::U128::low_bits(bits - length))) return length;
+  }
+  return std::nullopt;
 }
 
 /// The interface of this node whose secondary addresses are the stock, as the cloud calls it.
