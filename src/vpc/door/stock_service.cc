@@ -207,16 +207,16 @@ void StockService::heard(std::string call, std::string who, std::string outcome)
   if (heard_.size() > kHeardMax) heard_.pop_back();
 }
 
+/// Whether it was not told the last time: a refused caller asks again and again.
+bool StockService::is_news(std::string& told, const std::string& line) {
+  const std::lock_guard lock(told_mutex_);
+  return std::exchange(told, line) != line;
+}
+
 StockService::Maybe StockService::check_speech(os::GrpcCallId call, vpc::Method method, const vpc::Speech& other) {
   const auto skew = vpc::skew_between(vpc::own_speech(world_.oldest_speech), other);
   if (!skew) return std::nullopt;
-  bool is_news = false;
-  {
-    const std::lock_guard lock(told_mutex_);
-    is_news = std::exchange(told_skew_, *skew) != *skew;
-  }
-  // A refused caller asks again and again.
-  if (is_news) world_.log(fmt::format("{} refused: {}", vpc::name_of(method), *skew));
+  if (is_news(told_skew_, *skew)) world_.log(fmt::format("{} refused: {}", vpc::name_of(method), *skew));
   return os::GrpcAnswer{call, os::GrpcCode::failed_precondition, *skew, {}};
 }
 
@@ -228,13 +228,8 @@ StockService::Maybe StockService::check_node(const os::GrpcRequest& request, con
       "with "
       "its own node's name (docs/runbooks/vpc-certificates.md)",
       in_quotes(request.peer->name), in_quotes(read.node));
-  bool is_news = false;
-  {
-    const std::lock_guard lock(told_mutex_);
-    is_news = std::exchange(told_stranger_, why) != why;
-  }
   heard("BorrowIP", "node " + request.peer->name, why);
-  if (is_news) world_.log(fmt::format("BorrowIP from {} refused: {}", request.peer->address, why));
+  if (is_news(told_stranger_, why)) world_.log(fmt::format("BorrowIP from {} refused: {}", request.peer->address, why));
   return os::GrpcAnswer{request.call, os::GrpcCode::permission_denied, why, {}};
 }
 
