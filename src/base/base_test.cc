@@ -6,6 +6,8 @@
 
 #include "base/clock.h"
 #include "base/counted.h"
+#include "base/looks.h"
+#include "base/manual_clock.h"
 #include "base/nearest.h"
 #include "base/pauses.h"
 #include "base/printable.h"
@@ -14,6 +16,7 @@
 #include "base/shared_map.h"
 #include "base/strong.h"
 #include "base/time_text.h"
+#include "base/token_bucket.h"
 #include "base/without_user_info.h"
 
 namespace croft {
@@ -243,6 +246,60 @@ TEST(SharedMap, EqualByContentAndEmptyByDefault) {
   EXPECT_EQ(a, (Texts{{"x", 1}}));
   a.erase("x");
   EXPECT_EQ(a, Texts());
+}
+
+// ---------------------------------------------------------------- two looks
+
+TEST(Sightings, GoOnWhereNothingChangedAndBeginAnewElse) {
+  ManualClock clock;
+  using Seen = Sightings<std::string, int>;
+  const auto now = [&] { return Sighting::at(clock.now()); };
+  Seen first;
+  const Sighting begun = first.see({}, "a", now(), 1);
+  EXPECT_EQ(begun, now());
+  clock.advance(60s);
+  Seen second;
+  EXPECT_EQ(second.see(first, "a", now(), 1), begun);
+  EXPECT_EQ(second.see(first, "b", now(), 1), now());
+  EXPECT_EQ(second.find("a", 2), nullptr);
+  Seen third;
+  EXPECT_EQ(third.see(second, "a", now(), 2), now()) << "it is another one by now";
+  EXPECT_EQ(third.size(), 1U) << "what it did not see is forgotten";
+  EXPECT_EQ(Seen().see(third, "b", now(), 1), now());
+}
+
+TEST(Sighting, NeverCountsInItsFirstLook) {
+  ManualClock clock;
+  const Sighting first = Sighting::at(clock.now());
+  EXPECT_FALSE(first.has_stood(60s, first.since_boot + 59s));
+  EXPECT_TRUE(first.has_stood(60s, first.since_boot + 60s));
+  EXPECT_FALSE(first.has_stood(1ns, first.since_boot));
+  EXPECT_FALSE(first.has_stood(0ns, first.since_boot + 1h)) << "0: never";
+}
+
+TEST(Share, AListOfLessThanHalfProvesNothing) {
+  EXPECT_FALSE(is_shrunken(10, 5));
+  EXPECT_TRUE(is_shrunken(10, 4));
+  EXPECT_FALSE(is_shrunken(0, 0));
+}
+
+// ---------------------------------------------------------------- a bucket of tokens
+
+TEST(TokenBucket, LetsItsSizeThroughAtOnceAndOneAfterEachSpan) {
+  TokenBucket bucket(3, 100ms);
+  const std::chrono::nanoseconds begun = 1h;
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(bucket.take(begun), 0ns);
+  EXPECT_FALSE(bucket.take(begun));
+  EXPECT_FALSE(bucket.take(begun + 99ms));
+  EXPECT_EQ(bucket.take(begun + 99ms, 1h), 1ms);
+  EXPECT_EQ(bucket.take(begun + 99ms, 1h), 101ms) << "each waits for its own";
+  bucket.give_back(1);
+  EXPECT_FALSE(bucket.take(begun + 100ms));
+  bucket.give_back(1);
+  EXPECT_EQ(bucket.take(begun + 100ms), 0ns);
+  bucket.give_back(1000);
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(bucket.take(begun + 10s), 0ns);
+  EXPECT_FALSE(bucket.take(begun + 10s)) << "never more than its size";
 }
 
 }  // namespace

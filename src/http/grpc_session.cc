@@ -225,7 +225,7 @@ GrpcSession::GrpcSession(std::uint64_t connection, GrpcHandler& handler, const G
       options_(options),
       memory_(memory),
       clock_(clock),
-      frames_since_(clock.now().since_boot) {
+      frames_(kFramesMax, std::chrono::nanoseconds{std::chrono::seconds{1}} / kFramesMax) {
   CROFT_ASSERT(connection < kConnectionEnd);
   CROFT_ASSERT(
       nghttp2_session_server_new2(&session_, GrpcSessionCallbacks::all(), this, GrpcSessionCallbacks::option()) == 0);
@@ -285,11 +285,7 @@ void GrpcSession::count_frames(std::span<const std::byte> bytes) {
 }
 
 void GrpcSession::count_frame() {
-  if (++frames_ <= kFramesMax) return;
-  const auto now = clock_.now().since_boot;
-  if (now - frames_since_ < std::chrono::seconds{1}) return end(NGHTTP2_ENHANCE_YOUR_CALM);
-  frames_ = 1;
-  frames_since_ = now;
+  if (!frames_.take(clock_.now().since_boot)) end(NGHTTP2_ENHANCE_YOUR_CALM);
 }
 
 void GrpcSession::end(std::uint32_t http2_error) {
@@ -446,7 +442,7 @@ void GrpcSession::answer(const GrpcAnswer& answer) {
   call->in_hand = false;
   --in_hand_;
   ++answered_;
-  frames_ -= std::min(frames_, kFramesOfACall);
+  frames_.give_back(kFramesOfACall);
   if (answer.code == GrpcCode::ok) queue(*call, answer.message);
   constexpr int kOk = 200;
   if (!ended_) finish(*call, answer.code, answer.text, kOk);

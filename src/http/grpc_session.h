@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "base/clock.h"
+#include "base/token_bucket.h"
 #include "http/grpc_handler.h"
 
 struct nghttp2_session;
@@ -133,8 +134,7 @@ class GrpcSession {
   std::size_t to_next_frame_ = 24;  ///< bytes of what comes; at first, of the preface
   std::size_t frame_length_ = 0;    ///< of the frame whose head is being read
   std::size_t frame_head_size_ = 0;
-  std::uint32_t frames_ = 0;
-  std::chrono::nanoseconds frames_since_{};
+  TokenBucket frames_;
   bool greeted_ = false;
   bool ended_ = false;
   bool broken_ = false;  ///< nghttp2 makes nothing more of it

@@ -16,6 +16,7 @@
 #include <openssl/err.h>
 #include <openssl/ssl.h>
 
+#include "base/token_bucket.h"
 #include "http/tls_parts.h"
 #include "os/system_error.h"
 
@@ -186,15 +187,12 @@ class TlsListener::Credentials {
       : files_(options.files), tell_(options.tell), clock_(clock) {}
 
   [[nodiscard]] Result<void> load() {
-    loaded_ = clock_.now().since_boot;
     TRY(context_, server_context(files_));
     return {};
   }
 
   [[nodiscard]] SSL_CTX* context() {
-    const Nanos now = clock_.now().since_boot;
-    if (now - loaded_ < kLoadAgain) return context_.get();
-    loaded_ = now;
+    if (!loads_.take(clock_.now().since_boot)) return context_.get();
     if (auto fresh = server_context(files_)) {
       context_ = *std::move(fresh);
       trouble_.clear();
@@ -206,9 +204,7 @@ class TlsListener::Credentials {
   }
 
   void refused(const std::string& peer, const std::string& why) {
-    const Nanos now = clock_.now().since_boot;
-    if (told_ && now - *told_ < kTellAgain) return;
-    told_ = now;
+    if (!tells_.take(clock_.now().since_boot)) return;
     tell_(fmt::format("TLS: refused {}: {}", peer, why));
   }
 
@@ -217,9 +213,9 @@ class TlsListener::Credentials {
   const std::function<void(const std::string&)> tell_;
   const Clock& clock_;
   tls::Context context_;
-  Nanos loaded_{};
+  TokenBucket loads_{1, kLoadAgain};
   std::string trouble_;  ///< the last that was told of new files
-  std::optional<Nanos> told_;
+  TokenBucket tells_{1, kTellAgain};
 };
 
 TlsListener::TlsListener(TlsListenerOptions options, const Clock& clock)

@@ -5,6 +5,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/clock.h"
@@ -25,6 +26,17 @@ namespace croft::cloud {
     if (c >= 'a' && c <= 'f') c = static_cast<char>(c - 'a' + 'A');
   }
   return text;
+}
+
+/// The length of a mask: dotted, as an IPv6 address, or a number. Nothing: it is none of the family.
+[[nodiscard]] inline std::optional<int> parse_mask(std::string_view text, net::Family family) {
+  const int bits = net::bit_length(family);
+  if (const auto length = net::parse_prefix_length(text)) return *length <= bits ? length : std::nullopt;
+  const auto mask = net::Address::parse(text);
+  for (int length = 0; mask && mask->family() == family && length <= bits; ++length) {
+    if (mask->value() == (net::U128::low_bits(bits) & ~net::U128::low_bits(bits - length))) return length;
+  }
+  return std::nullopt;
 }
 
 /// The interface of this node whose secondary addresses are the stock, as the cloud calls it.
@@ -65,13 +77,11 @@ struct SubnetState {
 ///
 /// Errors of every call:
 ///   exhausted                 the subnet has no address left
-///   unavailable               throttled, away or out of order: it was surely not done; the caller waits before the
-///   next
-///                             (Provider::throttled tells the first from the rest)
-///   unknown_outcome           a write may or may not have been done: no answer, or one that says so (gateway,
-///   time-out) deadline_exceeded         nothing was sent refused_by_configuration  the cloud will not, whatever is
-///   repeated: credentials, project, zone, an unknown action.
-///                             The message names what, and never a secret
+///   unavailable               away, out of order or asked too often: it was surely not done; the caller waits then
+///   unknown_outcome           a write may or may not have been done: no answer, or one that says so (time-out)
+///   deadline_exceeded         nothing was sent
+///   refused_by_configuration  the cloud will not, whatever is repeated: credentials, project, zone, an unknown
+///                             action. The message names what, and never a secret
 ///   not_found                 what is named does not exist there
 ///   internal                  an answer that is none, to a read
 class Provider {

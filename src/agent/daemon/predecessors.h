@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "base/result.h"
+#include "base/token_bucket.h"
 #include "register/pause.h"
 
 namespace croft::app {
@@ -32,8 +33,7 @@ class Predecessors {
   /// Asks the stores that has() was asked for and knew nothing of, each at most once a minute.
   void look(std::chrono::nanoseconds since_boot) {
     for (auto& [url, known] : known_) {
-      if (known.is_predecessor || (known.asked_at && since_boot - *known.asked_at < kAskedAgainAfter)) continue;
-      known.asked_at = since_boot;
+      if (known.is_predecessor || !known.asks.take(since_boot)) continue;
       known.is_predecessor = leads_here(url);
     }
   }
@@ -57,7 +57,7 @@ class Predecessors {
 
   struct Known {
     bool is_predecessor = false;
-    std::optional<std::chrono::nanoseconds> asked_at;
+    TokenBucket asks{1, kAskedAgainAfter};
   };
   const PauseOf pause_of_;
   const std::function<bool(std::string_view url)> is_own_;

@@ -345,13 +345,6 @@ void add(MetricFamily& family, const SampleLabels& labels, double value) {
   family.metric.push_back(std::move(metric));
 }
 
-void Durations::count(std::chrono::nanoseconds took) {
-  std::size_t bucket = 0;
-  for (std::chrono::nanoseconds limit = first; took > limit && bucket + 1 < kBuckets; limit *= 2) ++bucket;
-  ++counts.at(bucket);
-  sum += took;
-}
-
 void add(MetricFamily& family, const SampleLabels& labels, const Durations& durations) {
   ClientMetric metric = with_labels(labels);
   std::uint64_t cumulative = 0;

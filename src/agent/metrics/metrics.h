@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/durations.h"
 #include "collector/use/sweep.h"
 #include "history/decide/forecast.h"
 #include "ipam/audit/pool_status.h"
@@ -19,16 +20,6 @@
 #include "services/use/range_repair.h"
 
 namespace croft::edge {
-
-/// Durations by powers of two; the last bucket has whatever takes longer.
-struct Durations {
-  static constexpr std::size_t kBuckets = 18;
-  std::chrono::nanoseconds first = std::chrono::microseconds(250);  ///< the upper bound of the first bucket
-  std::array<std::uint64_t, kBuckets> counts{};
-  std::chrono::nanoseconds sum{};
-
-  void count(std::chrono::nanoseconds took);
-};
 
 /// A controller's observations, for Prometheus (docs/metrics.md). Counts are of this process, since its start.
 ///

@@ -57,7 +57,7 @@ void add_figures(const StockFigures& f, std::vector<MetricFamily>& all) {
       number(f.throttled));
   MetricFamily delays =
       family("croft_stock_add_duration_seconds", "How long ADDs took that got an address", MetricType::Histogram);
-  add(delays, {}, Durations{engine::kDelayFirst, f.calls.add_delays, f.calls.add_delay_sum});
+  add(delays, {}, f.calls.add_delays);
   all.push_back(std::move(delays));
 }
 

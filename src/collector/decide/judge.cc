@@ -16,8 +16,6 @@
 namespace croft::core::collect {
 namespace {
 
-constexpr std::size_t kAllowanceMin = 10;
-constexpr std::size_t kAllowanceDivisor = 100;  // 1 %
 /// Both clocks are slewed alike; what they differ by beyond the time between two readings is a step.
 constexpr std::chrono::seconds kClockStep{2};
 
@@ -93,13 +91,6 @@ std::string_view name_of(Alarm::Kind kind) {
   return kNames[static_cast<std::size_t>(kind)];
 }
 
-bool is_shrunken(std::size_t before, std::size_t now) { return 2 * now < before; }
-
-std::size_t allowance(std::size_t held) {
-  if (is_planted("brake_off")) return std::max(kAllowanceMin, held);
-  return std::max(kAllowanceMin, held / kAllowanceDivisor);
-}
-
 std::optional<Distrust> distrust(const RegisterView& view, const Facts& facts, const Memory& before,
                                  const Instant& register_read) {
   if (is_planted("empty_list_believed")) return {};
@@ -125,8 +116,6 @@ bool clock_stepped(const Instant& before, const Instant& now) {
 }
 
 namespace {
-
-Sighting sighting_of(const Instant& now) { return {now.since_boot, now.wall}; }
 
 std::string absent_node(std::string_view node, const Facts& facts, Leak::NodeEnd end) {
   return fmt::format("node {} is not among {} nodes, {}", node, facts.node_count(),
@@ -204,7 +193,7 @@ std::optional<Evidence> prove(const Leak& leak, const Block& block, const Facts&
   evidence.uid = owner.uid;
   evidence.sequence = leak.sequence;
   evidence.first_look = leak.first;
-  evidence.last_look = sighting_of(now);
+  evidence.last_look = Sighting::at(now);
   return evidence;
 }
 
@@ -238,7 +227,7 @@ Evidence evidence_about(Evidence::What what, std::string subject, std::string re
   evidence.reason = std::move(reason);
   evidence.node = std::move(node);
   evidence.first_look = first;
-  evidence.last_look = sighting_of(now);
+  evidence.last_look = Sighting::at(now);
   evidence.facts.push_back(std::move(fact));
   return evidence;
 }
@@ -280,7 +269,8 @@ class Judge {
         before_(before),
         grace_(settings.grace),
         now_(now),
-        remembers_(before.last_look && !clock_stepped(*before.last_look, now)) {}
+        is_stepped_(before.last_look && clock_stepped(*before.last_look, now)),
+        seen_(is_stepped_ ? nothing_ : before) {}
 
   Verdict run() {
     note_look();
@@ -307,21 +297,14 @@ class Judge {
 
   [[nodiscard]] Memory& memory() { return verdict_.memory; }
 
-  /// A suspicion of before goes on; else it begins now.
-  template <class Map, class Name>
-  [[nodiscard]] Sighting sighting(const Map& seen, const Name& name) const {
-    const auto it = remembers_ ? seen.find(name) : seen.end();
-    return it == seen.end() ? sighting_of(now_) : it->second;
-  }
-  /// The same for what must not have changed meanwhile.
-  template <class Entry>
-  [[nodiscard]] Sighting sighting_if(const Entry* entry, bool unchanged) const {
-    return remembers_ && entry != nullptr && unchanged ? entry->first : sighting_of(now_);
+  /// A suspicion of before goes on where its witness is the same; else it begins now.
+  template <class Key, class Witness>
+  Sighting see(Sightings<Key, Witness> Memory::*kind, const Key& key, const Witness& witness = {}) {
+    return (memory().*kind).see(seen_.*kind, key, Sighting::at(now_), witness);
   }
   /// The facts are what is a grace away from the first look: they may have been taken before `now_`.
   [[nodiscard]] bool is_old_enough(const Sighting& first) const {
-    if (is_planted("one_look")) return true;
-    return grace_.count() > 0 && facts_.taken_at.since_boot - first.since_boot >= grace_;
+    return is_planted("one_look") || first.has_stood(grace_, facts_.taken_at.since_boot);
   }
 
   void note_look() {
@@ -329,7 +312,7 @@ class Judge {
     memory().node_count = facts_.node_count();
     memory().bound_pod_count = facts_.pods_known() ? facts_.bound_pod_count() : before_.bound_pod_count;
     memory().pods_revision = facts_.pods_revision;
-    if (before_.last_look && !remembers_) {
+    if (is_stepped_) {
       verdict_.alarms.push_back(
           {Alarm::Kind::clock_step,
            fmt::format("the clock was set between the looks of {} and {}: the grace begins anew",
@@ -346,23 +329,13 @@ class Judge {
       nodes_[i].listed = !nodes_[i].absent || before_.listed_nodes.contains(name);
       if (nodes_[i].absent && nodes_[i].listed) memory().listed_nodes.insert(name);
       if (!nodes_[i].absent) continue;
-      const Sighting first = sighting(before_.absent_nodes, name);
-      memory().absent_nodes.emplace(name, first);
-      nodes_[i].confirmed = is_old_enough(first);
+      nodes_[i].confirmed = is_old_enough(see(&Memory::absent_nodes, name));
     }
   }
 
   /// Remembers an allocation that looks dead, or whose node is absent, and tells since when.
-  const Memory::Suspect& remember(const HeldRow& row, const net::Address& address, bool looks_dead) {
-    const auto it = before_.suspects.find(address);
-    const Memory::Suspect* known = it == before_.suspects.end() ? nullptr : &it->second;
-    const bool unchanged = known != nullptr && known->sequence == row.sequence && known->handle == row.handle;
-    Memory::Suspect suspect{row.sequence, row.handle, sighting_if(known, unchanged), {}};
-    if (looks_dead) {
-      const Sighting* dead = unchanged && known->dead_since ? &*known->dead_since : nullptr;
-      suspect.dead_since = remembers_ && dead != nullptr ? *dead : sighting_of(now_);
-    }
-    return memory().suspects.insert_or_assign(address, suspect).first->second;
+  Sighting remember(const HeldRow& row, const net::Address& address) {
+    return see(&Memory::suspects, address, Memory::Allocation{row.sequence, row.handle});
   }
 
   /// Why the node of an allocation counts as gone.
@@ -387,9 +360,10 @@ class Judge {
 
   void doubt(const HeldRow& row, const net::Address& address, bool node_gone) {
     ++verdict_.candidates;
-    const Memory::Suspect& suspect = remember(row, address, true);
+    const Sighting suspected = remember(row, address);
+    const Sighting dead = see(&Memory::dead, address, Memory::Allocation{row.sequence, row.handle});
     // On a node that is gone the end of a pod is believed at once; on one that came back it is not.
-    const Sighting first = node_gone ? suspect.first : *suspect.dead_since;
+    const Sighting first = node_gone ? suspected : dead;
     if (!is_old_enough(first) || (node_gone && !nodes_[row.node].confirmed)) return keep(row);
     ++verdict_.confirmed;
     confirmed_.push_back({view_.blocks()[row.block].cidr, address, row.sequence, row.handle, first, node_end(row)});
@@ -435,7 +409,7 @@ class Judge {
         continue;
       }
       // When its pod ends on a node that is gone, that the allocation is the same is known by this.
-      if (absent) static_cast<void>(remember(row, address, false));
+      if (absent) remember(row, address);
       keep(row);
     }
   }
@@ -449,10 +423,10 @@ class Judge {
         undecided_handles_.push_back(row.handle);
       } else if (nodes_[row.node].busy || view_.is_partial()) {
         undecided_handles_.push_back(row.handle);
-        static_cast<void>(remember(row, address, false));
+        remember(row, address);
       } else {
         ++verdict_.candidates;
-        const Sighting first = remember(row, address, true).first;
+        const Sighting first = remember(row, address);
         if (!is_old_enough(first) || !nodes_[row.node].confirmed) {
           undecided_handles_.push_back(row.handle);
           continue;
@@ -514,10 +488,7 @@ class Judge {
     for (const BlockRow& row : view_.blocks()) {
       if (row.has_cooled) verdict_.cooled.push_back(row.cidr);
       if (row.owner_type != AffinityOwner::Type::host || !row.empty) continue;
-      const auto it = before_.empty_blocks.find(row.cidr);
-      const Memory::EmptyBlock* known = it == before_.empty_blocks.end() ? nullptr : &it->second;
-      const Sighting first = sighting_if(known, known != nullptr && known->sequence == row.sequence);
-      memory().empty_blocks.insert_or_assign(row.cidr, Memory::EmptyBlock{row.sequence, first});
+      const Sighting first = see(&Memory::empty_blocks, row.cidr, row.sequence);
       const NodeState& node = nodes_[row.owner];
       std::size_t& left = counts[row.owner][family_index(row.cidr)];
       const bool surplus = !node.absent && left > 1 && !view_.is_claimed_by_hand() && is_old_enough(first);
@@ -525,7 +496,7 @@ class Judge {
       if (!surplus && !node_gone) continue;
       --left;
       const AffinityOwner owner{AffinityOwner::Type::host, view_.nodes()[row.owner]};
-      const Sighting since = node_gone ? memory().absent_nodes.at(owner.name) : first;
+      const Sighting since = node_gone ? *memory().absent_nodes.find(owner.name) : first;
       verdict_.blocks.push_back({{owner, row.cidr, true, row.sequence}, node_gone, since});
     }
   }
@@ -538,9 +509,7 @@ class Judge {
       const bool is_owners = block != nullptr && block->owner_type == affinity.owner.type &&
                              view_.nodes()[block->owner] == affinity.owner.name;
       if (is_owners) continue;
-      const std::string name = affinity_key(affinity.owner, affinity.cidr).name;
-      const Sighting first = sighting(before_.stray_affinities, name);
-      memory().stray_affinities.emplace(name, first);
+      const Sighting first = see(&Memory::stray_affinities, affinity_key(affinity.owner, affinity.cidr).name);
       if (is_old_enough(first)) verdict_.affinities.push_back({affinity, first});
     }
   }
@@ -548,9 +517,7 @@ class Judge {
   void judge_handles() {
     if (view_.is_partial()) return;
     for (const std::string& id : view_.stray_handles()) {
-      const std::uint64_t identity = handle_identity(id);
-      const Sighting first = sighting(before_.stray_handles, identity);
-      memory().stray_handles.emplace(identity, first);
+      const Sighting first = see(&Memory::stray_handles, handle_identity(id));
       if (is_old_enough(first)) verdict_.handles.push_back({id, first});
     }
   }
@@ -560,7 +527,9 @@ class Judge {
   const Memory& before_;
   const std::chrono::nanoseconds grace_;
   const Instant now_;
-  const bool remembers_;
+  const bool is_stepped_;  ///< the clock was, since the look before: what that has seen does not count
+  const Memory nothing_{};
+  const Memory& seen_;
   std::size_t held_on_unknown_ = 0;
   std::vector<NodeState> nodes_;
   std::vector<std::pair<std::uint64_t, std::uint32_t>> rows_by_pod_;  ///< sorted; made when it is asked for

@@ -3,16 +3,16 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <map>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <unordered_set>
+#include <utility>
 #include <vector>
 
 #include "base/clock.h"
+#include "base/looks.h"
 #include "base/net/address.h"
 #include "base/net/prefix.h"
 #include "collector/decide/facts.h"
@@ -22,38 +22,22 @@
 
 namespace croft::core::collect {
 
-/// When something was seen so for the first time, all looks since agreeing.
-struct Sighting {
-  std::chrono::nanoseconds since_boot{};  ///< what counts
-  WallTime wall{};                        ///< for people
-  friend bool operator==(const Sighting&, const Sighting&) = default;
-};
-
 /// The memory that earlier looks leave to the next one. It has not the register, only what looked dead or left over in
 /// it, and which nodes the list of nodes has had. Kept by one process; a collector that starts anew starts with its
 /// first look, and knows of no node that it is gone but those an operator removed (RemovedNode). About 100 bytes an
 /// entry.
 struct Memory {
-  struct Suspect {
-    SequenceNumber sequence;
-    std::uint64_t handle = 0;  ///< handle_identity()
-    Sighting first;
-    /// Since when it looks dead; absent: it does not, its node is absent.
-    std::optional<Sighting> dead_since;
-  };
-  struct EmptyBlock {
-    SequenceNumber sequence;
-    Sighting first;
-  };
+  using Allocation = std::pair<SequenceNumber, std::uint64_t>;  ///< with handle_identity()
   /// Allocations that look dead, and all of nodes that are absent.
-  std::unordered_map<net::Address, Suspect> suspects;
-  std::map<std::string, Sighting> absent_nodes;
+  Sightings<net::Address, Allocation> suspects;
+  Sightings<net::Address, Allocation> dead;  ///< those of them that look dead
+  Sightings<std::string> absent_nodes;
   /// Nodes that some list had, as far as the last one has them or the register names them. Only of these does absence
   /// say that they are gone: one that was never listed may live on under another name, or where nobody keeps records.
   std::unordered_set<std::string> listed_nodes;
-  std::unordered_map<net::Prefix, EmptyBlock> empty_blocks;
-  std::unordered_map<std::string, Sighting> stray_affinities;  ///< by the name of their key
-  std::unordered_map<std::uint64_t, Sighting> stray_handles;   ///< by handle_identity()
+  Sightings<net::Prefix, SequenceNumber> empty_blocks;
+  Sightings<std::string> stray_affinities;  ///< by the name of their key
+  Sightings<std::uint64_t> stray_handles;   ///< by handle_identity()
 
   /// The epoch of the register (store::Store::epoch) that all this was seen in.
   std::uint64_t epoch = 0;
@@ -81,12 +65,6 @@ struct Alarm {
 };
 /// Stable lower-case name: "too_many".
 [[nodiscard]] std::string_view name_of(Alarm::Kind kind);
-
-/// How many addresses one pass may free (docs/notes/reliability.md#brake): the larger of 10 and 1 % of those held.
-[[nodiscard]] std::size_t allowance(std::size_t held);
-
-/// Whether a list shows so much less than in the look before that it proves nothing.
-[[nodiscard]] bool is_shrunken(std::size_t before, std::size_t now);
 
 /// Why nothing at all is concluded from these lists.
 struct Distrust {

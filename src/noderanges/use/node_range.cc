@@ -123,19 +123,20 @@ class Reconciling {
   }
 
   [[nodiscard]] Result<void> look_at_gone() {
-    const std::chrono::nanoseconds now = context_.clock.now().since_boot;
+    const Sighting now = Sighting::at(context_.clock.now());
     const auto gone = gone_in(result_.seen);
     if (!is_trusted(gone)) return {};
-    std::set<std::pair<std::string, net::Prefix>> still;
-    std::size_t left = core::collect::allowance(result_.seen.ranges.size());
+    const auto before = std::exchange(memory_.since, {});
+    for (const auto& [node, cidrs] : gone) {
+      for (const net::Prefix& cidr : cidrs) memory_.since.see(before, {node, cidr}, now);
+    }
+    const std::size_t most = allowance(result_.seen.ranges.size());
+    std::size_t left = most;
     std::size_t braked = 0;
     for (const auto& [node, cidrs] : gone) {
-      bool long_enough = options_.grace.count() > 0;
-      for (const net::Prefix& cidr : cidrs) {
-        still.emplace(node, cidr);
-        const auto since = memory_.since.try_emplace({node, cidr}, now).first->second;
-        long_enough = long_enough && now - since >= options_.grace;
-      }
+      const bool long_enough = std::ranges::all_of(cidrs, [&](const net::Prefix& cidr) {
+        return memory_.since.find({node, cidr})->has_stood(options_.grace, now.since_boot);
+      });
       const bool is_braked = long_enough && cidrs.size() > left;
       if (is_braked) braked += cidrs.size();
       if (!long_enough || is_braked) {
@@ -148,14 +149,12 @@ class Reconciling {
     if (braked > 0) {
       alarm(Alarm::Kind::too_many,
             fmt::format("{} more ranges of nodes that are gone are kept for later passes: one gives back {} of {}",
-                        braked, core::collect::allowance(result_.seen.ranges.size()), result_.seen.ranges.size()));
+                        braked, most, result_.seen.ranges.size()));
     }
-    std::erase_if(memory_.since, [&](const auto& entry) { return !still.contains(entry.first); });
     return {};
   }
 
-  /// Whether the list of nodes proves anything. If not, all that are gone keep what they have, and their time begins
-  /// anew.
+  /// Whether the list of nodes proves anything. If not, what is gone keeps what it has, and its time begins anew.
   [[nodiscard]] bool is_trusted(const std::map<std::string, std::vector<net::Prefix>>& gone) {
     const std::size_t nodes = result_.seen.nodes;
     std::set<std::string> holders;
@@ -164,8 +163,8 @@ class Reconciling {
     const std::size_t before = memory_.nodes > 0 ? memory_.nodes : holders.size();
     const bool is_empty = nodes == 0;
     if (!is_empty) memory_.nodes = nodes;
-    if (gone.empty() || (!is_empty && !core::collect::is_shrunken(before, nodes))) return true;
-    memory_.since.clear();
+    if (gone.empty() || (!is_empty && !is_shrunken(before, nodes))) return true;
+    memory_.since = {};
     for (const auto& [node, cidrs] : gone) {
       for (const net::Prefix& cidr : cidrs) result_.gone.push_back({node, cidr});
     }

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/looks.h"
 #include "collector/decide/judge.h"
 #include "ipam/use/transact.h"
 #include "noderanges/decide/node_range_changes.h"
@@ -44,7 +45,7 @@ namespace croft::engine {
 /// The memory of reconcile from one look to the next: since when, within this boot, a range's node has been gone. Only
 /// looks that saw nodes count; one that saw none, or less than half of those before, begins it anew.
 struct GoneNodes {
-  std::map<std::pair<std::string, net::Prefix>, std::chrono::nanoseconds> since;
+  Sightings<std::pair<std::string, net::Prefix>> since;
   std::size_t nodes = 0;    ///< with a record, in the last look that saw any
   std::uint64_t epoch = 0;  ///< of the register (store::Store::epoch): in another, all begins anew
 };
@@ -89,7 +90,7 @@ struct NodeRangesReconciled {
 /// One pass: every node with a record gets the ranges it lacks; what nodes have that have been gone for the grace, in
 /// two looks at least, is given back, proven once more in the commit itself. The brake of the collector
 /// (collector/decide/judge.h) applies: a list of nodes that is empty, or has shrunk to less than half, proves nothing
-/// and begins the grace anew, and one pass gives back no more than collect::allowance of the ranges. Does nothing while
+/// and begins the grace anew, and one pass gives back no more than allowance() of the ranges. Does nothing while
 /// node ranges are not configured. Errors: of the store; what was done before stays done, and the next pass goes on.
 [[nodiscard]] Result<NodeRangesReconciled> reconcile_node_ranges(const Context& context, GoneNodes& memory,
                                                                  const ReconcileOptions& options);

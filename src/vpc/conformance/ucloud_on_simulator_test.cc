@@ -55,7 +55,7 @@ class OnSimulator : public testing::TestWithParam<Family> {
     ucloud::Options options;
     options.api = os::HttpUrl::parse("http://" + where).value();
     options.metadata = os::HttpUrl::parse("http://" + where + "/" + node).value();
-    options.rate = {0, 0, 0};
+    options.calls_a_second = 0;
     return ucloud::make_ucloud(options, clock);
   }
   std::string sim(const std::string& target, const std::string& form = {}) {

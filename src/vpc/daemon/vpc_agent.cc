@@ -20,6 +20,7 @@
 
 #include "agent/daemon/daemon.h"
 #include "agent/daemon/log_format.h"
+#include "agent/daemon/periodic.h"
 #include "agent/daemon/pod_events.h"
 #include "agent/daemon/store_parts.h"
 #include "agent/metrics/server.h"
@@ -223,6 +224,7 @@ class VpcAgentProgram {
     if (options_.calico_policy && cluster_.api != nullptr) {
       annotations_ = std::make_unique<engine::Workers>(1);
     }
+    std::vector<Periodic> tended;
     engine::StockKeeper keeper(keeper_world(), keeper_options());
     keeper_ = &keeper;
     probe_.interface = [&keeper] { return keeper.interface(); };
@@ -239,11 +241,11 @@ class VpcAgentProgram {
     tell_of_certificate();
     log_.info("serving node {} on {} from {}; water marks {} and {}, cooldown {} s", options_.node, options_.socket,
               options_.store, options_.low, options_.high, options_.cooldown_s);
+    tended = this->tended(keeper);
     keeper.actor().keep(
         [&] {
           const auto next = keeper.step();
-          tend_board(keeper);
-          tend_claims();
+          run_due(tended, daemon_, log_);
           return next;
         },
         [&] { keeper.look_before_serving(); });
@@ -466,44 +468,42 @@ class VpcAgentProgram {
     return edge::shown(all, daemon_.clock.now());
   }
 
-  /// In the thread of rounds.
-  void tend_board(engine::StockKeeper& keeper) {
-    if (cluster_.board == nullptr) return;
-    const auto tell = [this](const char* what, const Result<void>& done) {
-      const std::string why = done ? "" : fmt::format("{}: {}", what, done.error().message);
-      if (!why.empty() && why != told_board_) log_.warn("{}", printable(why, Printed::line));
-      told_board_ = why;
+  /// The work between rounds.
+  [[nodiscard]] std::vector<Periodic> tended(engine::StockKeeper& keeper) {
+    std::vector<Periodic> all;
+    const auto in = [this](std::chrono::nanoseconds span) { return Deadline::after(daemon_.clock.now(), span); };
+    if (cluster_.board != nullptr) {
+      const auto why_not = [](const Result<void>& done) { return done ? std::string() : done.error().message; };
+      const auto publish = [this, &keeper, in, why_not] {
+        const auto interface = keeper.actor().seen().interface;
+        const auto figures = this->figures();
+        if (!interface || !figures) return std::string();
+        const VpcBoard::Status status{figures->counts.free, options_.low, options_.high,
+                                      core::warm::status_of(figures->counts, keeper.options().marks)};
+        return why_not(cluster_.board->publish(*interface, status, in(kBoardTime)));
+      };
+      all.push_back({seconds{0}, publish, "other agents are not told of this stock"});
+      all.push_back({std::chrono::minutes{10},
+                     [this, in, why_not] { return why_not(cluster_.board->clean_up(in(kVpcApiTime))); },
+                     "the board of agents is not cleaned up"});
+    }
+    if (cluster_.claims == nullptr) return all;
+    // Claims that somebody deleted go when nobody lives with their address.
+    const auto let_go = [this, in] {
+      const auto view = engine::view_stock({*opened_.store, daemon_.clock, daemon_.random, seconds{1}});
+      if (!view) return std::string();
+      std::set<net::Address> held;
+      for (const core::WarmAddress& one : view->addresses) {
+        if (one.state == core::WarmState::held) held.insert(one.address);
+      }
+      const auto gone =
+          cluster_.claims->let_go([&](const net::Address& address) { return held.contains(address); }, in(kVpcApiTime));
+      if (!gone) return gone.error().message;
+      if (*gone > 0) log_.info("{} deleted VpcIpClaims are let go: no pod lives with their addresses", *gone);
+      return std::string();
     };
-    const auto interface = keeper.actor().seen().interface;
-    const auto figures = this->figures();
-    if (interface && figures) {
-      const VpcBoard::Status status{figures->counts.free, options_.low, options_.high,
-                                    core::warm::status_of(figures->counts, keeper.options().marks)};
-      tell("other agents are not told of this stock",
-           cluster_.board->publish(*interface, status, Deadline::after(daemon_.clock.now(), kBoardTime)));
-    }
-    const auto now = daemon_.clock.now().since_boot;
-    if (now < next_clean_up_) return;
-    next_clean_up_ = now + std::chrono::minutes{10};
-    tell("the board of agents is not cleaned up",
-         cluster_.board->clean_up(Deadline::after(daemon_.clock.now(), kVpcApiTime)));
-  }
-
-  /// Claims that somebody deleted go when nobody lives with their address.
-  void tend_claims() {
-    const auto now = daemon_.clock.now().since_boot;
-    if (cluster_.claims == nullptr || now < next_claims_) return;
-    next_claims_ = now + seconds{options_.reconcile_s};
-    const auto view = engine::view_stock({*opened_.store, daemon_.clock, daemon_.random, seconds{1}});
-    if (!view) return;
-    std::set<net::Address> held;
-    for (const core::WarmAddress& one : view->addresses) {
-      if (one.state == core::WarmState::held) held.insert(one.address);
-    }
-    const auto gone = cluster_.claims->let_go([&](const net::Address& address) { return held.contains(address); },
-                                              Deadline::after(daemon_.clock.now(), kVpcApiTime));
-    if (gone && *gone > 0) log_.info("{} deleted VpcIpClaims are let go: no pod lives with their addresses", *gone);
-    if (!gone) log_.warn("deleted VpcIpClaims stay for now: {}", printable(gone.error().message, Printed::line));
+    all.push_back({seconds{options_.reconcile_s}, let_go, "deleted VpcIpClaims stay for now"});
+    return all;
   }
 
   /// Once a second: what others ask about this agent.
@@ -556,9 +556,6 @@ class VpcAgentProgram {
   std::atomic<bool> is_ending_ = false;
   std::unique_ptr<engine::Workers> annotations_;  ///< writes them one after the other
   std::atomic<engine::StockKeeper*> keeper_ = nullptr;
-  std::string told_board_;
-  std::chrono::nanoseconds next_clean_up_{0};
-  std::chrono::nanoseconds next_claims_{};
   bool serving_ = false;
 };
 

@@ -274,26 +274,18 @@ Result<void> VpcBoard::clean_up(Deadline deadline) {
   // The objects first: whose node comes in between is in the list of nodes.
   TRY(const auto all, stocks_.all(deadline));
   TRY(const std::set<std::string> nodes, store::kube::node_names(api_, deadline));
-  std::map<std::string, std::string> absent;
-  if (!nodes.contains(node_)) {
-    absent_.clear();
-    return {};
-  }
+  const auto before = std::exchange(absent_, {});
+  if (!nodes.contains(node_)) return {};
   std::optional<Error> failed;
   for (const auto& one : all) {
     const std::string& node = one.record.node;
     if (node.empty() || nodes.contains(node)) continue;
-    const auto before = absent_.find(one.meta.uid);
-    if (before == absent_.end() || before->second != node) {
-      absent.emplace(one.meta.uid, node);
-      continue;
-    }
+    absent_.see(before, one.meta.uid, Sighting::at(clock_.now()), node);
+    if (before.find(one.meta.uid, node) == nullptr) continue;
     const auto removed = stocks_.remove(one.meta, deadline);
     // Changed meanwhile: it is looked at anew.
     if (!removed && removed.error().code != ErrorCode::conflict && !failed) failed = removed.error();
-    if (!removed) absent.emplace(one.meta.uid, node);
   }
-  absent_ = std::move(absent);
   if (failed) return fail(*std::move(failed));
   return {};
 }

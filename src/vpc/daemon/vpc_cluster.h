@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "base/looks.h"
 #include "base/net/address.h"
 #include "base/result.h"
 #include "register/owner.h"
@@ -129,9 +130,9 @@ class VpcBoard {
   const std::string address_;
   std::optional<Ipamd> own_;  ///< as it was written or read last
   std::chrono::nanoseconds own_at_{};
-  std::map<std::string, std::string> absent_;  ///< by UID: objects whose node was absent, and its name
-  std::mutex mutex_;                           ///< guards what is below
-  std::map<std::string, std::string> told_;    ///< by node: addresses that are none
+  Sightings<std::string, std::string> absent_;  ///< by UID: objects whose node was absent, with its name
+  std::mutex mutex_;                            ///< guards what is below
+  std::map<std::string, std::string> told_;     ///< by node: addresses that are none
 };
 
 /// Writes a pod's address where Calico's policy reads it before kubelet has reported it. Errors: conflict, the pod of

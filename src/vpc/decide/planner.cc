@@ -151,7 +151,6 @@ PlannerMemory after_growing(PlannerMemory memory, Outcome outcome, double jitter
     case Outcome::exhausted:
       rest = with_jitter(kExhaustedRest, jitter);
       break;
-    case Outcome::throttled:
     case Outcome::away:
       rest = with_jitter(trouble_rest(memory.failures), jitter);
       break;

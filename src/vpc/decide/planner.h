@@ -36,8 +36,7 @@ inline constexpr std::chrono::seconds kWaitingPause{5};
 enum class Outcome : std::uint8_t {
   done,
   exhausted,
-  throttled,
-  away,
+  away,  ///< or it has too many calls
   refused,
   conflict,  ///< most of what came is no pod's to have: somebody else answers for it, or the host uses it
 };

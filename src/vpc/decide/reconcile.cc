@@ -17,6 +17,8 @@ using What = Move::What;
 /// As many addresses as an intent of lost records speaks for; more than an interface has.
 constexpr std::uint32_t kRebuildMax = 4096;
 constexpr std::chrono::hours kLentKept{1};
+/// A node ends a few pods at a time.
+constexpr std::size_t kGoneAtOnceMax = 5;
 constexpr const char* kNotInCloud = "the cloud does not have it on this node's interface";
 constexpr const char* kOfOtherCard =
     "it is recorded of another interface, and the cloud has not said that this node's has it";
@@ -92,7 +94,7 @@ class Pass {
        const ReconcilePolicy& policy, const Instant& now)
       : look_(look), records_(records), intents_(intents), policy_(policy), now_(now), before_(std::move(memory)) {
     moves_.memory = before_;
-    moves_.memory.since.clear();
+    moves_.memory.since = {};
     moves_.memory.told.clear();
     if (look.cloud) {
       for (const Given& given : *look.cloud) listed_.emplace(given.address, &given);
@@ -107,7 +109,7 @@ class Pass {
       ++in_cloud;
       missing += look_.cloud && !listed_.contains(record.address) ? 1U : 0U;
     }
-    is_cut_ = !look_.is_first && missing * 2 > in_cloud;
+    is_cut_ = !look_.is_first && is_shrunken(in_cloud, in_cloud - missing);
     for (const WarmAddress& record : records_) look_at(record);
     brake();
     look_at_strays();
@@ -120,19 +122,12 @@ class Pass {
     moves_.memory.told.insert(std::move(line));
   }
 
-  /// How long it has been so in each pass; the first time 0.
-  nanoseconds seen(const net::Address& address, What what) {
-    const std::pair key(address, name_of(what));
-    const auto known = before_.since.find(key);
-    const nanoseconds since = known != before_.since.end() ? known->second : now_.since_boot;
-    moves_.memory.since.emplace(key, since);
-    return now_.since_boot - since;
+  /// Whether it has been so in each pass for this long.
+  bool is_due(const net::Address& address, What what, nanoseconds bound) {
+    const Sighting& first = moves_.memory.since.see(before_.since, {address, name_of(what)}, Sighting::at(now_));
+    return first.has_stood(bound, now_.since_boot);
   }
-  /// Whether it was so in a pass before, and for the grace.
-  bool is_due(const net::Address& address, What what) {
-    const bool was_seen = before_.since.contains({address, name_of(what)});
-    return seen(address, what) >= policy_.grace && was_seen;
-  }
+  bool is_due(const net::Address& address, What what) { return is_due(address, what, policy_.grace); }
 
   void move(const WarmAddress& record, What what, std::optional<WarmAddress> after, std::string why) {
     moves_.moves.push_back({record.address, what, record, std::move(after), std::move(why)});
@@ -265,12 +260,9 @@ class Pass {
   void brake() {
     const auto is_gone = [](const Move& one) { return one.what == What::let_go; };
     const auto gone = static_cast<std::size_t>(std::ranges::count_if(moves_.moves, is_gone));
-    if (gone <= policy_.share_of_at_least ||
-        static_cast<double>(gone) <= policy_.share_max * static_cast<double>(held_)) {
-      return;
-    }
+    if (gone <= kGoneAtOnceMax || !is_shrunken(held_, held_ - gone)) return;
     const auto kept = std::erase_if(moves_.moves, [&](const Move& one) {
-      return is_gone(one) && seen(one.address, What::let_go) < policy_.gone_grace;
+      return is_gone(one) && !is_due(one.address, What::let_go, policy_.gone_grace);
     });
     if (kept == 0) return;
     tell(
@@ -357,7 +349,7 @@ class Pass {
   }
 
   void rest(const Given& given, const WarmAddress* lent) {
-    if (seen(given.address, What::taken_in) < policy_.rest) {
+    if (!is_due(given.address, What::taken_in, policy_.rest)) {
       ++moves_.resting;
       return;
     }
@@ -386,45 +378,31 @@ class Pass {
 // ---------------------------------------------------------------- what passes have shown
 
 void Memory::note(const std::vector<WarmAddress>& records, const Instant& now) {
-  std::map<net::Address, Stand> stands;
+  const Stands noted = std::exchange(noted_, {}), begun = std::exchange(begun_, {});
   for (const WarmAddress& record : records) {
-    if (const Stand* known = find(record)) {
-      stands.emplace(record.address, *known);
-      continue;
-    }
+    const std::pair as_it_is(record.state, record.since);
     nanoseconds before = std::max<nanoseconds>(now.wall - record.since, nanoseconds{0});
     // It was not so the last time: it cannot be older than that, whatever the wall clock says.
     if (noted_at_) before = std::min(before, now.since_boot - *noted_at_);
-    stands.emplace(record.address, Stand{record.state, record.since, now.since_boot, before});
+    noted_.see(noted, record.address, Sighting::at(now), as_it_is);
+    begun_.see(begun, record.address, {now.since_boot - before, record.since}, as_it_is);
   }
-  stands_ = std::move(stands);
   noted_at_ = now.since_boot;
 }
 
-const Memory::Stand* Memory::find(const WarmAddress& record) const {
-  const auto found = stands_.find(record.address);
-  const bool is_same =
-      found != stands_.end() && found->second.state == record.state && found->second.since == record.since;
-  return is_same ? &found->second : nullptr;
-}
-
-void Memory::restart(const WarmAddress& record, const Instant& now) {
-  stands_[record.address] = {record.state, record.since, now.since_boot, nanoseconds{0}};
-}
-
 bool Memory::stood_at(const WarmAddress& record, const Instant& then) const {
-  const Stand* stand = find(record);
-  return stand != nullptr && stand->noted_at <= then.since_boot;
+  const Sighting* noted = noted_.find(record.address, {record.state, record.since});
+  return noted != nullptr && noted->since_boot <= then.since_boot;
 }
 
 nanoseconds Memory::seen_for(const WarmAddress& record, const Instant& now) const {
-  const Stand* stand = find(record);
-  return stand == nullptr ? nanoseconds{0} : now.since_boot - stand->noted_at;
+  const Sighting* noted = noted_.find(record.address, {record.state, record.since});
+  return noted == nullptr ? nanoseconds{0} : now.since_boot - noted->since_boot;
 }
 
 nanoseconds Memory::age(const WarmAddress& record, const Instant& now) const {
-  const Stand* stand = find(record);
-  return stand == nullptr ? nanoseconds{0} : now.since_boot - stand->noted_at + stand->before;
+  const Sighting* begun = begun_.find(record.address, {record.state, record.since});
+  return begun == nullptr ? nanoseconds{0} : now.since_boot - begun->since_boot;
 }
 
 // ---------------------------------------------------------------- the look

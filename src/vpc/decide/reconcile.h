@@ -3,13 +3,14 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <map>
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/clock.h"
+#include "base/looks.h"
 #include "base/net/address.h"
 #include "base/net/prefix.h"
 #include "register/owner.h"
@@ -63,9 +64,7 @@ void take_host(Look& look, std::set<net::Address> own, const std::vector<std::ve
 struct ReconcilePolicy {
   std::chrono::seconds grace{60};         ///< between the first look that shows something and the one that acts by it
   std::chrono::seconds young{120};        ///< a record that was changed more recently than this is nobody's business
-  double share_max = 0.5;                 ///< of the held addresses: where more than this seem gone at once they stay
-  std::uint32_t share_of_at_least = 5;    ///< but for as few as this
-  std::chrono::seconds gone_grace{3600};  ///< for so long, seen to be gone in each look
+  std::chrono::seconds gone_grace{3600};  ///< the grace where more than half of the held ones seem gone at once
   std::chrono::seconds cooldown{30};      ///< of what a gone pod held
   /// So long nothing has to have used an address, in each look, before it is taken into a stock whose records are lost:
   /// no pod that was being set up, and none that has just ended, has it.
@@ -80,8 +79,6 @@ class Memory {
  public:
   /// The records as they are now. Those that are not among them any more are forgotten.
   void note(const std::vector<WarmAddress>& records, const Instant& now);
-  /// It was acted on again: from now on it counts as if it had only come to be so.
-  void restart(const WarmAddress& record, const Instant& now);
   /// Whether it was so, for all we know without a break, at that moment. False also where nothing was noted then.
   [[nodiscard]] bool stood_at(const WarmAddress& record, const Instant& then) const;
   /// For how long it was seen to stand: never too long, and from nothing again where a process begins.
@@ -91,20 +88,14 @@ class Memory {
   [[nodiscard]] std::chrono::nanoseconds age(const WarmAddress& record, const Instant& now) const;
 
   /// Since when passes have shown something of an address without a break.
-  std::map<std::pair<net::Address, std::string_view>, std::chrono::nanoseconds> since{};
+  Sightings<std::pair<net::Address, std::string_view>> since{};
   std::optional<std::chrono::nanoseconds> rebuilding_since{};
   std::set<std::string> told{};  ///< lines of the last pass
 
  private:
-  struct Stand {
-    WarmState state = WarmState::quarantined;
-    WallTime since{};
-    std::chrono::nanoseconds noted_at{};
-    std::chrono::nanoseconds before{};  ///< its age then
-  };
-  [[nodiscard]] const Stand* find(const WarmAddress& record) const;
-
-  std::map<net::Address, Stand> stands_;
+  using Stands = Sightings<net::Address, std::pair<WarmState, WallTime>>;  ///< with its state and WarmAddress::since
+  Stands noted_;
+  Stands begun_;  ///< earlier by the age that each had when it was noted
   std::optional<std::chrono::nanoseconds> noted_at_;
 };
 

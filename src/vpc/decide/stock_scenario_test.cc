@@ -66,12 +66,10 @@ class World {
   /// What it answers from now on; `left`: how many addresses its subnet has still; `used`: of so many of the next ones
   /// the wire says that somebody has them.
   void cloud(Command& c) {
-    static const std::map<std::string, Outcome> kAnswers = {{"gives", Outcome::done},
-                                                            {"throttles", Outcome::throttled},
-                                                            {"is-away", Outcome::away},
-                                                            {"refuses", Outcome::refused}};
+    static const std::map<std::string, Outcome> kAnswers = {
+        {"gives", Outcome::done}, {"is-away", Outcome::away}, {"refuses", Outcome::refused}};
     const auto found = kAnswers.find(c.word("what the cloud does"));
-    if (found == kAnswers.end()) throw Malformed("the cloud gives, throttles, is-away or refuses");
+    if (found == kAnswers.end()) throw Malformed("the cloud gives, is-away or refuses");
     answer_ = found->second;
     left_ = c.number("left", left_);
     used_ = c.number("used", used_);

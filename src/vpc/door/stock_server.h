@@ -85,6 +85,7 @@ class StockService {
   [[nodiscard]] Maybe check_speech(os::GrpcCallId call, wire::vpc::Method method, const wire::vpc::Speech& other);
   [[nodiscard]] Maybe check_node(const os::GrpcRequest& request, const wire::vpc::BorrowRequest& read);
   void heard(std::string call, std::string who, std::string outcome);
+  [[nodiscard]] bool is_news(std::string& told, const std::string& line);
   void ended(std::vector<engine::StockCall> calls);
   void ended_outside(engine::StockCall call, std::optional<Error> error = {});
   [[nodiscard]] os::GrpcAnswer done(engine::StockCall& call, std::vector<std::string>& lines);

@@ -214,7 +214,7 @@ TEST_F(StockServerTest, APodThatKeepsItsAddressHasItAgain) {
   EXPECT_NE(add("job-7"), "") << "one of a name like it that keeps none";
   EXPECT_FALSE(fixed.promises.contains("job-7"));
   const auto tally = keeper_->actor().seen().calls;
-  EXPECT_LE(tally.add_delay_sum, (clock_.now().since_boot - begun) * static_cast<std::int64_t>(tally.adds))
+  EXPECT_LE(tally.add_delays.sum, (clock_.now().since_boot - begun) * static_cast<std::int64_t>(tally.adds))
       << "none took longer than this test";
   end();
 }

@@ -32,14 +32,6 @@ std::string owner_text(const core::Owner& owner, const core::PodIdentity& pod) {
                      owner.interface_name);
 }
 
-std::size_t bucket_of(nanoseconds delay) {
-  std::size_t bucket = 0;
-  for (nanoseconds limit = engine::kDelayFirst; delay > limit && bucket + 1 < engine::kDelayBuckets; limit *= 2) {
-    ++bucket;
-  }
-  return bucket;
-}
-
 /// A call that was done.
 template <class Message>
 os::GrpcAnswer ok(os::GrpcCallId call, const Message& message) {
@@ -215,16 +207,16 @@ void StockService::heard(std::string call, std::string who, std::string outcome)
   if (heard_.size() > kHeardMax) heard_.pop_back();
 }
 
+/// Whether it was not told the last time: a refused caller asks again and again.
+bool StockService::is_news(std::string& told, const std::string& line) {
+  const std::lock_guard lock(told_mutex_);
+  return std::exchange(told, line) != line;
+}
+
 StockService::Maybe StockService::check_speech(os::GrpcCallId call, vpc::Method method, const vpc::Speech& other) {
   const auto skew = vpc::skew_between(vpc::own_speech(world_.oldest_speech), other);
   if (!skew) return std::nullopt;
-  bool is_news = false;
-  {
-    const std::lock_guard lock(told_mutex_);
-    is_news = std::exchange(told_skew_, *skew) != *skew;
-  }
-  // A refused caller asks again and again.
-  if (is_news) world_.log(fmt::format("{} refused: {}", vpc::name_of(method), *skew));
+  if (is_news(told_skew_, *skew)) world_.log(fmt::format("{} refused: {}", vpc::name_of(method), *skew));
   return os::GrpcAnswer{call, os::GrpcCode::failed_precondition, *skew, {}};
 }
 
@@ -236,13 +228,8 @@ StockService::Maybe StockService::check_node(const os::GrpcRequest& request, con
       "with "
       "its own node's name (docs/runbooks/vpc-certificates.md)",
       in_quotes(request.peer->name), in_quotes(read.node));
-  bool is_news = false;
-  {
-    const std::lock_guard lock(told_mutex_);
-    is_news = std::exchange(told_stranger_, why) != why;
-  }
   heard("BorrowIP", "node " + request.peer->name, why);
-  if (is_news) world_.log(fmt::format("BorrowIP from {} refused: {}", request.peer->address, why));
+  if (is_news(told_stranger_, why)) world_.log(fmt::format("BorrowIP from {} refused: {}", request.peer->address, why));
   return os::GrpcAnswer{request.call, os::GrpcCode::permission_denied, why, {}};
 }
 
@@ -388,8 +375,7 @@ os::GrpcAnswer StockService::done(engine::StockCall& call, std::vector<std::stri
   const core::WarmAddress& address = add.answer.address;
   const nanoseconds took = world_.clock.now().since_boot - call.since;
   ++tally.adds;
-  ++tally.add_delays.at(bucket_of(took));
-  tally.add_delay_sum += took;
+  tally.add_delays.count(took);
   const std::string who = owner_text(add.request.owner, add.request.pod), ip = address.address.to_string();
   lines.push_back(fmt::format("ADD {} ok {} ms={:.1f}{}{}", who, ip, static_cast<double>(took.count()) / 1e6,
                               add.answer.was_held ? " held-already" : "", call.has_waited ? " waited" : ""));

@@ -123,8 +123,6 @@ const char* name_of(warm::Outcome outcome) {
       return "conflict";
     case warm::Outcome::exhausted:
       return "exhausted";
-    case warm::Outcome::throttled:
-      return "throttled";
     case warm::Outcome::away:
       return "away";
     case warm::Outcome::refused:

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <bit>
 #include <chrono>
 #include <utility>
 
@@ -294,19 +293,6 @@ std::string mask_of(const core::WarmAddress& address) {
   return net::Prefix::containing(net::Address::v4(0xffff'ffff), length).address().to_string();
 }
 
-/// Reads a dotted mask, or a length as a cloud's description of a subnet has it.
-[[nodiscard]] Result<std::uint32_t> prefix_length_of(const std::string& mask, net::Family family) {
-  if (const auto length = net::parse_prefix_length(mask); length && *length <= net::bit_length(family)) {
-    return static_cast<std::uint32_t>(*length);
-  }
-  const auto dotted = net::Address::parse(mask);
-  if (dotted && dotted->is_v4() && family == net::Family::v4) {
-    const auto bits = static_cast<std::uint32_t>(dotted->value().lo);
-    if (std::countl_one(bits) == std::popcount(bits)) return static_cast<std::uint32_t>(std::popcount(bits));
-  }
-  return fail(wrong("Mask", fmt::format("\"{}\" is no mask of an {} subnet", mask, name_of(family))));
-}
-
 std::int64_t unix_seconds(WallTime time) {
   const auto since = std::chrono::floor<std::chrono::seconds>(time).time_since_epoch().count();
   return std::clamp<std::int64_t>(since, 0, kUnixSecondsMax);
@@ -390,7 +376,11 @@ Result<core::WarmAddress> warm_address_of(const PodNetwork& network) {
   address.address = *ip;
   // UK8S' own plugin records an address of its own without one.
   if (!network.mask.empty()) {
-    TRY(address.prefix_length, prefix_length_of(network.mask, ip->family()));
+    const auto length = cloud::parse_mask(network.mask, ip->family());
+    if (!length) {
+      return fail(wrong("Mask", fmt::format("\"{}\" is no mask of an {} subnet", network.mask, name_of(ip->family()))));
+    }
+    address.prefix_length = static_cast<std::uint32_t>(*length);
   }
   if (!network.gateway.empty()) {
     const auto gateway = net::Address::parse(network.gateway);

@@ -313,7 +313,7 @@ bool is_of_a_host(const net::Address& address) {
   TRY(one.address, address_of("Ip", raw.ip));
   const net::Family family = one.address.family();
   // As `0.0.0.0` for a gateway that is not there.
-  one.prefix_length = parse_mask(raw.mask, family).value_or(0);
+  one.prefix_length = static_cast<std::uint32_t>(cloud::parse_mask(raw.mask, family).value_or(0));
   const auto gateway = address_of("Gateway", raw.gateway);
   if (gateway && gateway->family() == family) one.gateway = *gateway;
   // A MAC that is none is not left out: it would be whoever's asks.
@@ -329,23 +329,6 @@ bool is_of_a_host(const net::Address& address) {
 }
 
 }  // namespace
-
-Result<std::uint32_t> parse_mask(std::string_view text, net::Family family) {
-  const int bits = net::bit_length(family);
-  const auto wrong = [&] { return fail(invalid_argument("Mask: " + net::echo(text) + " is no mask")); };
-  if (const auto length = net::parse_prefix_length(text)) {
-    if (*length > bits || *length == 0) return wrong();
-    return static_cast<std::uint32_t>(*length);
-  }
-  const auto address = net::Address::parse(text);
-  if (!address || address->family() != family) return wrong();
-  for (int length = 1; length <= bits; ++length) {
-    if (address->value() == (net::U128::low_bits(bits) & ~net::U128::low_bits(bits - length))) {
-      return static_cast<std::uint32_t>(length);
-    }
-  }
-  return wrong();
-}
 
 Result<Answer> decode_answer(std::string_view bytes) {
   Answer answer;
@@ -412,8 +395,9 @@ constexpr Members<RawSubnet, 5> kSubnetMembers{{
   if (!raw.network.empty() && !raw.mask.empty()) {
     const auto network = net::Address::parse(raw.network);
     if (!network) return fail(network.error().in("Subnet"));
-    TRY(const std::uint32_t length, parse_mask(raw.mask, network->family()));
-    state.range = net::Prefix::containing(*network, static_cast<int>(length));
+    const auto length = cloud::parse_mask(raw.mask, network->family());
+    if (length.value_or(0) == 0) return fail(invalid_argument("Netmask: " + net::echo(raw.mask) + " is no mask"));
+    state.range = net::Prefix::containing(*network, *length);
   }
   if (!raw.gateway.empty()) {
     TRY(state.gateway, address_of("Gateway", raw.gateway));

@@ -124,9 +124,6 @@ struct Addresses {
 /// UHostSet[].IPSet[] of DescribeUHostInstance: the ID, `uni-…`, of the interface with this address; empty: not said.
 [[nodiscard]] Result<std::string> decode_interface_id(const Answer& answer, const net::Mac& mac);
 
-/// The length of a mask: dotted, as an IPv6 address, or a number. Error: invalid_argument.
-[[nodiscard]] Result<std::uint32_t> parse_mask(std::string_view text, net::Family family);
-
 // ---------------------------------------------------------------- metadata
 
 inline constexpr std::string_view kMetadataPath = "/meta-data/v1.json";

@@ -2,55 +2,18 @@
 
 #include <algorithm>
 #include <atomic>
+#include <mutex>
+#include <optional>
 #include <thread>
 #include <utility>
 
 #include <fmt/format.h>
 
 #include "base/printable.h"
+#include "base/token_bucket.h"
 #include "os/digest.h"
 
 namespace croft::cloud::ucloud {
-
-namespace {
-
-std::chrono::nanoseconds between(double per_second) {
-  return std::chrono::nanoseconds(static_cast<std::int64_t>(1e9 / per_second));
-}
-
-}  // namespace
-
-void Limiter::recover(const Instant& now) {
-  const double seconds = std::chrono::duration<double>(now.since_boot - looked_at_).count();
-  looked_at_ = now.since_boot;
-  if (seconds > 0) current_ = std::min(rate_.per_second, current_ + seconds * rate_.recovery_per_second);
-}
-
-std::optional<std::chrono::nanoseconds> Limiter::take(const Instant& now, Deadline deadline) {
-  if (rate_.per_second <= 0) return std::chrono::nanoseconds{0};
-  const std::lock_guard lock(mutex_);
-  recover(now);
-  const auto turn = std::max(next_, now.since_boot);
-  if (turn >= deadline.at_since_boot) return std::nullopt;
-  next_ = turn + between(current_);
-  return turn - now.since_boot;
-}
-
-void Limiter::refused(const Instant& now) {
-  if (rate_.per_second <= 0) return;
-  const std::lock_guard lock(mutex_);
-  recover(now);
-  if (refused_at_ && now.since_boot - *refused_at_ < between(current_)) return;
-  refused_at_ = now.since_boot;
-  current_ = std::max(std::min(rate_.least_per_second, rate_.per_second), current_ / 2);
-  next_ = std::max(next_, now.since_boot + between(current_));
-}
-
-double Limiter::per_second(const Instant& now) {
-  const std::lock_guard lock(mutex_);
-  recover(now);
-  return current_;
-}
 
 namespace {
 
@@ -471,7 +434,15 @@ class Ucloud final : public Provider {
   }
 
   [[nodiscard]] Result<void> take_turn(const std::string& action, Deadline deadline) {
-    const auto wait = limiter_of(action).take(clock_.now(), deadline);
+    if (options_.calls_a_second == 0) return {};
+    const std::chrono::nanoseconds now = clock_.now().since_boot;
+    std::optional<std::chrono::nanoseconds> wait;
+    {
+      const std::lock_guard lock(mutex_);
+      const std::chrono::nanoseconds every =
+          std::chrono::nanoseconds{std::chrono::seconds{1}} / options_.calls_a_second;
+      wait = turns_.try_emplace(action, 1, every).first->second.take(now, deadline.at_since_boot - now);
+    }
     if (!wait) {
       return fail(ErrorCode::deadline_exceeded,
                   fmt::format("{}: the next turn comes after the deadline: the cloud wants fewer calls", action));
@@ -528,13 +499,7 @@ class Ucloud final : public Provider {
   [[nodiscard]] Result<wu::Answer> throttled_by(const std::string& action, const std::string& said, Verdict& verdict) {
     verdict = Verdict::throttled;
     ++throttled_;
-    limiter_of(action).refused(clock_.now());
     return fail(ErrorCode::unavailable, fmt::format("{}: too many calls: {}", action, said));
-  }
-
-  Limiter& limiter_of(const std::string& action) {
-    const std::lock_guard lock(mutex_);
-    return limiters_.try_emplace(action, options_.rate).first->second;
   }
 
   void tell(const std::string& action, const Instant& started, std::string_view outcome) const {
@@ -549,9 +514,9 @@ class Ucloud final : public Provider {
   std::function<void(const Call&)> tell_;
   std::atomic<std::uint64_t> throttled_{0};
   std::mutex mutex_;
-  std::optional<Interface> interface_;       ///< guarded by mutex_
-  std::string told_odd_;                     ///< guarded by mutex_
-  std::map<std::string, Limiter> limiters_;  ///< the map is guarded by mutex_; its elements stay where they are
+  std::optional<Interface> interface_;  ///< guarded by mutex_, as all below
+  std::string told_odd_;
+  std::map<std::string, TokenBucket> turns_;  ///< by action
 };
 
 }  // namespace

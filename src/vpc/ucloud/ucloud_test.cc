@@ -19,32 +19,6 @@ using std::chrono::milliseconds;
 using std::chrono::seconds;
 namespace wu = wire::ucloud;
 
-// ---------------------------------------------------------------- the limiter
-
-TEST(Limiter, HalvesAndRecovers) {
-  ManualClock clock;
-  const auto in = [&](std::chrono::nanoseconds span) { return Deadline::after(clock.now(), span); };
-  Limiter limiter({10, 1, 1});
-  EXPECT_EQ(limiter.take(clock.now(), in(seconds(1)))->count(), 0);
-  EXPECT_EQ(*limiter.take(clock.now(), in(seconds(1))), milliseconds(100));
-  limiter.refused(clock.now());
-  limiter.refused(clock.now());  // of the same burst
-  EXPECT_DOUBLE_EQ(limiter.per_second(clock.now()), 5);
-  EXPECT_FALSE(limiter.take(clock.now(), in(milliseconds(200))));
-  EXPECT_EQ(*limiter.take(clock.now(), in(seconds(1))), milliseconds(200));
-  clock.advance(seconds(2));
-  EXPECT_DOUBLE_EQ(limiter.per_second(clock.now()), 7);
-  for (int i = 0; i < 20; ++i) {
-    clock.advance(milliseconds(1500));
-    limiter.refused(clock.now());
-  }
-  EXPECT_GE(limiter.per_second(clock.now()), 1);
-  EXPECT_LT(limiter.per_second(clock.now()), 3);
-  clock.advance(seconds(100));
-  EXPECT_DOUBLE_EQ(limiter.per_second(clock.now()), 10);
-  EXPECT_EQ(Limiter({0, 0, 0}).take(clock.now(), in(seconds(1)))->count(), 0);
-}
-
 /// The parameters of a form, as the client writes them.
 wu::Parameters parameters_of(std::string_view form) {
   wu::Parameters all;
@@ -110,7 +84,7 @@ class Scripted : public testing::Test {
     options.api = os::HttpUrl::parse("http://" + server_->where()).value();
     options.metadata = os::HttpUrl::parse("http://" + server_->where() + "/node-a").value();
     options.keys = keys;
-    options.rate = rate;
+    options.calls_a_second = calls_a_second;
     options.call_time = call_time;
     options.log = [this](const std::string& line) { told.push_back(line); };
     provider = make_ucloud(options, machine);
@@ -164,7 +138,7 @@ class Scripted : public testing::Test {
   os::SystemClock clock;
   SetClock machine;
   wu::Keys keys;
-  Rate rate{0, 0, 0};
+  std::uint32_t calls_a_second = 0;
   std::chrono::nanoseconds call_time = seconds(10);
   std::string metadata = kMetadataAnswer;
   bool has_tokens = true;
@@ -395,7 +369,7 @@ TEST_F(Scripted, FallsBackToKeysThatWereGiven) {
 }
 
 TEST_F(Scripted, HasItsOwnRate) {
-  rate = {2, 0.1, 0.001};
+  calls_a_second = 2;
   restart();
   const Interface to = own();
   EXPECT_EQ(describe_with({"DescribeSecondaryIp", 200, R"({"RetCode":153})"}), ErrorCode::unavailable);

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <array>
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
@@ -19,6 +18,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "base/durations.h"
 #include "base/net/prefix.h"
 #include "base/result.h"
 #include "ipam/use/batch.h"
@@ -93,18 +93,13 @@ struct StockCall {
   std::optional<Error> error{};                 ///< once it has ended: why nothing came of it
 };
 
-/// How long ADDs took, in powers of two, from a quarter of a millisecond on; the last one takes all that are longer.
-inline constexpr std::size_t kDelayBuckets = 18;
-inline constexpr std::chrono::microseconds kDelayFirst{250};
-
 /// Counts of this process since its start.
 struct StockCallTally {
   std::uint64_t adds = 0, adds_failed = 0, dels = 0, dels_failed = 0;
-  std::uint64_t waited = 0;                               ///< ADDs that found the stock empty
-  std::uint64_t commits = 0;                              ///< made for ADDs and DELs
-  std::uint32_t waiting = 0;                              ///< ADDs that wait now
-  std::array<std::uint64_t, kDelayBuckets> add_delays{};  ///< of ADDs that got one, by how long they took
-  std::chrono::nanoseconds add_delay_sum{};
+  std::uint64_t waited = 0;   ///< ADDs that found the stock empty
+  std::uint64_t commits = 0;  ///< made for ADDs and DELs
+  std::uint32_t waiting = 0;  ///< ADDs that wait now
+  Durations add_delays;       ///< of ADDs that got one
 };
 
 /// How often what happened, since it began.

@@ -49,6 +49,13 @@ warm::Look StockKeeper::look(const LookLimits& limits, Deadline last, std::optio
   return look;
 }
 
+/// A look at host and pods alone.
+void StockKeeper::look_at_host_and_pods(warm::Look& look, Deadline deadline) {
+  look.begun = world_.clock.now();
+  look_at_host(look, deadline);
+  look_at_pods(look, deadline);
+}
+
 void StockKeeper::look_at_host(warm::Look& look, Deadline deadline) {
   if (world_.host != nullptr) {
     if (const auto used = world_.host->use(deadline); used) {
@@ -125,8 +132,7 @@ void StockKeeper::confirm_missing(warm::Look& look, const StockView& view, const
   for (const warm::Given& given : *look.cloud) shown.insert(given.address);
   std::vector<const core::WarmAddress*> missing;
   for (const core::WarmAddress& one : view.addresses) {
-    const bool is_elsewhere = one.state == core::WarmState::releasing || one.state == core::WarmState::lending ||
-                              one.state == core::WarmState::lent;
+    const bool is_elsewhere = is_leaving(one) || one.state == core::WarmState::lent;
     if (!is_elsewhere && memory.stood_at(one, look.begun) && !shown.contains(one.address)) missing.push_back(&one);
   }
   const auto may_be_given = [](const core::WarmAddress* one) {
@@ -360,8 +366,7 @@ Result<std::vector<core::WarmAddress>> StockKeeper::unused(Deadline deadline) {
   };
   // A release or a loan that nobody heard the end of.
   const auto is_unsure = [&](const core::WarmAddress& one) {
-    const bool is_leaving = one.state == core::WarmState::releasing || one.state == core::WarmState::lending;
-    return warm::is_unsure(one) || (is_leaving && !now.leaving.contains(text_of(one)));
+    return warm::is_unsure(one) || (is_leaving(one) && !now.leaving.contains(text_of(one)));
   };
   for (const warm::Given& given : *look.cloud) {
     const auto known = std::ranges::find(view.addresses, given.address, &core::WarmAddress::address);
@@ -435,19 +440,15 @@ void StockKeeper::settle(const StockView& first) {
   StockView view = first;
   if (!view.intents.empty()) settle_intents(view);
   static_cast<void>(probe_all(in_state(view, core::WarmState::probing)));  // told as the trouble
+  if (world_.host == nullptr) return;  // a plugin alone leaves the rest to the agent
   const Now now = look_at_records();
   if (!now.view) return;
-  // A call that nobody heard of may still come, and would take the address from under a pod.
-  const auto may_still_come = [&](const core::WarmAddress& one) {
-    return seen_.seen_for(one, world_.clock.now()) < options_.doubt;
-  };
-  const auto left = [&](core::WarmState state) {
-    auto rest = in_state(*now.view, state);
-    std::erase_if(rest, [&](const core::WarmAddress& one) { return now.leaving.contains(text_of(one)); });
-    return rest;
-  };
-  if (auto rest = left(core::WarmState::releasing); !rest.empty()) release_again(std::move(rest), may_still_come);
-  for (const core::WarmAddress& one : left(core::WarmState::lending)) settle_lending(one, may_still_come(one));
+  std::optional<warm::Look> look;
+  for (const core::WarmAddress& one : now.view->addresses) {
+    if (!is_leaving(one) || now.leaving.contains(text_of(one))) continue;
+    // A call that nobody heard of may still come, and would take the address from under a pod.
+    settle_leaving(one, seen_.seen_for(one, world_.clock.now()) < options_.doubt, look);
+  }
 }
 
 /// The records, and what calls of this process are making of them at the same moment: what is half done and no such
@@ -456,61 +457,46 @@ StockKeeper::Now StockKeeper::look_at_records() {
   return ask([this] { return Now{view_stock(context()), actor_.state.leaving}; });
 }
 
-/// Finds out about addresses whose release nobody heard of. The cloud is asked for each by name. One that it
-/// does not have here goes at once. One that it still has, and that no call may take any more, is kept where an ADD
-/// waits, and else released again, unless something here uses it.
-void StockKeeper::release_again(std::vector<core::WarmAddress> rest,
-                                const std::function<bool(const core::WarmAddress&)>& may_still_come) {
-  if (world_.host == nullptr) return;  // a plugin alone leaves it to the agent
-  std::vector<net::Address> gone;
-  std::vector<core::WarmAddress> ours;
-  const auto interface = this->interface();
+/// Finds out about an address whose release or move nobody heard of: the cloud is asked by name. One that it does not
+/// have here has gone. One that it still has, and that no call may take any more, is free again, unless something here
+/// uses it; the marks decide whether it is released once more. `look` is what host and pods said, once they were asked.
+void StockKeeper::settle_leaving(const core::WarmAddress& address, bool may_still_come,
+                                 std::optional<warm::Look>& look) {
+  const auto interface = this->interface();  // not of the record, which may be of another card or node
   if (!interface) return;
-  for (const core::WarmAddress& one : rest) {
-    const auto there = world_.cloud.describe_this(one.vpc, one.subnet, one.address, cloud_deadline());
-    if (!there) {
-      note_trouble(there.error());
-      break;
-    }
-    // Where a card was replaced, or the records are those of another node, the one of then is not ours to take from.
-    if (*there && (*there)->mac == interface->mac) {
-      if (may_still_come(one)) continue;
-      core::WarmAddress here = one;
-      here.mac = interface->mac;
-      ours.push_back(std::move(here));
-    } else {
-      gone.push_back(one.address);
-    }
+  const auto there = world_.cloud.describe_this(address.vpc, address.subnet, address.address, cloud_deadline());
+  if (!there) return note_trouble(there.error());
+  const bool is_loan = address.state == core::WarmState::lending;
+  const bool is_here = *there && (*there)->mac == interface->mac;
+  const bool is_done = is_loan ? *there && (*there)->mac.to_string() == address.peer : !is_here;
+  if (!is_done && may_still_come) return;
+  if (is_here) {
+    // In an older copy of the records it may be on its way still, and a pod have it since.
+    if (!look) look_at_host_and_pods(look.emplace(), cloud_deadline());
+    const bool is_used =
+        (look->host && look->host->contains(address.address)) || warm::is_used_by_pod(*look, address.address);
+    if (!look->silent.empty() || is_used) return;
   }
-  if (!gone.empty()) {
-    const auto done = decide<warm::Moved>(
-        [&](const core::Snapshot& snapshot, const Instant&) { return warm::plan_gone(snapshot, gone); });
-    if (!done) return note_trouble(done.error());
-    // The subnet has it again, perhaps for a pod that waits.
-    ask([this] { actor_.state.gave_back = true; });
-  }
-  if (ours.empty()) return;
-  warm::Look look;
-  look.begun = world_.clock.now();
-  look_at_host(look, cloud_deadline());
-  look_at_pods(look, cloud_deadline());
-  if (!look.silent.empty()) return;
-  std::erase_if(ours, [&](const core::WarmAddress& one) {
-    return look.host->contains(one.address) || warm::is_used_by_pod(look, one.address);
+  const auto moved = ask([&]() -> Result<warm::Moved> {
+    // Asked for again since, it may be on its way again.
+    TRY(const auto view, view_stock(context()));
+    if (std::ranges::find(view.addresses, address) == view.addresses.end()) return warm::Moved{};
+    return decide<warm::Moved>([&](const core::Snapshot& snapshot, const Instant& now) {
+      if (!is_loan) {
+        return is_here ? warm::plan_keep(snapshot, {address.address}, {}, now)
+                       : warm::plan_gone(snapshot, {address.address});
+      }
+      return is_here ? warm::plan_not_lent(snapshot, address.address, address.request, now)
+                     : warm::plan_lent(snapshot, address.address, address.request, now);
+    });
   });
-  if (ours.empty()) return;
-  if (ask([this] { return actor_.state.waiting > 0; })) {
-    std::vector<net::Address> kept;
-    for (const core::WarmAddress& one : ours) kept.push_back(one.address);
-    const auto done = decide<warm::Moved>(
-        [&](const core::Snapshot& snapshot, const Instant& now) { return warm::plan_keep(snapshot, kept, {}, now); });
-    if (!done) return note_trouble(done.error());
-    return stocked();
-  }
-  const auto done = give_back(ours, cloud_deadline());
-  // One whose reply is lost too may still be done, and that from now on.
-  for (const core::WarmAddress& one : ours) seen_.restart(one, world_.clock.now());
-  if (!done) note_trouble(done.error());
+  if (!moved) return note_trouble(moved.error());
+  if (moved->addresses.empty()) return;
+  log(fmt::format("{}, which was being {}, {}", text_of(address), is_loan ? "lent to " + address.peer : "given back",
+                  is_here ? "stayed" : "went"));
+  if (is_here) return stocked();
+  // The subnet has it again, perhaps for a pod that waits.
+  if (!is_loan) ask([this] { actor_.state.gave_back = true; });
 }
 
 /// Takes out what the cloud does not have here when it is asked by name. A record goes only after the cloud has let its

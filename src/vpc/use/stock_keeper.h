@@ -91,6 +91,11 @@ inline constexpr std::chrono::nanoseconds kLookIsOver = std::chrono::seconds{1};
   return found;
 }
 
+/// Whether it goes back to the cloud, or to another node.
+[[nodiscard]] inline bool is_leaving(const core::WarmAddress& address) {
+  return address.state == core::WarmState::releasing || address.state == core::WarmState::lending;
+}
+
 /// Whether a pod may get it, now or later: a look may show that it is not as the record says.
 [[nodiscard]] inline bool is_on_interface(const core::WarmAddress& address) {
   return address.state != core::WarmState::quarantined && address.state != core::WarmState::lent;
@@ -220,6 +225,7 @@ class StockKeeper {
                                       std::optional<cloud::Interface>* card = nullptr);
   void look_at_host(core::warm::Look& look, Deadline deadline);
   void look_at_pods(core::warm::Look& look, Deadline deadline);
+  void look_at_host_and_pods(core::warm::Look& look, Deadline deadline);
   [[nodiscard]] std::optional<cloud::Interface> look_at_cloud(core::warm::Look& look, Deadline deadline);
   void confirm_missing(core::warm::Look& look, const StockView& view, const core::warm::Memory& memory,
                        Deadline deadline);
@@ -257,11 +263,9 @@ class StockKeeper {
   };
   [[nodiscard]] Now look_at_records();
   void settle(const StockView& view);
-  void release_again(std::vector<core::WarmAddress> rest,
-                     const std::function<bool(const core::WarmAddress&)>& may_still_come);
+  void settle_leaving(const core::WarmAddress& address, bool may_still_come, std::optional<core::warm::Look>& look);
   [[nodiscard]] bool leave_those_here(std::vector<core::warm::Given>& brought);
   void settle_intents(StockView& view);
-  void settle_lending(const core::WarmAddress& address, bool may_still_come);
   [[nodiscard]] Result<cloud::CloudAddress> bring_here(const std::optional<cloud::CloudAddress>& there,
                                                        const FixedAddresses::Promise& promise,
                                                        const core::WarmIntent& intent, Deadline deadline);

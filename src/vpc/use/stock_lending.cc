@@ -162,7 +162,8 @@ Result<core::WarmAddress> StockKeeper::lend(const warm::Lend& asked, Deadline de
   if (!moved) {
     // Not ours any more, perhaps, or where it was to go already: the cloud knows.
     if (moved.error().code == ErrorCode::not_found) {
-      settle_lending(*chosen, true);
+      std::optional<warm::Look> look;
+      settle_leaving(*chosen, true, look);
       TRY(const auto settled, decide<std::optional<core::WarmAddress>>(choose));
       const bool went = settled && settled->address == chosen->address && settled->state == core::WarmState::lent;
       if (went) return *settled;
@@ -181,35 +182,6 @@ Result<core::WarmAddress> StockKeeper::lend(const warm::Lend& asked, Deadline de
   ask([this] { ++actor_.state.seen.keeper.lent; });
   if (lent.addresses.empty()) return fail(ErrorCode::conflict, text_of(*chosen) + " went another way meanwhile");
   return lent.addresses.front();
-}
-
-/// Finds out where an address is whose move nobody heard of.
-void StockKeeper::settle_lending(const core::WarmAddress& address, bool may_still_come) {
-  const auto there = world_.cloud.describe_this(address.vpc, address.subnet, address.address, cloud_deadline());
-  if (!there) return note_trouble(there.error());
-  const bool is_moved = *there && (*there)->mac.to_string() == address.peer;
-  const auto interface = this->interface();  // not of the record, which may be of another card or node
-  const bool is_here = *there && interface && (*there)->mac == interface->mac;
-  // A move that was sent may still be done.
-  if (!is_moved && may_still_come) return;
-  if (is_here) {
-    // In an older copy of the records it may be on its way still, and a pod have it since.
-    const warm::Look look = look_at_host_alone(cloud_deadline());
-    if (!look.silent.empty() || (look.host && look.host->contains(address.address))) return;
-  }
-  const auto moved = ask([&]() -> Result<warm::Moved> {
-    // Asked for again since, it may be on its way again.
-    TRY(const auto view, view_stock(context()));
-    if (is_here && std::ranges::find(view.addresses, address) == view.addresses.end()) return warm::Moved{};
-    return decide<warm::Moved>([&](const core::Snapshot& snapshot, const Instant& now) {
-      return is_here ? warm::plan_not_lent(snapshot, address.address, address.request, now)
-                     : warm::plan_lent(snapshot, address.address, address.request, now);
-    });
-  });
-  if (!moved) return note_trouble(moved.error());
-  if (moved->addresses.empty()) return;
-  log(fmt::format("{}, which was being lent to {}, {}", text_of(address), address.peer, is_here ? "stayed" : "went"));
-  if (is_here) stocked();
 }
 
 // ---------------------------------------------------------------- promised to a pod by name

@@ -15,14 +15,14 @@ namespace {
 namespace warm = core::warm;
 using std::chrono::nanoseconds;
 
-warm::Outcome outcome_of(const Error& error, bool was_throttled) {
+warm::Outcome outcome_of(const Error& error) {
   switch (error.code) {
     case ErrorCode::exhausted:
       return warm::Outcome::exhausted;
     case ErrorCode::refused_by_configuration:
       return warm::Outcome::refused;
     default:
-      return was_throttled ? warm::Outcome::throttled : warm::Outcome::away;
+      return warm::Outcome::away;
   }
 }
 
@@ -103,11 +103,10 @@ void StockKeeper::grow(std::uint32_t count) {
     return done(warm::Outcome::away);
   }
   const auto since = world_.clock.now().since_boot;
-  const std::uint64_t throttled = world_.cloud.throttled();
   const auto given = world_.cloud.allocate(interface, intent.subnet, count, cloud_deadline());
   if (!given) {
     note_trouble(given.error());
-    done(outcome_of(given.error(), world_.cloud.throttled() != throttled));
+    done(outcome_of(given.error()));
     if (given.error().code == ErrorCode::unknown_outcome) return;  // settle() finds out
     if (const auto dropped = drop(intent.id); !dropped) note_trouble(dropped.error());
     return;
@@ -292,9 +291,7 @@ Result<std::size_t> StockKeeper::probe_all(const std::vector<core::WarmAddress>&
 Result<void> StockKeeper::check_nobodys(const net::Address& address, Deadline deadline) {
   const std::string text = address.to_string();
   warm::Look look;
-  look.begun = world_.clock.now();
-  look_at_host(look, deadline);
-  look_at_pods(look, deadline);
+  look_at_host_and_pods(look, deadline);
   if (look.pods) {
     for (const warm::LivePod& pod : *look.pods) {
       if (pod.ended || std::ranges::find(pod.addresses, address) == pod.addresses.end()) continue;
@@ -387,7 +384,6 @@ void StockKeeper::shrink(std::uint32_t count) {
   const auto done = [&](warm::Outcome outcome) {
     memory_ = warm::after_shrinking(memory_, outcome, jitter_of(world_.random), world_.clock.now());
   };
-  const std::uint64_t throttled = world_.cloud.throttled();
   const auto moved = under_way.decide_leaving([&](const core::Snapshot& snapshot, const Instant& now) {
     return warm::plan_give_back(snapshot, {.count = count}, now);
   });
@@ -396,7 +392,7 @@ void StockKeeper::shrink(std::uint32_t count) {
     return done(warm::Outcome::away);
   }
   const auto gone = give_back(moved->addresses, deadline);
-  done(gone ? warm::Outcome::done : outcome_of(gone.error(), world_.cloud.throttled() != throttled));
+  done(gone ? warm::Outcome::done : outcome_of(gone.error()));
   if (!gone) note_trouble(gone.error());
 }
 
