@@ -1,7 +1,4 @@
-"""The real plugin and the real agent on one sqlite store: the plugin's answers are right whatever becomes of the agent.
-
-usage: agent.py BIN_DIR
-"""
+"""The real plugin and the real agent on one sqlite store: the plugin's answers are right whatever becomes of the agent."""
 
 import contextlib
 import fcntl
@@ -15,7 +12,7 @@ import sys
 import threading
 import time
 
-from lib import World, begin_ipam, expect, expect_equal, main, run, say, wait_for
+from lib import begin_ipam, expect, expect_equal, main, run, say, start_agent, stop_between_commits, wait_for
 
 PATIENCE = 1.0  # seconds that the plugin gives its agent
 SLACK = 4.0  # seconds on top, for a machine that is busy with other things
@@ -32,8 +29,7 @@ class Machine:
         self.socket = world.directory / "run" / "agent.sock"
         self.socket.parent.mkdir()
         self.log = world.directory / "ipam.log"
-        world.croft(self.store, "pool", "create", "a", "--cidr", "10.79.0.0/22", "--block-size", "26",
-                    "--cooldown-seconds", "0")
+        world.pool(self.store, "a", "10.79.0.0/22", "--block-size", "26")
 
     def start(self, command, container, agent=None):
         return begin_ipam(self.world, command, container, self.store, NODE, log_file_path=str(self.log), agent=str(agent or self.socket))
@@ -57,23 +53,12 @@ class Machine:
 
     @contextlib.contextmanager
     def agent(self, node=NODE, *more):
-        errors = open(self.world.directory / "agent.log", "a", encoding="utf-8")
-        process = subprocess.Popen([self.world.bin / "croftd", "agent", "--store", self.store, "--socket", self.socket,
-                                    "--node", node, "--log-calls", *more], stderr=errors)
+        process = start_agent(self.world, self.store, node, self.socket, "--log-calls", *more)
         try:
-            wait_for(lambda: process.poll() is not None or self.answers(), "the agent serves")
-            expect(process.poll() is None, f"the agent ended: {(self.world.directory / 'agent.log').read_text()}")
             yield process
         finally:
-            if process.poll() is None:
-                process.send_signal(signal.SIGCONT)
-                process.kill()
+            process.kill()
             process.wait()
-            errors.close()
-
-    def answers(self):
-        with socket.socket(socket.AF_UNIX) as probe:
-            return probe.connect_ex(str(self.socket)) == 0
 
     def expect_no_status(self, *texts):
         """The operator asks for the agent's status, and is told why there is none and what to do."""
@@ -141,7 +126,7 @@ def killed(machine):
 def stopped(machine):
     with machine.agent() as agent:
         machine.call("ADD", "one", via="agent")
-        agent.send_signal(signal.SIGSTOP)
+        stop_between_commits(agent, machine.store)
         two = machine.call("ADD", "two", via="store")
         machine.call("DEL", "two", via="store")
         machine.call("DEL", "one", via="store")
@@ -273,20 +258,6 @@ def somebody_elses(machine):
     say("a socket of another user is not spoken to")
 
 
-def wrong_node(machine):
-    with machine.agent(node="node-b"):
-        machine.call("ADD", "one", via="store")
-        machine.call("DEL", "one", via="store")
-    with machine.agent():
-        second = subprocess.run([machine.world.bin / "croftd", "agent", "--store", machine.store, "--socket",
-                                 machine.socket, "--node", NODE], capture_output=True, text=True, timeout=30,
-                                check=False)
-        expect(second.returncode != 0 and "another agent" in second.stderr, f"a second agent: {second}")
-        machine.call("ADD", "one", via="agent")
-        machine.call("DEL", "one", via="agent")
-    say("an agent of another node does not serve; a second agent is refused")
-
-
 def both_paths_at_once(machine):
     with machine.agent():
         paths = [None, "none"]
@@ -312,37 +283,12 @@ def both_paths_at_once(machine):
         f"({lines.count('via=agent')} calls by the agent, {lines.count('via=store')} alone so far)")
 
 
-def grpc_health(machine):
-    try:
-        import grpc
-    except ImportError:
-        say("skipped: gRPC health (no python3-grpcio)")
-        return
-    with machine.agent(NODE), grpc.insecure_channel(f"unix:{machine.socket}") as channel:
-        def ended(method, request):
-            try:
-                return channel.unary_unary(method)(request, timeout=10)
-            except grpc.RpcError as error:
-                return error.code().name
-
-        check, assign, serving = "/grpc.health.v1.Health/Check", "/croft.agent.v1.Agent/Assign", b"\x08\x01"
-        for method, request, wanted in ((check, b"", serving), (check, b"\x0a\x05other", "NOT_FOUND"),
-                                        ("/no.Such/Method", b"", "UNIMPLEMENTED"), (assign, b"x" * 65537, "INVALID_ARGUMENT"),
-                                        (assign, b"x" * 3_000_000, "RESOURCE_EXHAUSTED")):
-            expect_equal(ended(method, request), wanted, f"{method} with {len(request)} bytes")
-        many = [channel.unary_unary(check).future(b"", timeout=10) for _ in range(200)]
-        expect_equal({one.result() for one in many}, {serving}, "200 calls at once on one connection")
-    say("gRPC health answers")
-
-
-def test():
-    with World("agent", sys.argv[1]) as world:
-        machine = Machine(world)
-        for part in (through_the_agent, killed, stopped, killed_plugin, odd_sockets, odd_servers, somebody_elses, wrong_node,
-                     both_paths_at_once, grpc_health):
-            part(machine)
-            expect_equal(world.held(machine.store), {}, f"held after {part.__name__}")
-        machine.sound()
+def test(world):
+    machine = Machine(world)
+    for part in (through_the_agent, killed, stopped, killed_plugin, odd_sockets, odd_servers, somebody_elses, both_paths_at_once):
+        part(machine)
+        expect_equal(world.held(machine.store), {}, f"held after {part.__name__}")
+    machine.sound()
 
 
 main(test, 280)

@@ -1,11 +1,6 @@
-"""An agent that had nothing to do answers at once: counted in sleeps and wake-ups under strace, not in time.
-
-usage: agent_idle.py BIN_DIR
-
-Between the moment a plugin's connection is taken and its answer goes out, the two threads that serve it (the one that moves
-bytes, the one that commits) may sleep only for each other and for the disk: no sleep that ends by a timer, and as many
-sleeps after a pause as without one. A call that the machine kept for a tenth of a second is told so by a timer, and tells nothing:
-calls are made until one after each pause was answered sooner.
+"""An agent that had nothing to do answers at once, counted under strace and not in time: while it serves a call, its two threads sleep
+only for each other and for the disk, never until a timer, and as often after a pause as without one. A call that the machine kept
+for a tenth of a second tells nothing.
 """
 
 import os
@@ -13,10 +8,9 @@ import pathlib
 import re
 import signal
 import subprocess
-import sys
 import time
 
-from lib import World, call_ipam, expect, expect_equal, main, require_programs, say, wait_for, wait_for_agents_memory
+from lib import call_ipam, expect, expect_equal, main, require_programs, say, wait_for, wait_for_agents_memory
 
 NODE = "node-a"
 PAUSES = (0.0, 0.5, 1.0)  # seconds before a call
@@ -55,37 +49,36 @@ def end(strace, number):
     strace.wait(timeout=30)
 
 
-def test():
+def test(world):
     require_programs("strace")
-    with World("agent-idle", sys.argv[1]) as world:
-        store = world.store()
-        world.croft(store, "pool", "create", "a", "--cidr", "10.82.0.0/22", "--cooldown-seconds", "0")
-        socket = world.directory / "agent.sock"
-        trace = world.directory / "trace"
-        errors = open(world.directory / "agent.log", "wb")
-        agent = subprocess.Popen(
-            ["strace", "-f", "-ttt", "-o", trace, "-e",
-             "trace=accept4,epoll_wait,epoll_pwait,poll,ppoll,select,pselect6,futex,nanosleep,clock_nanosleep,sendto,sendmsg",
-             world.bin / "croftd", "agent", "--store", store, "--socket", socket, "--node", NODE], stderr=errors)
-        world.stack.callback(lambda: (end(agent, signal.SIGKILL), errors.close()))
-        wait_for(socket.exists, "the agent's socket")
-        wait_for_agents_memory(world, socket)
-        told = {}  # of each pause: the sleeps of the calls that were answered soon
-        for i in range(ROUNDS_MAX):
-            for pause in (one for one in PAUSES if one not in told):
-                time.sleep(pause)
-                code, answer = call_ipam(world, "ADD", f"c{i}-{pause}", store, NODE, agent=str(socket))
-                expect_equal(code, 0, f"{answer}")
-                time.sleep(0.1)  # what strace says comes a moment later
-                call = last_call(trace)
-                if call and call[-1][1] - call[0][1] < KEPT:
-                    told[pause] = sleeps_of(call)
-        end(agent, signal.SIGTERM)
-        expect("via=agent" in (world.directory / "ipam.log").read_text(), "served by the agent")
-        expect_equal(sorted(told), list(PAUSES), f"pauses after which one of {ROUNDS_MAX} calls was answered within {KEPT} s")
-        expect(all(by_timer == 0 and sleeps <= SLEEPS_MAX for by_timer, sleeps in told.values()),
-               f"sleeps while a call is served, those that a timer ended first: {told}")
-        say(f"sleeps while a call is served, after a pause of so many seconds: {told}")
+    store = world.store()
+    world.croft(store, "pool", "create", "a", "--cidr", "10.82.0.0/22", "--cooldown-seconds", "0")
+    socket = world.directory / "agent.sock"
+    trace = world.directory / "trace"
+    errors = open(world.directory / "agent.log", "wb")
+    agent = subprocess.Popen(
+        ["strace", "-f", "-ttt", "-o", trace, "-e",
+         "trace=accept4,epoll_wait,epoll_pwait,poll,ppoll,select,pselect6,futex,nanosleep,clock_nanosleep,sendto,sendmsg",
+         world.bin / "croftd", "agent", "--store", store, "--socket", socket, "--node", NODE], stderr=errors)
+    world.stack.callback(lambda: (end(agent, signal.SIGKILL), errors.close()))
+    wait_for(socket.exists, "the agent's socket")
+    wait_for_agents_memory(world, socket)
+    told = {}  # of each pause: the sleeps of the calls that were answered soon
+    for i in range(ROUNDS_MAX):
+        for pause in (one for one in PAUSES if one not in told):
+            time.sleep(pause)
+            code, answer = call_ipam(world, "ADD", f"c{i}-{pause}", store, NODE, agent=str(socket))
+            expect_equal(code, 0, f"{answer}")
+            time.sleep(0.1)  # what strace says comes a moment later
+            call = last_call(trace)
+            if call and call[-1][1] - call[0][1] < KEPT:
+                told[pause] = sleeps_of(call)
+    end(agent, signal.SIGTERM)
+    expect("via=agent" in (world.directory / "ipam.log").read_text(), "served by the agent")
+    expect_equal(sorted(told), list(PAUSES), f"pauses after which one of {ROUNDS_MAX} calls was answered within {KEPT} s")
+    expect(all(by_timer == 0 and sleeps <= SLEEPS_MAX for by_timer, sleeps in told.values()),
+           f"sleeps while a call is served, those that a timer ended first: {told}")
+    say(f"sleeps while a call is served, after a pause of so many seconds: {told}")
 
 
 main(test)

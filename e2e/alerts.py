@@ -1,7 +1,5 @@
 """The chart's alerts, each fired by `promtool test rules`, and each kept still by what must not fire it; every expression of the board
 is one that Prometheus reads. The names of figures are held against the code by kube_chart.py.
-
-usage: alerts.py BIN_DIR
 """
 
 import json
@@ -10,10 +8,9 @@ import pathlib
 import re
 import shutil
 import subprocess
-import sys
 import tempfile
 
-from lib import World, expect, expect_equal, main, run, say, skip
+from lib import expect, expect_equal, main, run, say, skip
 
 TREE = pathlib.Path(__file__).resolve().parent.parent
 MANIFEST = (TREE / "deploy" / "kubernetes" / "alerts.yaml").read_text()
@@ -93,27 +90,26 @@ def expected(alert, labels, value):
     return {"exp_labels": {"severity": severity, **labels}, "exp_annotations": {"summary": said, "runbook_url": page}}
 
 
-def test():
+def test(world):
     tool = promtool()
-    with World("alerts", sys.argv[1]) as world:
-        folder = world.directory
-        known = re.findall(r"- alert: (\w+)", MANIFEST)
-        expect_equal(set(known), {alert for alert, *_, labels, _ in CASES if labels is not None}, "alerts, and those that are fired here")
-        board = json.loads((TREE / "deploy/helm/croft/board.json").read_text())
-        asked = [target["expr"] for panel in board["panels"] for target in panel["targets"]]
-        (folder / "board.yml").write_text(json.dumps({"groups": [{"name": "board", "rules": [
-            {"record": f"board:{number}", "expr": expression} for number, expression in enumerate(asked)]}]}))
-        (folder / "rules.yml").write_text(rules())
-        for file in ("rules.yml", "board.yml"):
-            run(tool, "check", "rules", folder / file)
-        tests = [{"interval": "1m", "input_series": [{"series": name, "values": values} for name, values in series.items()],
-                  "alert_rule_test": [{"eval_time": f"{minutes}m", "alertname": alert,
-                                       "exp_alerts": [] if labels is None else [expected(alert, labels, value)]}]}
-                 for alert, series, minutes, labels, value in CASES]
-        (folder / "test.yml").write_text(json.dumps({"rule_files": ["rules.yml"], "evaluation_interval": "1m", "tests": tests}))
-        done = run(tool, "test", "rules", folder / "test.yml", check=False)
-        expect_equal(done.returncode, 0, f"promtool test rules: {done.stdout}{done.stderr}")
-        say(f"{len(known)} alerts in {len(CASES)} cases, {len(asked)} expressions of the board")
+    folder = world.directory
+    known = re.findall(r"- alert: (\w+)", MANIFEST)
+    expect_equal(set(known), {alert for alert, *_, labels, _ in CASES if labels is not None}, "alerts, and those that are fired here")
+    board = json.loads((TREE / "deploy/helm/croft/board.json").read_text())
+    asked = [target["expr"] for panel in board["panels"] for target in panel["targets"]]
+    (folder / "board.yml").write_text(json.dumps({"groups": [{"name": "board", "rules": [
+        {"record": f"board:{number}", "expr": expression} for number, expression in enumerate(asked)]}]}))
+    (folder / "rules.yml").write_text(rules())
+    for file in ("rules.yml", "board.yml"):
+        run(tool, "check", "rules", folder / file)
+    tests = [{"interval": "1m", "input_series": [{"series": name, "values": values} for name, values in series.items()],
+              "alert_rule_test": [{"eval_time": f"{minutes}m", "alertname": alert,
+                                   "exp_alerts": [] if labels is None else [expected(alert, labels, value)]}]}
+             for alert, series, minutes, labels, value in CASES]
+    (folder / "test.yml").write_text(json.dumps({"rule_files": ["rules.yml"], "evaluation_interval": "1m", "tests": tests}))
+    done = run(tool, "test", "rules", folder / "test.yml", check=False)
+    expect_equal(done.returncode, 0, f"promtool test rules: {done.stdout}{done.stderr}")
+    say(f"{len(known)} alerts in {len(CASES)} cases, {len(asked)} expressions of the board")
 
 
 if __name__ == "__main__":

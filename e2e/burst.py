@@ -1,18 +1,15 @@
-"""Many plugins at once on one node, through one agent: one address each, few commits, and nothing lost when the agent dies.
-
-usage: burst.py BIN_DIR
-"""
+"""Many plugins at once on one node, through one agent or alone: one address each, few commits, and nothing lost when
+the agent dies."""
 
 import contextlib
 import json
 import random
 import subprocess
-import sys
 import threading
 import time
 
 from etcd_lib import Etcd
-from lib import World, call_environment, expect, expect_equal, ipam_config, main, run, say, start_agent, wait_for, wait_for_agents_memory
+from lib import call_environment, expect, expect_equal, ipam_config, main, run, say, start_agent, wait_for, wait_for_agents_memory
 
 NODE = "node-a"
 PODS = 110
@@ -27,7 +24,7 @@ class Burst:
         self.socket = world.directory / "run" / "agent.sock"
         self.socket.parent.mkdir(exist_ok=True)
         self.log = world.directory / "ipam.log"
-        world.croft(store, "pool", "create", "a", "--cidr", "10.81.0.0/20", "--block-size", "26", "--cooldown-seconds", "0")
+        world.pool(store, "a", "10.81.0.0/20", "--block-size", "26")
 
     @contextlib.contextmanager
     def agent(self, *more):
@@ -76,6 +73,18 @@ class Burst:
         recorded = self.world.held(self.store)
         expect_equal(sorted(recorded), sorted(held.values()), "held")
         self.world.croft(self.store, "check")
+
+
+def alone(burst):
+    """Lone plugins add at once, then delete at once."""
+    names = [f"s{i}" for i in range(64)]
+    for _ in range(3):
+        addresses = burst.together([("ADD", name, "none") for name in names])
+        expect_equal(len(set(addresses)), len(names), "distinct addresses")
+        burst.sound(dict(zip(names, addresses)))
+        burst.together([("DEL", name, "none") for name in names])
+        burst.sound({})
+    say(f"3 times {len(names)} alone at once: distinct addresses, no error, all given back")
 
 
 def at_once(burst, count_commits):
@@ -155,20 +164,15 @@ def claims_ahead(burst):
     say("a block is claimed ahead, given back unused, and kept when it is used")
 
 
-def test():
-    with World("burst", sys.argv[1]) as world:
-        burst = Burst(world, world.store())
-        at_once(burst, lambda: int(burst.status()["commits"]))
-        killed_in_a_burst(burst)
-        with_lone_plugins(burst)
-    with World("burst-ahead", sys.argv[1]) as world:
-        claims_ahead(Burst(world, world.store()))
-    with World("burst-etcd", sys.argv[1]) as world:
-        etcd = Etcd(world)
-        burst = Burst(world, etcd.store)
-        at_once(burst, lambda: etcd.requests().get("Txn", 0))
-        killed_in_a_burst(burst)
-        with_lone_plugins(burst)
+def test(world):
+    etcd = Etcd(world)
+    burst, on_etcd = Burst(world, world.store()), Burst(world, etcd.store)
+    alone(burst)
+    for one, commits in ((burst, lambda: int(burst.status()["commits"])), (on_etcd, lambda: etcd.requests().get("Txn", 0))):
+        at_once(one, commits)
+        killed_in_a_burst(one)
+        with_lone_plugins(one)
+    claims_ahead(Burst(world, world.store("ahead")))
 
 
 main(test)

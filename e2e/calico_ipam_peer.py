@@ -1,15 +1,10 @@
-"""Calico's own plugin and Croft's under its name, on one etcd: the same calls, the same answers, and each gives back
-what the other assigned.
-
-usage: calico_ipam_peer.py BIN_DIR
-"""
+"""Calico's own plugin and Croft's under its name on one etcd: the same answers, and each gives back what the other assigned."""
 
 import json
 import subprocess
-import sys
 
 from etcd_lib import CalicoPeer, Etcd
-from lib import World, call_environment, expect, expect_equal, main, say
+from lib import call_environment, expect, expect_equal, main, say
 
 
 class Both:
@@ -50,49 +45,48 @@ def without_routes(text):
     return answer
 
 
-def test():
-    with World("calico-peer", sys.argv[1]) as world:
-        etcd = Etcd(world)
-        peer = CalicoPeer(world, etcd)
-        both = Both(world, etcd, peer)
-        for node in ("node-a", "node-b"):
-            peer("node-create", node)
-        peer("set-config", "--strict-affinity", "false", "--auto-allocate", "true")
-        both.same_refusal("no pool")
-        peer("pool-create", "--name", "four", "--cidr", "10.10.0.0/29", "--block-size", "29")
-        peer("pool-create", "--name", "six", "--cidr", "fd00::/124", "--block-size", "124")
+def test(world):
+    etcd = Etcd(world)
+    peer = CalicoPeer(world, etcd)
+    both = Both(world, etcd, peer)
+    for node in ("node-a", "node-b"):
+        peer("node-create", node)
+    peer("set-config", "--strict-affinity", "false", "--auto-allocate", "true")
+    both.same_refusal("no pool")
+    peer("pool-create", "--name", "four", "--cidr", "10.10.0.0/29", "--block-size", "29")
+    peer("pool-create", "--name", "six", "--cidr", "fd00::/124", "--block-size", "124")
 
-        first = both.address(both.calico, "calico")
-        again = both.address(both.croft, "calico")
-        expect_equal(without_routes(again), without_routes(first), "Croft's answer to the owner of Calico's address")
-        # Calico gives a container that asks again one more address; Croft the one it has.
-        mine = both.address(both.croft, "croft")
-        expect_equal(mine, both.address(both.croft, "croft"), "asked again")
-        expect(json.loads(mine)["ips"][0]["address"].endswith("/29"), mine)
-        taken = json.loads(mine)["ips"][0]["address"].split("/")[0]
-        both.same_refusal("taken", args=f"IP={taken}")
-        both.same_refusal("in no pool", args="IP=10.99.0.1")
-        both.same_refusal("unknown pool", ipam={"ipv4_pools": ["zz"]})
-        both.same_refusal("pool of the other family", ipam={"ipv4_pools": ["six"]})
-        both.same_refusal("unknown CIDR", ipam={"ipv4_pools": ["10.9.0.0/24"]})
-        for i in range(6):
-            both.address((both.calico, both.croft)[i % 2], f"more{i}")
-        both.same_refusal("full")
-        both.same_refusal("full, with IPv6", ipam={"assign_ipv6": "true"})
-        left = peer("ips-by-handle", "net.refused", check=False)
-        expect_equal(left["done"]["addresses"], [], "nothing is left of a refused dual stack")
-        peer("set-config", "--strict-affinity", "true", "--auto-allocate", "true")
-        both.same_refusal("full, strict", node="node-b")
+    first = both.address(both.calico, "calico")
+    again = both.address(both.croft, "calico")
+    expect_equal(without_routes(again), without_routes(first), "Croft's answer to the owner of Calico's address")
+    # Calico gives a container that asks again one more address; Croft the one it has.
+    mine = both.address(both.croft, "croft")
+    expect_equal(mine, both.address(both.croft, "croft"), "asked again")
+    expect(json.loads(mine)["ips"][0]["address"].endswith("/29"), mine)
+    taken = json.loads(mine)["ips"][0]["address"].split("/")[0]
+    both.same_refusal("taken", args=f"IP={taken}")
+    both.same_refusal("in no pool", args="IP=10.99.0.1")
+    both.same_refusal("unknown pool", ipam={"ipv4_pools": ["zz"]})
+    both.same_refusal("pool of the other family", ipam={"ipv4_pools": ["six"]})
+    both.same_refusal("unknown CIDR", ipam={"ipv4_pools": ["10.9.0.0/24"]})
+    for i in range(6):
+        both.address((both.calico, both.croft)[i % 2], f"more{i}")
+    both.same_refusal("full")
+    both.same_refusal("full, with IPv6", ipam={"assign_ipv6": "true"})
+    left = peer("ips-by-handle", "net.refused", check=False)
+    expect_equal(left["done"]["addresses"], [], "nothing is left of a refused dual stack")
+    peer("set-config", "--strict-affinity", "true", "--auto-allocate", "true")
+    both.same_refusal("full, strict", node="node-b")
 
-        for program, container in ((both.croft, "calico"), (both.calico, "croft"), (both.croft, "nobody")):
-            expect_equal(both.call(program, "DEL", container), (0, ""), f"DEL of {container}")
-        for i in range(6):
-            expect_equal(both.call((both.croft, both.calico)[i % 2], "DEL", f"more{i}"), (0, ""), "DEL crosswise")
-        dump = peer("dump")
-        expect(not dump.get("undecoded"), f"Calico's library can't read: {dump.get('undecoded')}")
-        for container in ("calico", "croft", *(f"more{i}" for i in range(6))):
-            left = peer("ips-by-handle", f"net.{container}", check=False)
-            expect_equal(left["done"]["addresses"], [], f"held by {container} after its DEL")
+    for program, container in ((both.croft, "calico"), (both.calico, "croft"), (both.croft, "nobody")):
+        expect_equal(both.call(program, "DEL", container), (0, ""), f"DEL of {container}")
+    for i in range(6):
+        expect_equal(both.call((both.croft, both.calico)[i % 2], "DEL", f"more{i}"), (0, ""), "DEL crosswise")
+    dump = peer("dump")
+    expect(not dump.get("undecoded"), f"Calico's library can't read: {dump.get('undecoded')}")
+    for container in ("calico", "croft", *(f"more{i}" for i in range(6))):
+        left = peer("ips-by-handle", f"net.{container}", check=False)
+        expect_equal(left["done"]["addresses"], [], f"held by {container} after its DEL")
 
 
 main(test, seconds=280)

@@ -1,8 +1,6 @@
 """Every finding of `croft check`, provoked in a register with living pods, and its remedy followed to the letter: each living
 pod keeps its address, nobody else gets it, and what the remedy promises comes true. A finding without a row fails the test.
 Then `croft ip release`, of what lives and of what is gone. Neither root nor network.
-
-usage: check_remedies.py BIN_DIR
 """
 
 import ipaddress
@@ -13,10 +11,9 @@ import pty
 import re
 import shlex
 import subprocess
-import sys
 
 from etcd_lib import Etcd
-from lib import World, call_ipam, expect, expect_equal, main, run, say, write_past_croft
+from lib import cache_entry, call_ipam, expect, expect_equal, main, say, write_past_croft
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 FINDINGS, REFUSED = 3, 5  # exit codes
@@ -44,10 +41,7 @@ class Register:
         self.block = [row["block"] for row in self.rows() if row["address"] == self.address][0]
 
     def cli(self, *arguments, codes=(0,)):
-        done = run(self.world.bin / "croft", "--store", self.store, *arguments, check=False)
-        expect(codes is None or done.returncode in codes,
-               f"croft {' '.join(map(str, arguments))}: exit {done.returncode}: {done.stdout}{done.stderr}")
-        return done
+        return self.world.cli(self.store, *arguments, codes=codes)
 
     def rows(self):
         return json.loads(self.cli("ip", "list", "-o", "json").stdout)
@@ -65,17 +59,10 @@ class Register:
         done = self.cli("check", "-o", "json", *more, codes=(0, FINDINGS))
         return json.loads(done.stdout)
 
-    def release(self, *more, codes=(0,)):
-        return self.cli("ip", "release", *more, codes=codes)
-
     def entry(self, container, netns="/proc/self/ns/net", address=None, pod=None):
         """Of the runtime's cache."""
-        results = self.cache / "results"
-        results.mkdir(parents=True, exist_ok=True)
-        (results / f"net-{container}-eth0").write_text(json.dumps(
-            {"kind": "cniCacheV1", "containerId": container, "ifName": "eth0", "networkName": "net", "netns": str(netns),
-             "result": {"cniVersion": "1.0.0", "ips": [{"address": f"{address}/28"}]} if address else {},
-             "cniArgs": [["K8S_POD_NAMESPACE", "shop"], ["K8S_POD_NAME", pod]] if pod else []}))
+        (self.cache / "results").mkdir(parents=True, exist_ok=True)
+        cache_entry(self.cache / "results", container, netns=netns, address=address, pod=pod and ("shop", pod))
 
     def all_live(self):
         for address, container in self.living.items():
@@ -424,28 +411,28 @@ def releases(world, etcd):
         r.etcd = etcd
         for words in ((r.address,), (r.address, "--handle", "net.c0"), ("--pod", "shop/web-0", "--max-share", "1"),
                       ("--pod", "shop/web-0", "--handle", "net.c0", "--max-share", "1"), (*r.living,)):
-            said = r.release(*words, codes=(REFUSED,)).stderr
+            said = r.cli("ip", "release", *words, codes=(REFUSED,)).stderr
             for word in (r.address, "pod shop/web-0", "node node-a", "since 20", "--force"):
                 expect(word in said, f"release {words} names {word}: {said}")
-            said = r.release(*words, "--dry-run").stderr
+            said = r.cli("ip", "release", *words, "--dry-run").stderr
             expect("would be refused" in said, f"a dry run of {words}: {said}")
         r.expect_unharmed(f"refusals in {store}")
         # The runtime of the node proves it, and no other.
         with_cache = r.all_live()
-        r.release(r.address, *with_cache, codes=(REFUSED,))
+        r.cli("ip", "release", r.address, *with_cache, codes=(REFUSED,))
         r.entry("c0", world.directory / "gone", address=r.address)
-        r.release(r.address, *with_cache)
+        r.cli("ip", "release", r.address, *with_cache)
         expect(r.address not in world.held(r.store), "proven gone")
         # An operator says so.
         second = list(r.living)[1]
-        r.release(second, "--force")
+        r.cli("ip", "release", second, "--force")
         expect(second not in world.held(r.store), "by force")
         third = list(r.living)[2]
         r.cli("node", "remove", "node-a", codes=(REFUSED,))
         r.cli("node", "remove", "node-a", "--force")
-        r.release(third)
+        r.cli("ip", "release", third)
         expect(third not in world.held(r.store), "of a node that was removed")
-        r.release(third, codes=(1,))
+        r.cli("ip", "release", third, codes=(1,))
     say("  ip release frees what is proven gone, and else refuses with the holder's name")
 
 
@@ -478,12 +465,11 @@ def on_a_terminal(world):
     say("  on a terminal it asks")
 
 
-def test():
-    with World("check-remedies", sys.argv[1]) as world:
-        etcd = Etcd(world)
-        of_all_findings(world, etcd)
-        releases(world, etcd)
-        on_a_terminal(world)
+def test(world):
+    etcd = Etcd(world)
+    of_all_findings(world, etcd)
+    releases(world, etcd)
+    on_a_terminal(world)
 
 
 if __name__ == "__main__":

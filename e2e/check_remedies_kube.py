@@ -1,8 +1,6 @@
 """The findings of `croft check` that only a Kubernetes API shows, provoked on a real kube-apiserver while pods live, and the remedy
 of each followed to the letter: each living pod keeps its address and each node its range, nobody else gets it, and the finding
 is gone. The others are in check_remedies.py.
-
-usage: kube_cases.py BIN_DIR VERSION check_remedies_kube
 """
 
 import contextlib
@@ -12,7 +10,7 @@ import json
 from check_remedies import commands_of
 from kube_collect import Cluster, Controller
 from kube_store import write_kubeconfig
-from lib import call_ipam, expect, expect_equal, run, say, wait_for
+from lib import cache_entry, call_ipam, expect, expect_equal, say, wait_for
 
 FINDINGS, REFUSED = 3, 5  # exit codes
 NODES = "/api/v1/nodes"
@@ -28,9 +26,7 @@ class Rig:
         self.controllers = 0
 
     def cli(self, *arguments, codes=(0,)):
-        done = run(self.world.bin / "croft", "--store", self.store, *arguments, check=False)
-        expect(done.returncode in codes, f"croft {' '.join(map(str, arguments))}: exit {done.returncode}: {done.stdout}{done.stderr}")
-        return done
+        return self.world.cli(self.store, *arguments, codes=codes)
 
     def found(self, kind, *more):
         return [one for one in json.loads(self.cli("check", "-o", "json", *more, codes=(0, FINDINGS)).stdout) if one["finding"] == kind]
@@ -199,13 +195,10 @@ def not_held(rig, pods):
     lost = pods.live("lost", "node-1")
     rig.cli("ip", "release", lost, "--force")
     rig.remedy("pod_not_held", "delete the pod before another one gets the address", "`croft check --cni-cache` on its node")
-    file = rig.cache / "results" / "net-lost-eth0"
-    file.write_text(json.dumps({"kind": "cniCacheV1", "containerId": "lost", "ifName": "eth0", "networkName": "net",
-                                "netns": "/proc/self/ns/net", "cniArgs": [["K8S_POD_NAMESPACE", "default"], ["K8S_POD_NAME", "lost"]],
-                                "result": {"cniVersion": "1.0.0", "ips": [{"address": f"{lost}/28"}]}}))
+    cache_entry(rig.cache / "results", "lost", netns="/proc/self/ns/net", address=lost, pod=("default", "lost"))
     alive = rig.found("not_held", "--cni-cache", rig.cache, "--node", "node-1", "--in-container")
     expect_equal([one["subject"] for one in alive], [lost], "it lives")
-    file.unlink()
+    (rig.cache / "results" / "net-lost-eth0").unlink()
     pods.delete("lost")
     expect_equal(rig.found("pod_not_held"), [], "once it is deleted")
 

@@ -2,8 +2,6 @@
 addresses; croftd finds them in two looks, says why, and frees them and nothing else. An empty list of pods frees nothing.
 Gone are only nodes that a list had and has no more, and those that an operator removed: pods of nodes that no list ever named
 keep their addresses, and the controller says so.
-
-usage: collector.py BIN_DIR
 """
 
 import contextlib
@@ -12,20 +10,19 @@ import json
 import os
 import signal
 import subprocess
-import sys
 import threading
 import time
 
-from lib import World, begin_ipam, expect, expect_equal, main, run, say, write_past_croft
+from lib import begin_ipam, expect, expect_equal, main, run, say, write_past_croft
 
 FINDINGS, REFUSED = 3, 5  # exit codes
 GRACE = "1500ms"  # a list may be half as old
 
 
 class Rig:
-    def __init__(self, world):
-        self.world, self.store = world, world.store()
-        self.facts_file = world.directory / "facts.json"
+    def __init__(self, world, name):
+        self.world, self.store = world, world.store(name)
+        self.facts_file = world.directory / f"{name}.json"
         self.pods, self.nodes = {}, ["node-a", "node-b"]
 
     def begin(self, pod, node):
@@ -113,45 +110,17 @@ def leaks_with_evidence(rig):
     say("  4 leaks found in two looks, with evidence; a dry run changes nothing; 20 pods keep their addresses")
 
 
-def brake(rig):
-    held = rig.world.held(rig.store)
-    alive, rig.pods = rig.pods, {}
-    rig.write_facts()
-    looked, _ = rig.once(exit_code=3)
-    expect_equal([a["alarm"] for a in looked["alarms"]], ["lists_do_not_fit"], "alarms with an empty list")
-    expect_equal(rig.world.held(rig.store), held, "held after an empty list")
-    rig.pods = alive
-    rig.write_facts(complete=False)
-    looked, _ = rig.once(exit_code=3)
-    expect_equal([a["alarm"] for a in looked["alarms"]], ["lists_do_not_fit"], "alarms with a cut list")
+def lists_that_prove_nothing(rig):
+    """Too many at once, files that nobody renews, and lists of other nodes: testdata/collector/brake.txt, static_facts_test.cc, judge_test.cc."""
+    held, alive = rig.world.held(rig.store), rig.pods
     old = datetime.datetime.now(datetime.timezone.utc) - datetime.timedelta(hours=1)
-    rig.write_facts(time=old.strftime("%Y-%m-%dT%H:%M:%SZ"))
-    looked, _ = rig.once(exit_code=3)
-    expect_equal([a["alarm"] for a in looked["alarms"]], ["lists_do_not_fit"], "alarms with an old list")
-    rig.pods = {name: alive[name] for name in list(alive)[:5]}
-    rig.write_facts()
-    looked, _ = rig.once(exit_code=3)
-    expect_equal([a["alarm"] for a in looked["alarms"]], ["too_many"], "alarms with 15 of 20 dead")
-    expect_equal((len(looked["released"]), looked["keptByBrake"]), (10, 5), "released and kept")
-    looked, _ = rig.once()
-    expect_equal(len(looked["released"]), 5, "released by the pass after it")
-    abandoned = time.time() - 3 * 86400
-    os.utime(rig.facts_file, (abandoned, abandoned))
-    done = run(*rig.command("--once"), check=False)
-    expect_equal(done.returncode, 3, f"exit code with an abandoned list: {done.stdout}{done.stderr}")
-    expect("it says no time and was written" in done.stdout, f"an abandoned list: {done.stdout}")
-    say("  an empty, cut or old list frees nothing; ten addresses a pass and no more")
-
-
-def bad_facts(rig):
-    rig.facts_file.write_text('{"nodes": [{"name": "n"}], "pods": [{"namespace": "ns", "name": "a", "addresses": ["x"]}]}')
-    done = run(*rig.command("--once"), check=False)
-    expect_equal(done.returncode, 2, f"exit code with bad facts: {done.stderr}")
-    expect("pods[0].addresses[0]" in done.stderr and str(rig.facts_file) in done.stderr, done.stderr)
-    done = run(rig.world.bin / "croftd", "controller", "--store", f"sqlite:{rig.world.directory}/none.db", "--once",
-               check=False)
-    expect_equal(done.returncode, 4, f"exit code without a store: {done.stderr}")
-    say("  bad facts are named by file and member; an absent store is unreachable")
+    for what, rig.pods, more in (("an empty list", {}, {}), ("a cut list", alive, {"complete": False}),
+                                 ("an old list", alive, {"time": old.strftime("%Y-%m-%dT%H:%M:%SZ")})):
+        rig.write_facts(**more)
+        looked, _ = rig.once(exit_code=3)
+        expect_equal(alarms(looked), ["lists_do_not_fit"], f"alarms with {what}")
+        expect_equal(rig.world.held(rig.store), held, f"held after {what}")
+    say("  an empty, cut or old list frees nothing")
 
 
 def first_failure(world):
@@ -192,9 +161,7 @@ class NodesRig(Rig):
     """Whose list names nodes, and whose operator removes some."""
 
     def croft(self, *arguments, code=0):
-        done = run(self.world.bin / "croft", "--store", self.store, *arguments, check=False)
-        expect_equal(done.returncode, code, f"exit code of croft {' '.join(arguments)}: {done.stdout}{done.stderr}")
-        return done.stdout + done.stderr
+        self.world.cli(self.store, *arguments, codes=(code,))
 
     def write(self, nodes, pods=None):
         facts = {"nodes": [{"name": name} for name in nodes], "complete": True}
@@ -234,16 +201,6 @@ def records_of_some(rig, live):
     say("  a label on one node makes no other node gone")
 
 
-def other_names(rig, live):
-    for pods in (None, {"else": ("host-1", "192.0.2.1")}):
-        rig.write(["host-1", "host-2"], pods)
-        look = rig.last(code=FINDINGS)
-        expect_equal((alarms(look), look["released"]), (["lists_do_not_fit"], []), "a list of host names")
-        expect("host-1, host-2" in look["alarms"][0]["text"] and "node-a" in look["alarms"][0]["text"], "it names both")
-    expect_equal(rig.holders(), live, "held")
-    say("  a list whose names are none of the register's is refused, and both are named")
-
-
 def seen_and_gone(rig, live):
     """A controller that runs: a node that was listed disappears."""
     lost = rig.add("lost", "node-c")
@@ -281,21 +238,17 @@ def removed(rig, live):
     say("  what a node held that was removed goes; what it got since stays")
 
 
-def test():
-    with World("collector", sys.argv[1]) as world:
-        rig = Rig(world)
-        world.croft(rig.store, "pool", "create", "a", "--cidr", "10.80.0.0/24", "--block-size", "26",
-                    "--cooldown-seconds", "0")
-        for part in (leaks_with_evidence, brake, bad_facts, daemon):
-            part(rig)
-        first_failure(world)
-    with World("collector-nodes", sys.argv[1]) as world:
-        rig = NodesRig(world)
-        rig.croft("pool", "create", "a", "--cidr", "10.80.0.0/24", "--block-size", "28", "--cooldown-seconds", "0")
-        live = {rig.add("a", "node-a"), rig.add("b", "node-b")}
-        for part in (records_of_some, other_names, seen_and_gone, removed):
-            part(rig, live)
+def test(world):
+    rig = Rig(world, "pods")
+    world.pool(rig.store, "a", "10.80.0.0/24", "--block-size", "26")
+    for part in (leaks_with_evidence, lists_that_prove_nothing, daemon):
+        part(rig)
+    first_failure(world)
+    rig = NodesRig(world, "nodes")
+    world.pool(rig.store, "a", "10.80.0.0/24", "--block-size", "28")
+    live = {rig.add("a", "node-a"), rig.add("b", "node-b")}
+    for part in (records_of_some, seen_and_gone, removed):
+        part(rig, live)
 
 
-if __name__ == "__main__":
-    main(test)
+main(test)

@@ -1,10 +1,7 @@
-#!/usr/bin/env python3
 """A real runtime: Debian's containerd runs containers whose addresses come from croft-ipam through `bridge`.
 
-containerd gets its own root, state, socket and configuration; its image is made here from busybox-static. `ctr run
---cni` reads /etc/cni/net.d, /opt/cni/bin and /var/lib/cni and nothing else, so all of it runs in mount, PID and network
-namespaces of its own, where these places are ours: the host's are neither read nor written, and when the first process
-of the PID namespace ends, the kernel ends all others.
+`ctr run --cni` reads /etc/cni/net.d, /opt/cni/bin and /var/lib/cni and nothing else, so all runs in mount, PID and network
+namespaces of its own, where these places are ours; they end with the first process.
 
 usage: containerd.py BIN_DIR
 """
@@ -17,9 +14,8 @@ import shutil
 import subprocess
 import sys
 
-sys.dont_write_bytecode = True
-from lib import (PLUGINS, World, expect, expect_equal, image_script, main, own_environment, require_network_namespaces,
-                 require_programs, run, say, wait_for)
+from lib import (PLUGINS, World, expect, expect_equal, image_script, main, make_busybox, own_environment,
+                 require_network_namespaces, require_programs, run, say, wait_for)
 
 IMAGE = "croft.test/busybox:1"
 NETWORK = "containers"
@@ -47,12 +43,7 @@ read line
 def oci_image(path):
     """Writes an OCI archive of one layer with busybox and its names."""
     root = path.with_name(path.name + ".root")
-    (root / "bin").mkdir(parents=True)
-    for name in ("etc", "proc", "sys", "dev", "tmp"):
-        (root / name).mkdir()
-    shutil.copy("/bin/busybox", root / "bin" / "busybox")
-    for name in APPLETS:
-        (root / "bin" / name).symlink_to("busybox")
+    make_busybox(root, APPLETS)
     image_script().write_archive(path, IMAGE, image_script().layer_of(root), {"Env": ["PATH=/bin"], "Cmd": ["/bin/sh"]})
 
 

@@ -1,9 +1,5 @@
 """deploy/Containerfile, built by a container builder as a user does it, from a checkout with its history; what comes of it runs.
-
-usage: containerfile.py BIN_DIR
-
-No registry is asked: the base image debian:12-slim is made here, of Debian's own archive, under the name that the Containerfile
-has.
+No registry is asked: the base image is made here, of Debian's own archive, under the name that the Containerfile has.
 """
 
 import json
@@ -11,9 +7,8 @@ import os
 import pathlib
 import re
 import shutil
-import sys
 
-from lib import World, expect, expect_equal, main, require_programs, run, say, skip
+from lib import expect, expect_equal, main, require_programs, run, say, skip
 
 TREE = pathlib.Path(__file__).resolve().parent.parent
 BASE = "docker.io/library/debian:12-slim"
@@ -65,28 +60,27 @@ def checkout(world):
     return folder, run("git", "-C", folder, "rev-parse", "--short=12", "HEAD").stdout.strip()
 
 
-def test():
+def test(world):
     require_programs("buildah", "debootstrap", "git")
     if os.geteuid() != 0:
         skip("a builder without a container runtime needs root")
-    with World("containerfile", sys.argv[1]) as world:
-        builder = Builder(world)
-        make_base(world, builder)
-        folder, commit = checkout(world)
-        file = folder / "deploy" / "Containerfile"
-        said = builder.build(folder, "-f", file, "-t", "croft", timeout=3300)
-        say("\n".join(said.strip().splitlines()[-3:]))
-        image = json.loads(builder("inspect", "--type", "image", "croft"))
-        expect_equal(image["OCIv1"]["config"]["Entrypoint"], ["/usr/bin/croftd"], "what it runs")
-        container = builder("from", "--pull-never", "croft").strip()
-        version = builder("run", "--isolation", "chroot", container, "--", "/usr/bin/croft", "--version")
-        expect(re.search(rf"\(commit {commit}", version), f"the image's program tells its commit {commit}: {version}")
-        builder("run", "--isolation", "chroot", container, "--", "/usr/bin/croftd", "--help")
-        mounted = pathlib.Path(builder("mount", container).strip())
-        there = {str(path.relative_to(mounted)) for path in mounted.rglob("*") if path.is_file()}
-        expect({"usr/bin/croft", "usr/bin/croftd", "usr/bin/croft-ipam", "usr/bin/croft-ipam-cluster", "usr/bin/host-local"} <= there, f"{sorted(there)}")
-        expect(not [path for path in there if path.endswith(("/sh", "/bash"))], "no shell")
-        say(f"the image: {len(there)} files, {version.splitlines()[0]}")
+    builder = Builder(world)
+    make_base(world, builder)
+    folder, commit = checkout(world)
+    file = folder / "deploy" / "Containerfile"
+    said = builder.build(folder, "-f", file, "-t", "croft", timeout=3300)
+    say("\n".join(said.strip().splitlines()[-3:]))
+    image = json.loads(builder("inspect", "--type", "image", "croft"))
+    expect_equal(image["OCIv1"]["config"]["Entrypoint"], ["/usr/bin/croftd"], "what it runs")
+    container = builder("from", "--pull-never", "croft").strip()
+    version = builder("run", "--isolation", "chroot", container, "--", "/usr/bin/croft", "--version")
+    expect(re.search(rf"\(commit {commit}", version), f"the image's program tells its commit {commit}: {version}")
+    builder("run", "--isolation", "chroot", container, "--", "/usr/bin/croftd", "--help")
+    mounted = pathlib.Path(builder("mount", container).strip())
+    there = {str(path.relative_to(mounted)) for path in mounted.rglob("*") if path.is_file()}
+    expect({"usr/bin/croft", "usr/bin/croftd", "usr/bin/croft-ipam", "usr/bin/croft-ipam-cluster", "usr/bin/host-local"} <= there, f"{sorted(there)}")
+    expect(not [path for path in there if path.endswith(("/sh", "/bash"))], "no shell")
+    say(f"the image: {len(there)} files, {version.splitlines()[0]}")
 
 
 main(test, 4000)

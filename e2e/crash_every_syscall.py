@@ -1,22 +1,19 @@
-"""Kills croft-ipam, or fails a system call of it, at every system call of an ADD and a DEL, one after the other.
-
-After each: no address has two holders, what was acknowledged is still there, `croft check` names what is left over and
-how to collect it, the next ADD works, the interrupted call can be repeated, and everything can be given back.
-
-With `quick` only at calls that change what is on disk, and at one in OTHERS_ONE_IN of the others, and of those in a row of
-the same: the room of a new register is hundreds of writes.
+"""Kills croft-ipam, or fails a system call of it, at every system call of an ADD and a DEL, one after the other. After each: no address
+has two holders, what was acknowledged is there, `croft check` names what is left over and how to collect it, the next ADD works,
+the interrupted call can be repeated, and everything can be given back. `quick`: at calls that change what is on disk, and at one in
+OTHERS_ONE_IN of the others, and of those in a row of the same.
 
 usage: crash_every_syscall.py BIN_DIR [kill|EIO|ENOSPC] [quick]
 """
 
 import json
-import os
 import pathlib
 import shutil
 import subprocess
 import sys
 
-from lib import World, call_environment, expect, expect_equal, ipam_config, main, require_programs, run, say, skip
+from lib import (cache_entry, call_environment, expect, expect_equal, ipam_config, main, require_strace, run, say, system_calls,
+                 was_injected)
 
 POOLS = [{"name": "a", "cidr": "10.77.0.0/27", "blockSize": 29, "cooldownSeconds": 0},
          {"name": "six", "cidr": "fd77::/123", "blockSize": 125, "cooldownSeconds": 0}]
@@ -63,26 +60,18 @@ class Rig:
         return done.returncode == 0, answer
 
     def points(self, command, container):
-        """System calls of an undisturbed run as (name, which of that name): strace counts each name apart."""
+        """System calls of an undisturbed run as (name, which of that name)."""
         finished, answer = self.call(command, container, [])
         expect(finished, f"{command} undisturbed: {answer}")
-        counts, points, row = {}, [], [None, 0]
-        for line in self.trace.read_text(encoding="utf-8", errors="replace").splitlines():
-            name = line.split(maxsplit=1)[1].split("(")[0]
-            if not name.isidentifier():
-                continue  # the second half of a call, an exit or a signal
-            counts[name] = counts.get(name, 0) + 1
+        points, row = [], [None, 0]
+        for number, (name, nth, line) in enumerate(system_calls(self.trace), 1):
             changes = name in CHANGES or (name == "openat" and "O_CREAT" in line)
             row = [name, row[1] + 1 if row[0] == name else 1]
-            if self.quick and (not changes or row[1] > ROW) and sum(counts.values()) % OTHERS_ONE_IN != 0:
+            if self.quick and (not changes or row[1] > ROW) and number % OTHERS_ONE_IN != 0:
                 continue
             if self.fault == "kill" or name in DISK_CALLS:
-                points.append((name, counts[name]))
+                points.append((name, nth))
         return points
-
-    def injected(self):
-        trace = self.trace.read_text(encoding="utf-8", errors="replace")
-        return "INJECTED" in trace or "+++ killed by SIGKILL +++" in trace
 
     def add(self, container):
         done, answer = self.call("ADD", container)
@@ -107,8 +96,7 @@ class Rig:
         shutil.rmtree(self.cache / "results")
         (self.cache / "results").mkdir()
         for name in (*containers, "bystander"):  # an empty cache would prove nothing
-            entry = {"kind": "cniCacheV1", "containerId": name, "ifName": "eth0", "networkName": "net"}
-            (self.cache / "results" / f"net-{name}-eth0").write_text(json.dumps(entry), encoding="utf-8")
+            cache_entry(self.cache / "results", name)
 
     def findings(self):
         done = run(self.world.bin / "croft", "--store", self.store, "-o", "json", "check", "--cni-cache", self.cache,
@@ -139,7 +127,7 @@ def scenario(rig, command, victim, held_before, absent_store=False):
     for at, (name, nth) in enumerate(points):
         fresh()
         finished, _ = rig.call(command, victim, ["-e", f"inject={name}:{what}:when={nth}"])
-        if not rig.injected():
+        if not was_injected(rig.trace):
             continue  # this run took another way and never made that call
         hit += 1
         leftovers += after(rig, command, victim, acknowledged, finished, f"{name} {nth}", at)
@@ -188,18 +176,14 @@ def after(rig, command, victim, acknowledged, finished, point, at):
     return left
 
 
-def test():
-    require_programs("strace")
+def test(world):
+    require_strace()
     fault = sys.argv[2] if len(sys.argv) > 2 else "kill"
-    probe = subprocess.run(["strace", "-o", os.devnull, "true"], capture_output=True, text=True, check=False)
-    if probe.returncode != 0:
-        skip(f"strace cannot trace here: {probe.stderr.strip()}")
-    with World("crash", sys.argv[1]) as world:
-        rig = Rig(world, fault, "quick" in sys.argv[3:])
-        scenario(rig, "ADD", "first", [], absent_store=True)
-        scenario(rig, "ADD", "next", ["c1", "c2"])
-        scenario(rig, "ADD", "claims", [f"c{i}" for i in range(6)])
-        scenario(rig, "DEL", "c1", ["c1", "c2"])
+    rig = Rig(world, fault, "quick" in sys.argv[3:])
+    scenario(rig, "ADD", "first", [], absent_store=True)
+    scenario(rig, "ADD", "next", ["c1", "c2"])
+    scenario(rig, "ADD", "claims", [f"c{i}" for i in range(6)])
+    scenario(rig, "DEL", "c1", ["c1", "c2"])
 
 
 main(test, seconds=900)

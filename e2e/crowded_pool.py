@@ -5,13 +5,12 @@ usage: crowded_pool.py BIN_DIR, kube_cases.py BIN_DIR VERSION crowded_pool
 """
 
 import ipaddress
-import sys
 
 from etcd import Node
 from etcd_lib import Etcd
 from kube_agent import cost
 from kube_store import write_kubeconfig
-from lib import World, expect, expect_equal, main, own_environment, run, say, start_agent, wait_for_agents_memory
+from lib import expect, expect_equal, main, own_environment, run, say, start_agent, wait_for_agents_memory
 
 POOL = ipaddress.ip_network("10.98.0.0/16")
 RESERVED, OPEN = POOL.subnets(1)
@@ -62,10 +61,9 @@ def play(world, kube):
           lambda call: cost(kube, call))
 
 
-def test():
-    with World("crowded-pool", sys.argv[1]) as world:
-        etcd = Etcd(world)
-        crowd(world, "etcd", etcd.store, etcd.store, etcd.requests_of)
+def test(world):
+    etcd = Etcd(world)
+    crowd(world, "etcd", etcd.store, etcd.store, etcd.requests_of)
 
 
 if __name__ == "__main__":

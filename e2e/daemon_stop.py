@@ -1,8 +1,5 @@
-"""How the daemons end, and what the agent says of itself: SIGTERM ends agent and controller within five seconds whatever
-they are doing, and no socket stays; SIGHUP ends nothing; an agent without its store does not say "serving"; --user N lets
-user N connect, and nobody else.
-
-usage: daemon_stop.py BIN_DIR
+"""How the daemons end: SIGTERM ends them within five seconds whatever they do, and no socket stays; SIGHUP ends nothing. An agent without
+its store does not say "serving"; --user N lets user N connect, and nobody else.
 """
 
 import contextlib
@@ -10,66 +7,30 @@ import fcntl
 import os
 import pathlib
 import signal
-import socket
-import struct
 import subprocess
 import sys
 import time
 
 from etcd_lib import Etcd
-from lib import World, begin_ipam, expect, expect_equal, main, say, wait_for
+from lib import begin_ipam, expect, expect_equal, main, run, say, wait_for
 
 END_WITHIN = 5.0
 SERVING, NOT_SERVING = 1, 2
 STRANGER, OTHER = 4711, 4712
 
 
-def frame(kind, flags, stream, payload=b""):
-    return struct.pack(">I", len(payload))[1:] + bytes([kind, flags]) + struct.pack(">I", stream) + payload
+HEALTH = """
+import grpc, os, sys
+if int(sys.argv[2]) != os.geteuid():
+    os.setgroups([]), os.setuid(int(sys.argv[2]))
+with grpc.insecure_channel("unix:" + sys.argv[1]) as channel:
+    print(channel.unary_unary("/grpc.health.v1.Health/Check")(b"", timeout=10)[1])
+"""
 
 
-def header(name, value):
-    return b"\x00" + bytes([len(name)]) + name.encode() + bytes([len(value)]) + value.encode()
-
-
-def health(path):
-    """What gRPC's service of health says; None when the door is shut."""
-    fields = {":method": "POST", ":scheme": "http", ":path": "/grpc.health.v1.Health/Check", ":authority": "localhost",
-              "content-type": "application/grpc", "te": "trailers"}
-    with socket.socket(socket.AF_UNIX) as connection:
-        connection.settimeout(10)
-        try:
-            connection.connect(str(path))
-            connection.sendall(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + frame(4, 0, 0) +
-                               frame(1, 4, 1, b"".join(header(*field) for field in fields.items())) +
-                               frame(0, 1, 1, b"\0\0\0\0\0"))
-            received = b""
-            while True:
-                while len(received) >= 9 and len(received) >= 9 + int.from_bytes(received[:3], "big"):
-                    size, kind = int.from_bytes(received[:3], "big"), received[3]
-                    payload, received = received[9:9 + size], received[9 + size:]
-                    if kind == 0 and size >= 7:
-                        return payload[6]
-                more = connection.recv(65536)
-                if not more:
-                    return None
-                received += more
-        except OSError:
-            return None
-
-
-def health_as(user, path):
-    """The same, asked by another user."""
-    child = os.fork()
-    if child == 0:
-        code = 99
-        try:
-            os.setgroups([])
-            os.setuid(user)
-            code = health(path) or 0
-        finally:
-            os._exit(code)
-    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) or None
+def health(path, user=os.geteuid()):
+    """What gRPC's service of health says to a user; None when the door is shut."""
+    return int(run(sys.executable, "-c", HEALTH, path, user, check=False).stdout or 0) or None
 
 
 class Rig:
@@ -178,27 +139,26 @@ def for_other_users(rig, store):
         return
     rig.world.directory.chmod(0o711)
     with rig.agent(store):
-        expect_equal((health_as(0, rig.socket), health_as(STRANGER, rig.socket)), (SERVING, None), "root alone")
+        expect_equal((health(rig.socket), health(rig.socket, STRANGER)), (SERVING, None), "root alone")
     for users, strangers in (((STRANGER,), (OTHER,)), ((STRANGER, OTHER), (4713,))):
         with rig.agent(store, "--user", "0", *[str(u) for u in users]) as agent:
             for user in (0, *users):
-                expect_equal(health_as(user, rig.socket), SERVING, f"user {user}, of {users}")
+                expect_equal(health(rig.socket, user), SERVING, f"user {user}, of {users}")
             for user in strangers:
-                expect_equal(health_as(user, rig.socket), None, f"user {user}, not of {users}")
+                expect_equal(health(rig.socket, user), None, f"user {user}, not of {users}")
             rig.ends(agent, signal.SIGTERM, f"an agent for {users}")
 
 
-def test():
-    with World("daemon-stop", sys.argv[1]) as world:
-        rig = Rig(world)
-        store = world.store()
-        world.croft(store, "pool", "create", "a", "--cidr", "10.82.0.0/24", "--cooldown-seconds", "0")
-        with_nothing_to_do(rig, store)
-        behind_a_lock(rig, store)
-        for_other_users(rig, store)
-        etcd = Etcd(world)
-        world.croft(etcd.store, "pool", "create", "a", "--cidr", "10.83.0.0/24", "--cooldown-seconds", "0")
-        without_its_store(rig, etcd)
+def test(world):
+    rig = Rig(world)
+    store = world.store()
+    world.croft(store, "pool", "create", "a", "--cidr", "10.82.0.0/24", "--cooldown-seconds", "0")
+    with_nothing_to_do(rig, store)
+    behind_a_lock(rig, store)
+    for_other_users(rig, store)
+    etcd = Etcd(world)
+    world.croft(etcd.store, "pool", "create", "a", "--cidr", "10.83.0.0/24", "--cooldown-seconds", "0")
+    without_its_store(rig, etcd)
 
 
 if __name__ == "__main__":

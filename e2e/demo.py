@@ -1,13 +1,8 @@
-#!/usr/bin/env python3
-"""`./demo` plays to its end with the programs that are there.
-
-usage: demo.py BIN_DIR
-"""
+"""`./demo` plays to its end with the programs that are there."""
 
 import pathlib
 import sys
 
-sys.dont_write_bytecode = True
 from lib import expect, main, require_network_namespaces, require_programs, run, skip
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent

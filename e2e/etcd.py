@@ -1,15 +1,10 @@
-"""croft-ipam on a real etcd: what is stored, and a pool as an older Calico left it. Storms, and members that fail: etcd_cluster.py.
-
-usage: etcd.py BIN_DIR
-"""
+"""croft-ipam on a real etcd: what is stored, and a pool as an older Calico left it. Storms, and members that fail: etcd_cluster.py."""
 
 import json
 import os
-import subprocess
-import sys
 
 from etcd_lib import Etcd
-from lib import World, call_environment, expect, expect_equal, main, run, say
+from lib import begin, call_environment, expect, expect_equal, finish, main, run, say
 
 class Node:
     """Calls of croft-ipam as a node makes them; `args` may give the CNI_ARGS of a container."""
@@ -26,16 +21,9 @@ class Node:
         config = json.dumps({"cniVersion": "1.0.0", "name": self.network, **self.more, "ipam": {**self.ipam, **ipam}})
         env = call_environment(self.world, command, container, self.args(container) if self.args else "",
                                **{"PATH": os.environ["PATH"], **self.env})
-        process = subprocess.Popen([self.world.bin / "croft-ipam"], env=env, text=True, stdin=subprocess.PIPE,
-                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-        process.stdin.write(config)
-        process.stdin.close()
-        process.stdin = None
-        return process
+        return begin(self.world.bin / "croft-ipam", config, env)
 
-    def finish(self, process):
-        out, err = process.communicate(timeout=60)
-        return process.returncode, (json.loads(out) if out.strip() else None), err
+    finish = staticmethod(finish)
 
     def add(self, container, **ipam):
         code, answer, err = self.finish(self.start("ADD", container, **ipam))
@@ -107,14 +95,13 @@ def host_bits(etcd, world):
     expect_equal(etcd.get(key), before, "the record stays as it was")
 
 
-def test():
-    with World("etcd", sys.argv[1]) as world:
-        etcd = Etcd(world)
-        world.croft(etcd.store, "pool", "create", "a", "--cidr", "10.77.0.0/24", "--block-size", "28")
-        what_is_stored(etcd, world)
-        say("stored in Calico's keys and records")
-        first_of_a_node(etcd, world)
-        host_bits(etcd, world)
+def test(world):
+    etcd = Etcd(world)
+    world.croft(etcd.store, "pool", "create", "a", "--cidr", "10.77.0.0/24", "--block-size", "28")
+    what_is_stored(etcd, world)
+    say("stored in Calico's keys and records")
+    first_of_a_node(etcd, world)
+    host_bits(etcd, world)
 
 
 if __name__ == "__main__":

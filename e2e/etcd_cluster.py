@@ -1,28 +1,25 @@
 """croft-ipam on a cluster of three etcd members while members, connections and answers are lost.
 
-usage: etcd_cluster.py BIN_DIR [quick|full|FAULT[+FAULT]...] [--seed N] [--keep DIRECTORY]
+usage: etcd_cluster.py BIN_DIR quick|full|FAULT[+FAULT]... [SEED]
 
-Workers on several nodes add and delete without pause, in a pool that is full at times. A run: traffic, a fault (or two
-at once), its end, traffic again; then everybody's last calls must succeed, and the checks of history.py are made of
-what the workers saw and of every revision that etcd has kept. quick: two runs. full: every fault, and pairs drawn by
-the seed. --keep leaves the histories in a directory.
+Workers add and delete without pause, in a pool that is full at times. A run: traffic, a fault (or two at once), its end, traffic
+again; then everybody's last calls succeed, and history.py judges what the workers saw and every revision that etcd has kept.
 """
 
-import argparse
 import collections
 import contextlib
 import json
 import os
-import pathlib
 import random
 import subprocess
+import sys
 import threading
 import time
 
 import etcd_cluster_lib as faults
 import history as checks
 from etcd_cluster_lib import Cluster, Network
-from lib import (Failure, World, call_environment, expect, expect_equal, ipam_config, main, require_network_namespaces,
+from lib import (Failure, call_environment, expect, expect_equal, ipam_config, main, require_network_namespaces,
                  require_programs, say, wait_for)
 
 POOLS = {"four": ("10.88.0.0/26", "29", 0), "six": ("fd88::/119", "124", 1)}
@@ -313,28 +310,16 @@ def plan(mode, draw):
     return [names]
 
 
-def test(options):
+def test(world):
     require_programs("etcd", "etcdctl", "iptables", "iptables-save", "ip", "tc")
     require_network_namespaces()
-    seconds = (4, 3, 4) if options.mode == "quick" else (10, 6, 10)
-    with World("cluster", options.bin_dir) as world:
-        network = Network(world)
-        for number, names in enumerate(plan(options.mode, random.Random(options.seed))):
-            one = Run(world, network, names, options.seed + number, seconds)
-            try:
-                one()
-            except Exception as error:
-                raise Failure(f"{'+'.join(names)} with --seed {options.seed}: {error}") from error
-            finally:
-                if options.keep:
-                    one.history.write(pathlib.Path(options.keep) / f"{number}-{'+'.join(names)}.jsonl")
+    mode, seed = sys.argv[2], int((*sys.argv[3:], 1)[0])
+    network = Network(world)
+    for number, names in enumerate(plan(mode, random.Random(seed))):
+        try:
+            Run(world, network, names, seed + number, (4, 3, 4) if mode == "quick" else (10, 6, 10))()
+        except Exception as error:
+            raise Failure(f"{'+'.join(names)} with the seed {seed}: {error}") from error
 
 
-if __name__ == "__main__":
-    parser = argparse.ArgumentParser()
-    parser.add_argument("bin_dir")
-    parser.add_argument("mode", nargs="?", default="quick")
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--keep")
-    chosen = parser.parse_args()
-    main(lambda: test(chosen), 150 if chosen.mode == "quick" else 1700)
+main(test, 150 if sys.argv[2] == "quick" else 1700)

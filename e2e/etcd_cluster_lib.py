@@ -261,16 +261,6 @@ def kill_leader(cluster, _draw):
 
 
 @contextlib.contextmanager
-def kill_follower(cluster, draw):
-    follower = draw.choice(cluster.others(cluster.must_know_leader()))
-    follower.kill()
-    try:
-        yield
-    finally:
-        follower.start()
-
-
-@contextlib.contextmanager
 def kill_all(cluster, draw):
     """All at once, twice; they come back with their data, in any order."""
     for _ in range(2):
@@ -489,6 +479,6 @@ def lose_packets(cluster, _draw):
 
 
 NO_SPACE_QUOTA = 16 << 20
-FAULTS = [kill_leader, kill_follower, kill_all, replace_member, pause_leader, cut_leader, mute_leader, deafen_leader,
+FAULTS = [kill_leader, kill_all, replace_member, pause_leader, cut_leader, mute_leader, deafen_leader,
           cut_minority, cut_clients, deafen_clients, reset_clients, drop_replies, compact, defragment, no_space,
           lose_packets]

@@ -13,13 +13,13 @@ import json
 import os
 import signal
 import socket
-import struct
 import subprocess
 import sys
 import threading
 import time
 
-from lib import Ended, Failure, World, call_environment, expect, ipam_config, main, memory_of, say, skip
+from lib import Ended, Failure, call_environment, expect, ipam_config, main, memory_of, say, skip
+from protobuf import field, fields_of, frame
 
 try:
     import grpc
@@ -34,48 +34,7 @@ SLACK = 20.0    # of a machine that is busy
 MIB_MAX = 300  # without the daemons' own libraries a tenth of it
 
 
-# ---------------------------------------------------------------- protobuf, as much of it as is needed
-
-def varint(number):
-    number &= (1 << 64) - 1
-    out = bytearray()
-    while number >= 0x80:
-        out.append(number & 0x7F | 0x80)
-        number >>= 7
-    out.append(number)
-    return bytes(out)
-
-
-def field(number, value):
-    if isinstance(value, int):
-        return varint(number << 3) + varint(value)
-    return varint(number << 3 | 2) + varint(len(value)) + value
-
-
-def fields(data):
-    """(number, value) of each; a value is an int or bytes."""
-    at, found = 0, []
-
-    def read():
-        nonlocal at
-        shift = result = 0
-        while True:
-            byte = data[at]
-            at += 1
-            result |= (byte & 0x7F) << shift
-            shift += 7
-            if byte < 0x80:
-                return result
-    while at < len(data):
-        tag = read()
-        if tag & 7 == 0:
-            found.append((tag >> 3, read()))
-        else:
-            size = read()
-            found.append((tag >> 3, data[at:at + size]))
-            at += size
-    return found
-
+# ---------------------------------------------------------------- answers of etcd
 
 def header(revision=7, cluster=1):
     return field(1, field(1, cluster) + field(2, 1) + field(3, revision) + field(4, 2))
@@ -90,17 +49,13 @@ def range_answer(kvs=(), more=False, count=None, head=None):
             + (field(3, 1) if more else b"") + field(4, len(kvs) if count is None else count))
 
 
-# ---------------------------------------------------------------- peers that speak gRPC
+def asked(request):
+    """The key of a Range, and whether it is of more than that one."""
+    found = fields_of(request)
+    return found[1][0], 2 in found
 
-def swallow(requests):
-    """Reads what the other side says, so that it can go on."""
-    def read():
-        try:
-            for _ in requests:
-                pass
-        except grpc.RpcError:
-            pass  # it has gone
-    threading.Thread(target=read, daemon=True).start()
+
+# ---------------------------------------------------------------- peers that speak gRPC
 
 
 class Peer:
@@ -114,19 +69,16 @@ class Peer:
 
     def parts(self, request):
         parts = b""
-        for number, op in fields(request):
-            if number != 2:
-                continue
-            kind, inner = fields(op)[0]
+        for op in fields_of(request).get(2, []):
+            (kind, (inner,)), = fields_of(op).items()
             answer = {1: lambda i=inner: self.range(i), 2: lambda: b"", 3: lambda: b"", 4: lambda i=inner: self.txn(i)}
             parts += field(3, field(kind, answer[kind]()))
         return parts
 
     def watch(self, requests):
         for request in requests:
-            number, inner = fields(request)[0]
-            if number == 1:
-                yield header() + field(2, dict(fields(inner)).get(7, 0)) + field(3, 1)
+            for inner in fields_of(request).get(1, []):
+                yield header() + field(2, fields_of(inner).get(7, [0])[0]) + field(3, 1)
 
     def serve(self):
         """The port."""
@@ -159,28 +111,28 @@ class Garbage(Peer):
 class Values(Peer):
     """Whatever is asked for is there, and no record."""
     def range(self, request):
-        asked = dict(fields(request))
-        return range_answer([record(asked[1] + (b"" if 2 not in asked else b"10.0.0.0-26"), b"\x1b]0;x\x07" * 1000)])
+        key, is_list = asked(request)
+        return range_answer([record(key + (b"10.0.0.0-26" if is_list else b""), b"\x1b]0;x\x07" * 1000)])
 
 
 class BigValues(Peer):
     """What no record is, near the limit of one answer."""
     def range(self, request):
-        asked = dict(fields(request))
-        if 2 not in asked:
-            return range_answer([record(asked[1], b"{" + b" " * (7 << 20) + b"}")])
-        base = asked[1].split(b"\x00")[0]
+        key, is_list = asked(request)
+        if not is_list:
+            return range_answer([record(key, b"{" + b" " * (7 << 20) + b"}")])
+        base = key.split(b"\x00")[0]
         return range_answer([record(base + b"%04d" % i, b"{" + b" " * (1 << 20) + b"}") for i in range(60)])
 
 
 class EndlessList(Peer):
     """Every page is full, and there is more."""
     def range(self, request):
-        asked = dict(fields(request))
-        if 2 not in asked:
+        key, is_list = asked(request)
+        if not is_list:
             return range_answer()
-        limit, start = min(asked.get(3, 500), 500), time.monotonic_ns()
-        base = asked[1].split(b"\x00")[0]
+        limit, start = min(fields_of(request).get(3, [500])[0], 500), time.monotonic_ns()
+        base = key.split(b"\x00")[0]
         keys = [base + b"%020d" % (start + i) for i in range(limit)]
         return range_answer([record(k) for k in keys], more=True, count=1 << 40)
 
@@ -191,30 +143,7 @@ class Silent(Peer):
         return b""
 
 
-class WatchFlood(Peer):
-    """Nothing happens, and the watch says so without end."""
-    def watch(self, requests):
-        swallow(requests)
-        while True:
-            yield header() + field(2, 1)
-
-
-class WatchPieces(Peer):
-    """One answer in pieces, of which there is no last, for one watch after the other."""
-    def watch(self, requests):
-        swallow(requests)
-        number = 0
-        while True:
-            number += 1
-            yield (header() + field(2, number % 50) + field(7, 1)
-                   + field(11, field(2, record(b"/calico/resources/v3/projectcalico.org/ippools/a", b"x" * 100_000))))
-
-
 # ---------------------------------------------------------------- peers that speak worse
-
-def frame(kind, flags, stream, payload=b""):
-    return struct.pack(">I", len(payload))[1:] + bytes([kind, flags]) + struct.pack(">I", stream) + payload
-
 
 class Raw:
     """A server of bytes; `talk` has the connection until it returns."""
@@ -267,7 +196,7 @@ def hang_up(connection):
 PEERS = {
     "silent": Silent, "data-slowly": lambda: Raw(say_for_ever(frame(0, 0, 1, b"\x00"), HEADERS, 0.01)), "endless-list": EndlessList,
     "hang-up": lambda: Raw(hang_up), "data": lambda: Raw(say_for_ever(frame(0, 0, 1, b"\x00" * 16384), HEADERS)),
-    "big-values": BigValues, "watch-flood": WatchFlood, "watch-pieces": WatchPieces, "garbage": Garbage, "values": Values,
+    "big-values": BigValues, "garbage": Garbage, "values": Values,
 }
 SLOW = ("silent", "data-slowly", "endless-list")
 
@@ -337,23 +266,21 @@ def try_peer(world, name):
         for one in asked:
             check(name, one.result(), 45 + SLACK)
         answer = json.loads(add.out)
-        is_store = name.startswith("watch-")  # a store that takes everything, with another watch
-        expect(is_store or (add.code == 1 and "code" in answer), f"{name}: ADD was answered with {add.out[:500]}")
+        expect(add.code == 1 and "code" in answer, f"{name}: ADD was answered with {add.out[:500]}")
         expect("\x1b" not in add.out.decode(), f"{name}: ADD prints an escape: {add.out[:500]}")
         say(f"{name}: {add.code}, {add.seconds:.1f} s, {add.mib:.0f} MiB: {answer.get('code')} "
             f"{answer.get('msg', '')[:60]} {answer.get('details', '')[:160]}")
         try_agent(world, name, store)
 
 
-def test():
+def test(world):
     if grpc is None:
         skip("not installed: python3-grpcio (scripts/setup installs it)")
     names = sys.argv[2:] or list(PEERS)
-    with World("etcd-hostile", sys.argv[1]) as world:
-        with concurrent.futures.ThreadPoolExecutor(max_workers=8) as pool:
-            tries = [pool.submit(try_peer, world, name) for name in names]
-            for done in tries:
-                done.result()
+    with concurrent.futures.ThreadPoolExecutor(max_workers=8) as pool:
+        tries = [pool.submit(try_peer, world, name) for name in names]
+        for done in tries:
+            done.result()
 
 
 if __name__ == "__main__":

@@ -1,10 +1,7 @@
-"""Passes connections of clients on to etcd members, and loses answers when it is told to.
+"""Passes connections of clients on to etcd members, from 127.0.0.1. SIGUSR1: from now on some answers are lost once the member has begun
+to send them: the connection is reset, or nothing comes any more. SIGUSR2: no more, and print how many were lost.
 
 usage: etcd_relay.py SEED PORT=ADDRESS:PORT...
-
-It listens on 127.0.0.1. SIGUSR1: from now on an answer is lost with some probability after the member has begun to send
-it, which is when the request is done: either the connection is reset, or nothing comes any more. SIGUSR2: no more, and
-print how many were lost. It knows of HTTP/2 no more than where a frame begins.
 """
 
 import asyncio

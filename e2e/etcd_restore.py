@@ -1,21 +1,19 @@
 """etcd is put back to an older state under a running agent, as docs/runbooks/backup-and-restore-etcd.md says.
 
-usage: etcd_restore.py BIN_DIR case|storm [--rounds N] [--seed N]
+usage: etcd_restore.py BIN_DIR case|storm [ROUNDS [SEED]]
 
-case: until `croft store new-epoch` everything is refused but what only looks; then the revisions repeat with other contents
-(A-B-A), what a lone plugin was acknowledged meanwhile stays, and a pool that is disabled is not served from the agent's
-memory. storm: two agents and eight workers, some through the agents, some past them, while etcd is put back to a spread of
-the states it had; after each restore the history begins anew with what the register then has, and the checks of history.py
-decide.
+case: until `croft store new-epoch` everything is refused but what only looks; then revisions repeat with other contents (A-B-A), what
+a lone plugin was acknowledged stays, and a disabled pool is not served from memory. storm: workers through two agents and past them,
+while etcd is put back to states that it had; history.py judges what was seen since the last restore.
 """
 
-import argparse
 import itertools
 import json
 import os
 import random
 import shutil
 import subprocess
+import sys
 import threading
 import time
 
@@ -23,7 +21,7 @@ import history as checks
 from agent_etcd import NodeAgent, NodeWithAgent
 from etcd import Node
 from etcd_lib import Etcd
-from lib import World, expect, expect_equal, main, run, say, wait_for
+from lib import expect, expect_equal, main, run, say, wait_for
 
 
 class RestorableEtcd(Etcd):
@@ -58,8 +56,7 @@ class RestorableEtcd(Etcd):
 
 def etcd_with_pool(world, cidr, block_length=26):
     etcd = RestorableEtcd(world)
-    world.croft(etcd.store, "pool", "create", "a", "--cidr", cidr, "--block-size", f"{block_length}",
-                "--cooldown-seconds", "0")
+    world.pool(etcd.store, "a", cidr, "--block-size", f"{block_length}")
     return etcd
 
 
@@ -113,8 +110,7 @@ def acknowledged_adds_stay(world):
 
 
 def a_disabled_pool_is_not_served(world):
-    """The pool is disabled by a revision that the agent's watch believes to have seen; the block's own is older than
-    the snapshot, and so the same."""
+    """By a revision that the agent's watch believes to have seen; the block's own is older than the snapshot."""
     etcd = etcd_with_pool(world, "10.82.0.0/24")
     agent = NodeAgent(world, etcd, "oak")
     oak = NodeWithAgent(world, etcd, agent, "oak")
@@ -316,20 +312,14 @@ class Storm:
         say(f"{done} calls acknowledged, {len(surely)} containers surely hold addresses: as the register says")
 
 
-def test():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("bin_dir")
-    parser.add_argument("what", choices=["case", "storm"])
-    parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--seed", default="1")
-    arguments = parser.parse_args()
-    with World("etcd-restore", arguments.bin_dir) as world:
-        if arguments.what == "case":
-            a_restored_etcd_is_refused_until_its_epoch_is_another(world)
-            acknowledged_adds_stay(world)
-            a_disabled_pool_is_not_served(world)
-        else:
-            Storm(world, arguments.seed, arguments.rounds).run()
+def test(world):
+    if sys.argv[2] == "case":
+        a_restored_etcd_is_refused_until_its_epoch_is_another(world)
+        acknowledged_adds_stay(world)
+        a_disabled_pool_is_not_served(world)
+    else:
+        rounds, seed = (*sys.argv[3:], *("5", "1")[len(sys.argv) - 3:])
+        Storm(world, seed, int(rounds)).run()
 
 
 if __name__ == "__main__":

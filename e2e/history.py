@@ -1,4 +1,4 @@
-"""What workers did to a register, one JSON object a line, and the checks that are made of it afterwards.
+"""What workers did to a register, and the checks that are made of it afterwards.
 
 A call has `begin` and `end` (seconds, one clock for all), `container`, `op`, and `outcome`:
     ok       acknowledged; an ADD has its `addresses`
@@ -29,11 +29,6 @@ class History:
     def add(self, **call):
         with self.lock:
             self.calls.append(call)
-
-    def write(self, path):
-        with open(path, "w", encoding="utf-8") as file:
-            for call in sorted(self.calls, key=lambda c: c["begin"]):
-                file.write(json.dumps(call) + "\n")
 
     def by_container(self):
         calls = collections.defaultdict(list)

@@ -1,7 +1,4 @@
-"""The checks of history.py find what they are for, and nothing in a history that is right.
-
-usage: history_test.py BIN_DIR
-"""
+"""The checks of history.py find what they are for, and nothing in a history that is right."""
 
 import json
 
@@ -12,8 +9,7 @@ BLOCK = checks.BLOCKS + "ipv4/block/10.0.0.0-30"
 
 
 def history_of(*texts):
-    """Of calls as `ADD a 0 1 x`: container, begin, end, addresses; with `?` behind the name of the call nobody knows what
-    became of it, with `!` it was refused."""
+    """Of calls as `ADD a 0 1 x`: container, begin, end, addresses; with `?` behind the call it is unknown, with `!` refused."""
     history = checks.History()
     for op, container, begin, end, *addresses in (text.split() for text in texts):
         history.add(op=op.rstrip("?!"), container=container, begin=float(begin), end=float(end), addresses=addresses,

@@ -1,15 +1,13 @@
 """Old and new `host-local` binaries together on one data directory.
 
-1. Workers add, delete and check at once, each call by either program, on a small range that is often full and on a network
-   of two sets, while somebody else takes the lock for short times. A ledger in this process knows what was answered: no
-   address has two owners at any time, and at each checkpoint the files are exactly the ledger.
-2. Large directories, where Croft keeps an index: what the old program does directly before and after is seen at once, and
-   each next address is the one that the algorithm of the reference gives (a model of it is in host_local_lib.py).
+1. Workers call either program at once, on ranges that are often full, while somebody else takes the lock for short times: by a
+   ledger no address has two owners, and at each checkpoint the files are exactly the ledger.
+2. Large directories, where Croft keeps an index: what the old program does is seen at once, and each next address is the one that
+   the algorithm of the reference gives (host_local_lib.py).
 
-usage: host_local_coexist.py BIN_DIR [--ops N] [--seed S]
+usage: host_local_coexist.py BIN_DIR [CALLS [SEED]]
 """
 
-import argparse
 import contextlib
 import ipaddress
 import itertools
@@ -24,7 +22,7 @@ import time
 
 from host_local_lib import (NAMES, NETWORK, Binaries, Locked, contents, holder, imitate_add, imitate_delete, leftovers,
                             next_address, reservations, simple_config)
-from lib import Failure, World, expect, expect_equal, main, say
+from lib import Failure, expect, expect_equal, main, numbers_given, say
 
 WORKERS = 8
 ROUNDS = 4  # checkpoints
@@ -357,8 +355,7 @@ class Large:
         del self.live[name]
 
     def left_empty(self):
-        """The old one died between name and content: after ten seconds that address is free, and its ADD again is no
-        duplicate."""
+        """The old one died between name and content: after ten seconds the address is free, and its ADD again no duplicate."""
         name, place = self.fresh(), self.expected()
         with Locked(self.folder):
             (self.folder / place).touch()
@@ -408,23 +405,17 @@ class Large:
         expect_equal(leftovers(self.folder), [], "temporary files")
 
 
-def test():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("bin_dir")
-    parser.add_argument("--ops", type=int, default=1500)
-    parser.add_argument("--seed", type=int, default=None)
-    options = parser.parse_args()
-    seed = options.seed if options.seed is not None else int.from_bytes(os.urandom(3), "big")
+def test(world):
+    ops, seed = numbers_given(1500, random.randrange(1 << 24))
     say(f"seed {seed}")
-    with World("host-local-coexist", options.bin_dir) as world:
-        binaries = Binaries(world)
+    binaries = Binaries(world)
+    begin = time.monotonic()
+    storm(world, binaries, ops, seed)
+    say(f"{ops} calls at once in {time.monotonic() - begin:.1f} s: no address twice, files and ledger agree")
+    for count, steps in ((300, ops // 60), (1200, ops // 120)):
         begin = time.monotonic()
-        storm(world, binaries, options.ops, seed)
-        say(f"{options.ops} calls at once in {time.monotonic() - begin:.1f} s: no address twice, files and ledger agree")
-        for count, steps in ((300, options.ops // 60), (1200, options.ops // 120)):
-            begin = time.monotonic()
-            Large(world, binaries, count, seed).run(steps)
-            say(f"{count} reservations: {steps} scenarios in {time.monotonic() - begin:.1f} s, each seen by the other")
+        Large(world, binaries, count, seed).run(steps)
+        say(f"{count} reservations: {steps} scenarios in {time.monotonic() - begin:.1f} s, each seen by the other")
 
 
 main(test, seconds=240)

@@ -1,8 +1,6 @@
-"""Kills `host-local`, or fails a system call of it, at every system call of ADD, DEL and GC, one after the other.
-
-After each: what was acknowledged is whole, no reservation is empty or torn, an ADD that said no has left nothing, a DEL
-that said yes has, at most one temporary file is left and the next ADD takes it away, no address is given to a second
-holder, and the next calls of both programs work. The directories are empty or hold 60 reservations (then there is an index).
+"""Kills `host-local`, or fails a system call of it, at every system call of ADD, DEL and GC, one after the other. After each: what was
+acknowledged is whole, no reservation is empty or torn, an ADD that said no has left nothing, a DEL that said yes has, the next ADD
+takes a temporary file away, no address is given to a second holder, and both programs work.
 
 usage: host_local_crash.py BIN_DIR kill|EIO|ENOSPC [quick]
 """
@@ -11,12 +9,11 @@ import dataclasses
 import json
 import os
 import shutil
-import subprocess
 import sys
 import time
 
 from host_local_lib import NETWORK, Binaries, holder, leftovers, range_of, reservations, simple_config
-from lib import Failure, World, expect, expect_equal, main, require_programs, say, skip
+from lib import Failure, expect, expect_equal, main, require_strace, say, system_calls, was_injected
 
 WRITING = {"write", "pwrite64", "writev", "fsync", "fdatasync", "ftruncate", "fallocate", "open", "openat", "rename",
            "renameat", "renameat2", "link", "linkat", "unlink", "unlinkat", "mkdir", "mkdirat"}
@@ -97,25 +94,17 @@ class Rig:
         return reservations(self.folder)
 
     def points(self, scenario):
-        """Every system call of an undisturbed run as (name, which of that name): strace counts each name apart."""
+        """Every system call of an undisturbed run as (name, which of that name)."""
         self.fresh(scenario)
         answer = self.run(scenario, [])
         expect_equal(answer.code, 1 if scenario.fails else 0, f"{scenario}, undisturbed: {answer}")
-        counts, points = {}, []
-        for line in self.trace.read_text(encoding="utf-8", errors="replace").splitlines():
-            name = line.split(maxsplit=1)[1].split("(")[0]
-            if not name.isidentifier():
-                continue  # the second half of a call, an exit or a signal
-            counts[name] = counts.get(name, 0) + 1
+        points = []
+        for name, nth, line in system_calls(self.trace):
             if self.fault == "ENOSPC" and name.startswith("open") and "O_CREAT" not in line:
                 continue  # needs no space
             if self.fault == "kill" or name in CALLS[self.fault]:
-                points.append((name, counts[name]))
+                points.append((name, nth))
         return points
-
-    def injected(self):
-        trace = self.trace.read_text(encoding="utf-8", errors="replace")
-        return "INJECTED" in trace or "+++ killed by SIGKILL +++" in trace
 
     def line_of_the_fault(self):
         lines = self.trace.read_text(encoding="utf-8", errors="replace").splitlines()
@@ -129,7 +118,7 @@ class Rig:
         for name, nth in points:
             held = self.fresh(scenario)
             answer = self.run(scenario, ["-e", f"inject={name}:{what}:when={nth}"])
-            if not self.injected():
+            if not was_injected(self.trace):
                 continue  # this run took another way and never made that call
             hit += 1
             try:
@@ -268,24 +257,20 @@ LONG = [Scenario("ADD", "first", ONE, 60), Scenario("DEL", "c7", ONE, 60),
         Scenario("GC", "", TWO, 60, kept=tuple(f"c{i}" for i in range(10, 60)))]
 
 
-def test():
-    require_programs("strace")
+def test(world):
+    require_strace()
     fault = sys.argv[2]
     quick = "quick" in sys.argv[3:]
-    probe = subprocess.run(["strace", "-o", os.devnull, "true"], capture_output=True, text=True, check=False)
-    if probe.returncode != 0:
-        skip(f"strace cannot trace here: {probe.stderr.strip()}")
-    with World("host-local-crash", sys.argv[1]) as world:
-        rig = Rig(world, Binaries(world), fault)
-        if fault == "kill":
-            after_the_reference(rig)
-            without_nameless_files(rig)
-        rig.scenario(Scenario("ADD", "first", ONE, 0))
-        rig.scenario(Scenario("DEL", "c0", ONE, 1))
-        if not quick:
-            for scenario in LONG:
-                rig.scenario(scenario)
-        expect(not rig.failed, f"{rig.failed} points are not as they must be")
+    rig = Rig(world, Binaries(world), fault)
+    if fault == "kill":
+        after_the_reference(rig)
+        without_nameless_files(rig)
+    rig.scenario(Scenario("ADD", "first", ONE, 0))
+    rig.scenario(Scenario("DEL", "c0", ONE, 1))
+    if not quick:
+        for scenario in LONG:
+            rig.scenario(scenario)
+    expect(not rig.failed, f"{rig.failed} points are not as they must be")
 
 
 main(test, seconds=1100)

@@ -1,13 +1,7 @@
-"""`croft host-local list|check|repair` on a directory that the reference plugin wrote, after a crash of the node.
-
-Debian's `bridge` and `host-local` make the reservations of pods; then some pods' namespaces go without a DEL, files of
-other kinds are laid beside, and everything but one file is aged. `check` must name exactly the leaks, each with its
-evidence; `repair` must remove exactly those, and only with --apply, under the lock, when a second look agrees.
-
-Runs in a PID namespace of its own, whose processes are then all there are: on the machine itself there may be processes
-that a test may not look at, and then nothing is ever proven. That: audit_test.cc.
-
-usage: host_local_repair.py BIN_DIR
+"""`croft host-local list|check|repair` on a directory of Debian's plugins, after a crash of the node: some pods' namespaces go without a
+DEL, other files are laid beside, and all but one is aged. `check` names exactly the leaks, each with its evidence; `repair` removes
+exactly those, with --apply alone, under the lock, when a second look agrees. In a PID namespace of its own, whose processes are all
+there are: on the machine there may be some that a test may not look at (audit_test.cc).
 """
 
 import base64
@@ -19,8 +13,8 @@ import sys
 import time
 
 from host_local_lib import Locked, holder
-from lib import (PLUGINS, Plugin, World, expect, expect_equal, main, require_network_namespaces,
-                 require_programs, run, say, skip, wait_for)
+from lib import (PLUGINS, Plugin, expect, expect_equal, main, require_network_namespaces, require_programs, run, say, skip,
+                 wait_for)
 
 INSIDE = "CROFT_E2E_INSIDE"
 NETWORK = "podnet"
@@ -137,8 +131,7 @@ def unnamed_namespace(world, address):
 
 
 def pinned_namespace(world, address):
-    """A network namespace that lives by a mount in another mount namespace alone, as container engines keep theirs: no
-    process is in it, and it is not in /run/netns."""
+    """One that lives by a mount in another mount namespace alone, as container engines keep theirs."""
     pin = world.directory / "pin of a namespace"
     pin.touch()
     script = ('mount --bind /proc/self/ns/net "$1" && ip address add "$2/24" dev lo '
@@ -152,8 +145,7 @@ def pinned_namespace(world, address):
 
 
 def crashed_node(node):
-    """Makes the directory that everything below is about. Answers the files that must be proven to be leaks, and those
-    that must stay."""
+    """The directory that everything below is about; the files that are leaks, and those that must stay."""
     _, alive = node.pod("alive", cached=True)
     uncached_netns, uncached = node.pod("uncached", cached=False)
     gone_netns, gone = node.pod("gone", cached=True)
@@ -204,19 +196,13 @@ def check_names_the_leaks(node, pods, leaks):
     expect_equal({row["subject"] for row in rows if row["beforeBoot"]}, {"10.77.0.101"}, "written before this boot")
 
 
-def looks_change_nothing(node, leaks):
-    say("list, check and repair without --apply change nothing")
+def changes_nothing_unasked(node, leaks):
+    say("list, check, repair without --apply, and a repair of too much change nothing")
     before = node.picture()
     for arguments in (["list"], ["check"], ["repair", "--in-container"]):
         node.croft(*arguments)
     done, rows = node.look("repair")
     expect_equal((done.returncode, proven_of(rows)), (FINDINGS, leaks), "repair without --apply")
-    expect_equal(node.picture(), before, "data directory")
-
-
-def brake(node):
-    say("the brake")
-    before = node.picture()
     done, _ = node.look("repair", "--apply", "--max-share", "0.3")
     expect_equal(done.returncode, REFUSED, "exit code of a repair of too much")
     expect("5 of 16 reservations" in done.stderr and "--max-share 1" in done.stderr, f"the refusal: {done.stderr}")
@@ -259,18 +245,16 @@ def repair_removes(node, pods, leaks, kept):
     say("  removed: " + " ".join(sorted(leaks)))
 
 
-def test():
+def test(world):
     if len(sys.argv) != 2:
         sys.exit(__doc__)
-    with World("repair", sys.argv[1]) as world:
-        node = Node(world)
-        pods, leaks, kept = crashed_node(node)
-        check_names_the_leaks(node, pods, leaks)
-        looks_change_nothing(node, leaks)
-        brake(node)
-        repair_removes(node, pods, leaks, kept)
-        _, addresses = node.pod("new", cached=False)  # the directory still serves
-        say(f"the reference's next ADD got {' and '.join(addresses)}")
+    node = Node(world)
+    pods, leaks, kept = crashed_node(node)
+    check_names_the_leaks(node, pods, leaks)
+    changes_nothing_unasked(node, leaks)
+    repair_removes(node, pods, leaks, kept)
+    _, addresses = node.pod("new", cached=False)  # the directory still serves
+    say(f"the reference's next ADD got {' and '.join(addresses)}")
 
 
 if __name__ == "__main__":

@@ -13,7 +13,7 @@ import subprocess
 import sys
 import time
 
-from lib import PLUGINS, World, expect, expect_equal, main, own_environment, run, say
+from lib import PLUGINS, expect, expect_equal, main, own_environment, run, say
 
 OWN, CALICOS_OWN = "10-croft.conflist", "05-croft.conflist"
 RECORD = "croft-install.record"
@@ -201,24 +201,23 @@ def rows(world, number, row, is_again):
         expect((host.bin / "host-local").read_bytes() == (PLUGINS / "host-local").read_bytes() and not (host.bin / "croft-ipam").exists(), f"{what}: taken back")
 
 
-def test():
-    with World("choices", sys.argv[1]) as world:
-        croft = lambda store, *words: run(world.bin / "croft", "--store", store, "pool", *words)
-        world.register, kubeconfig = world.store(), world.directory / "kubeconfig"
-        kubeconfig.write_text("{}")
-        world.stores = {name: f"sqlite:{world.directory}/{name}.db" for name in ("EMPTY", "NO_GATEWAY", "WITH_GATEWAY")}
-        world.stores["KUBECONFIG"] = f"kube:{kubeconfig}"
-        croft(world.register, "create", "a", "--cidr", "10.9.0.0/24")
-        croft(world.stores["WITH_GATEWAY"], "create", "a", "--cidr", "10.9.0.0/24")
-        croft(world.stores["NO_GATEWAY"], "defaults", "--ipv4-cidr", "10.9.0.0/24")
-        croft(world.stores["EMPTY"], "create", "a", "--cidr", "10.9.0.0/24")
-        croft(world.stores["EMPTY"], "delete", "a")
-        for number, (row, is_again) in enumerate([*((row, False) for row in FIRST), *((row, True) for row in AGAIN)]):
-            if not sys.argv[2:] or row[0] in sys.argv[2:]:
-                rows(world, number, row, is_again)
-        for case in (told_of_runtime, awaits_pools):
-            case(world)
-        say(f"{len(FIRST)} first installations, {len(AGAIN)} over Croft")
+def test(world):
+    croft = lambda store, *words: run(world.bin / "croft", "--store", store, "pool", *words)
+    world.register, kubeconfig = world.store(), world.directory / "kubeconfig"
+    kubeconfig.write_text("{}")
+    world.stores = {name: f"sqlite:{world.directory}/{name}.db" for name in ("EMPTY", "NO_GATEWAY", "WITH_GATEWAY")}
+    world.stores["KUBECONFIG"] = f"kube:{kubeconfig}"
+    croft(world.register, "create", "a", "--cidr", "10.9.0.0/24")
+    croft(world.stores["WITH_GATEWAY"], "create", "a", "--cidr", "10.9.0.0/24")
+    croft(world.stores["NO_GATEWAY"], "defaults", "--ipv4-cidr", "10.9.0.0/24")
+    croft(world.stores["EMPTY"], "create", "a", "--cidr", "10.9.0.0/24")
+    croft(world.stores["EMPTY"], "delete", "a")
+    for number, (row, is_again) in enumerate([*((row, False) for row in FIRST), *((row, True) for row in AGAIN)]):
+        if not sys.argv[2:] or row[0] in sys.argv[2:]:
+            rows(world, number, row, is_again)
+    for case in (told_of_runtime, awaits_pools):
+        case(world)
+    say(f"{len(FIRST)} first installations, {len(AGAIN)} over Croft")
 
 
 if __name__ == "__main__":

@@ -1,20 +1,15 @@
-"""Kills croftd install at every system call that changes something: the first installation, an upgrade and --uninstall.
-
-After each the node has the old or the new: what the network configuration names is there and whole. The next installation makes
-of it what one that nobody killed makes, and --uninstall what was there before Croft: content, mode and owner.
-
-usage: install_crash.py BIN_DIR
+"""Kills croftd install at every system call that changes something: the first installation, an upgrade and --uninstall. After each
+what the network configuration names is there and whole; the next installation makes of it what one that nobody killed makes, and
+--uninstall what was there before Croft: content, mode and owner.
 """
 
 import hashlib
 import json
 import os
-import re
 import shutil
 import subprocess
-import sys
 
-from lib import PLUGINS, World, expect, expect_equal, main, own_environment, require_programs, run, say
+from lib import PLUGINS, expect, expect_equal, main, own_environment, require_strace, run, say, system_calls
 
 CHANGES = "openat,write,fsync,fchmod,fchown,rename,renameat,renameat2,link,linkat,unlink,unlinkat,flock"
 THEIRS = {"host-local": b"#!/bin/sh\ntheirs\n"}
@@ -68,19 +63,11 @@ class Host:
         return self.call("--uninstall", prefix=prefix)
 
     def changes(self, do):
-        """How many system calls of each name change something in a run of it, and which one does."""
+        """Which system calls of each name change something in a run of it."""
         answer = do(["strace", "-f", "-y", "-o", str(self.trace), "-e", f"trace={CHANGES}"])
         expect_equal(answer.returncode, 0, answer.stderr)
-        counts, found = {}, []
-        for line in self.trace.read_text().splitlines():
-            call = re.match(r"\d+ +(\w+)\(", line)
-            if not call:
-                continue
-            counts[call[1]] = counts.get(call[1], 0) + 1
-            is_ours = str(self.root) in line
-            if is_ours and (call[1] != "openat" or "O_CREAT" in line):
-                found.append((call[1], counts[call[1]]))
-        return found
+        return [(name, nth) for name, nth, line in system_calls(self.trace)
+                if str(self.root) in line and (name != "openat" or "O_CREAT" in line)]
 
 
 def done(answer, what):
@@ -124,21 +111,20 @@ def at_every_call(host, name, begin, do, keeps_network):
     say(f"{name}: killed at {len(calls)} calls")
 
 
-def test():
-    require_programs("strace")
-    with World("install-crash", sys.argv[1]) as world:
-        host = Host(world)
-        run(world.bin / "croft", "--store", f"sqlite:{world.directory}/croft.db", "pool", "create", "a", "--cidr", "10.9.0.0/24")
+def test(world):
+    require_strace()
+    host = Host(world)
+    run(world.bin / "croft", "--store", f"sqlite:{world.directory}/croft.db", "pool", "create", "a", "--cidr", "10.9.0.0/24")
+    host.begin()
+    host.before = host.files()
+
+    def with_first():
         host.begin()
-        host.before = host.files()
+        done(host.install("v1"), "before")
 
-        def with_first():
-            host.begin()
-            done(host.install("v1"), "before")
-
-        at_every_call(host, "the first installation", host.begin, lambda prefix: host.install("v1", prefix), True)
-        at_every_call(host, "an upgrade", with_first, lambda prefix: host.install("v2", prefix), True)
-        at_every_call(host, "uninstalling", with_first, host.uninstall, False)
+    at_every_call(host, "the first installation", host.begin, lambda prefix: host.install("v1", prefix), True)
+    at_every_call(host, "an upgrade", with_first, lambda prefix: host.install("v2", prefix), True)
+    at_every_call(host, "uninstalling", with_first, host.uninstall, False)
 
 
 main(test)

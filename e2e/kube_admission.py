@@ -1,7 +1,5 @@
 """Admission on a real kube-apiserver: a policy that refuses what Croft writes is told with its own words, and nothing is
 left behind it; one that takes holders out of blocks is found by the very call that it would have told an address.
-
-usage: kube_cases.py BIN_DIR VERSION kube_admission
 """
 
 import time

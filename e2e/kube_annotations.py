@@ -1,10 +1,5 @@
-"""What pods and namespaces ask for in annotations, read from a real kube-apiserver: by a plugin alone, and by the node's
-agent, which follows them and reads nothing for an ADD.
+"""What pods and namespaces ask for in annotations, of a real kube-apiserver: by a plugin alone, and by the agent, which follows them."""
 
-usage: kube_cases.py BIN_DIR VERSION kube_annotations
-"""
-
-import json
 import pathlib
 import time
 
@@ -43,8 +38,7 @@ class Pods:
         return code, [ip["address"] for ip in answer["ips"]] if code == 0 else answer
 
     def annotate_namespace(self, annotations):
-        self.kube._send("PATCH", "/api/v1/namespaces/shop", json.dumps({"metadata": {"annotations": annotations}}).encode(),
-                        media="application/merge-patch+json")
+        self.kube.patch("/api/v1/namespaces/shop", {"metadata": {"annotations": annotations}})
 
 
 def begins(answer, *prefixes):
@@ -53,34 +47,33 @@ def begins(answer, *prefixes):
            all(any(a.startswith(p) for a in addresses) for p in prefixes), f"wanted {prefixes}: {answer}")
 
 
+# Who asks for what, and how what it gets begins.
+ASKS = (("plain", {}, "10.79."),
+        ("pool", {f"{CALICO}/ipv4pools": '["b"]'}, "10.80."),
+        ("croft", {f"{CALICO}/ipv4pools": '["b"]', f"{CROFT}/ipv4pools": '["c"]'}, "10.81."),
+        ("dual", {f"{CALICO}/ipFamilies": '["IPv4","IPv6"]'}, "10.79.", "fd00:79:"))
+REFUSED = (("wrong", {f"{CALICO}/ipv4pools": "b"}, f"{CALICO}/ipv4pools"),
+           ("past", {f"{CALICO}/ipAddrsNoIpam": '["10.80.0.9"]'}, "ipAddrsNoIpam"))
+IN_NAMESPACE = (("in-namespace", {}, "10.81."), ("over-namespace", {f"{CALICO}/ipv4pools": '["b"]'}, "10.80."))
+
+
 def asks(pods, way):
     """The same answers with and without agent."""
-    name = lambda what: f"{way}-{what}"
-    pods.annotated(name("plain"), {})
-    begins(pods.add(name("plain")), "10.79.")
-    pods.annotated(name("pool"), {f"{CALICO}/ipv4pools": '["b"]'})
-    begins(pods.add(name("pool")), "10.80.")
-    pods.annotated(name("croft"), {f"{CALICO}/ipv4pools": '["b"]', f"{CROFT}/ipv4pools": '["c"]'})
-    begins(pods.add(name("croft")), "10.81.")
-    pods.annotated(name("dual"), {f"{CALICO}/ipFamilies": '["IPv4","IPv6"]'})
-    begins(pods.add(name("dual")), "10.79.", "fd00:79:")
-    host = {"alone": 200, "agent": 201}[way]
-    pods.annotated(name("fixed"), {f"{CALICO}/ipAddrs": f'["10.80.0.{host}"]'})
-    begins(pods.add(name("fixed")), f"10.80.0.{host}/")
-    pods.annotated(name("wrong"), {f"{CALICO}/ipv4pools": "b"})
-    code, answer = pods.add(name("wrong"))
-    expect(code != 0 and answer["code"] == 7 and f"{CALICO}/ipv4pools" in answer["msg"], f"a wrong one: {answer}")
-    pods.annotated(name("past"), {f"{CALICO}/ipAddrsNoIpam": '["10.80.0.9"]'})
-    code, answer = pods.add(name("past"))
-    expect(code != 0 and "ipAddrsNoIpam" in answer["msg"], f"one past IPAM: {answer}")
+    def gets(rows):
+        for what, annotations, *prefixes in rows:
+            pods.annotated(f"{way}-{what}", annotations)
+            begins(pods.add(f"{way}-{what}"), *prefixes)
+    fixed = f"10.80.0.{200 if way == 'alone' else 201}"
+    gets((*ASKS, ("fixed", {f"{CALICO}/ipAddrs": f'["{fixed}"]'}, f"{fixed}/")))
+    for what, annotations, named in REFUSED:
+        pods.annotated(f"{way}-{what}", annotations)
+        code, answer = pods.add(f"{way}-{what}")
+        expect(code != 0 and answer["code"] == 7 and named in answer["msg"], f"{what}: {answer}")
     # A pod that the API does not know: a static one, say.
-    begins(pods.add(name("static")), "10.79.")
+    begins(pods.add(f"{way}-static"), "10.79.")
     pods.annotate_namespace({f"{CALICO}/ipv4pools": '["c"]'})
     time.sleep(1)  # an agent's watch
-    pods.annotated(name("in-namespace"), {})
-    begins(pods.add(name("in-namespace")), "10.81.")
-    pods.annotated(name("over-namespace"), {f"{CALICO}/ipv4pools": '["b"]'})
-    begins(pods.add(name("over-namespace")), "10.80.")
+    gets(IN_NAMESPACE)
     pods.annotate_namespace({f"{CALICO}/ipv4pools": None})
     time.sleep(1)
     say(f"{way}: as annotated")

@@ -1,13 +1,5 @@
-"""A real kube-apiserver on a real etcd for end-to-end tests.
-
-    with World("kube", sys.argv[1]) as world:
-        with KubeApiserver(world, "1.32", addresses="10.96.0.0/24,fd00:10:96::/112") as kube:
-            kube.create_service("web", {"type": "NodePort", "ports": [{"port": 80}]})
-            kube.ranges()["serviceips"].members
-
-VERSIONS are those that e2e/kubernetes/build builds. They are built once and kept in the user's cache directory, by what
-they are made of. A test skips itself where there is no Go to build them; CROFT_KUBE_APISERVER_DIR names a directory that
-has them already.
+"""A real kube-apiserver on a real etcd. VERSIONS are those that e2e/kubernetes/build builds, once, into the user's cache directory; without Go
+a test skips itself. CROFT_KUBE_APISERVER_DIR names a directory that has them already. As a script, BIN_DIR VERSION [kube-node], it builds.
 """
 
 import base64
@@ -20,13 +12,14 @@ import pathlib
 import re
 import ssl
 import subprocess
+import sys
 import time
 import urllib.error
 import urllib.request
 
 from etcd_lib import Authority, Etcd, free_ports
 from kube_storage import Range, decode_ip_address, decode_service, decode_service_cidr
-from lib import Failure, SKIPPED, require_programs, run, skip, wait_for
+from lib import SKIPPED, Failure, expect_equal, main, require_programs, run, skip, wait_for
 
 VERSIONS = ("1.32", "1.36")  # the first has Service addresses in bitmaps, the second as objects
 PROTOBUF, JSON = "application/vnd.kubernetes.protobuf", "application/json"
@@ -40,6 +33,24 @@ class Refused(Failure):
     def __init__(self, code, status):
         self.code, self.reason, self.message = code, status.get("reason", ""), status.get("message", "")
         super().__init__(f"{code} {self.reason}: {self.message}")
+
+
+def refused(code, call, *arguments):
+    """Why a call was refused, which has to be with this code."""
+    try:
+        made = call(*arguments)
+    except Refused as why:
+        expect_equal(why.code, code, f"{arguments}: {why}")
+        return why
+    raise Failure(f"{arguments}: taken: {made}")
+
+
+def if_there(call, *arguments):
+    try:
+        return call(*arguments)
+    except Refused as why:
+        expect_equal(why.code, 404, f"{arguments}: {why}")
+        return None
 
 
 SOURCES = pathlib.Path(__file__).resolve().parent / "kubernetes"
@@ -59,8 +70,7 @@ def cache_of(version, name="kube-apiserver"):
 
 
 def program(version, name="kube-apiserver"):
-    """The kube-apiserver of a version, or its `kube-node` (e2e/kubernetes/build), built if need be: by one test, the others
-    wait."""
+    """The kube-apiserver of a version, or its `kube-node` (e2e/kubernetes/build), built if need be by one test."""
     cache = cache_of(version, name)
     path = cache / f"{name}-{version}"
     if path.exists():
@@ -81,8 +91,7 @@ def program(version, name="kube-apiserver"):
 
 
 class KubeApiserver:
-    """One kube-apiserver, and the etcd that it has to itself unless it is given one. It goes with its `with`, or else
-    with the World. `arguments` are further flags."""
+    """One, and the etcd that it has to itself unless it is given one. It goes with its `with`, or else with the World."""
 
     def __init__(self, world, version, addresses="10.96.0.0/24", ports="30000-32767", media=PROTOBUF, etcd=None,
                  arguments=()):
@@ -115,8 +124,7 @@ class KubeApiserver:
         self.tls = ssl.create_default_context(cafile=str(self.ca.certificate))
 
     def start(self, patience=120):
-        """Starts it and waits until its first repair of the ranges is written and its own Service exists, which it
-        makes some time after it has called itself ready."""
+        """Until its first repair of the ranges is written, and its own Service exists: some time after it is ready."""
         begin = time.monotonic()
         with open(self.log, "ab") as log:
             self.process = subprocess.Popen(
@@ -171,7 +179,7 @@ class KubeApiserver:
 
     # ------------------------------------------------------------ its REST API
 
-    def apply(self, text):
+    def apply(self, text, query=""):
         """Makes the objects of a manifest (YAML), each where its kind belongs; a namespace may be there."""
         for document in re.split(r"^---$", text, flags=re.MULTILINE):
             kind = re.search(r"^kind: (\w+)$", document, re.MULTILINE)
@@ -181,11 +189,13 @@ class KubeApiserver:
                      "Role": "/apis/rbac.authorization.k8s.io/v1/namespaces/{}/roles",
                      "RoleBinding": "/apis/rbac.authorization.k8s.io/v1/namespaces/{}/rolebindings",
                      "ClusterRole": "/apis/rbac.authorization.k8s.io/v1/clusterroles",
-                     "ClusterRoleBinding": "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings"}[kind[1]]
+                     "ClusterRoleBinding": "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings",
+                     "CustomResourceDefinition": "/apis/apiextensions.k8s.io/v1/customresourcedefinitions",
+                     "DaemonSet": "/apis/apps/v1/namespaces/{}/daemonsets"}[kind[1]]
             namespace = re.search(r'^  namespace: "?([^"\s]+)"?$', document, re.MULTILINE)
             path = where.format(namespace[1]) if namespace else where
             with contextlib.suppress(Refused) if kind[1] == "Namespace" else contextlib.nullcontext():
-                self._send("POST", path, document.encode(), media="application/yaml")
+                self._send("POST", path + query, document.encode(), media="application/yaml")
 
     def token_of(self, account, namespace="croft-system", seconds=3600):
         """A token of a service account, as `kubectl create token` gets it."""
@@ -212,6 +222,9 @@ class KubeApiserver:
     def call(self, method, path, body=None):
         """One request; the decoded answer. Raises Refused for any status that is no success."""
         return json.loads(self._send(method, path, body))
+
+    def patch(self, path, body):
+        return json.loads(self._send("PATCH", path, json.dumps(body).encode(), media="application/merge-patch+json"))
 
     def make(self, path, kind, name, annotations=None, **more):
         """An object of a kind, where these are: as it was made."""
@@ -296,3 +309,7 @@ class KubeApiserver:
     def service_cidrs(self):
         """Name -> CIDRs."""
         return {name: cidrs for _, name, cidrs in map(decode_service_cidr, self.raw("servicecidrs/").values())}
+
+
+if __name__ == "__main__":
+    main(lambda: print(program(*sys.argv[2:])), 3500)

@@ -16,6 +16,8 @@ from lib import World, main, say
 
 RBAC = "/apis/rbac.authorization.k8s.io/v1"
 ADMISSION = "/apis/admissionregistration.k8s.io/v1"
+# The certificate is of one address, and kube_install asks at another.
+ARGUMENTS = ["--disable-admission-plugins", "ServiceAccount", "--bind-address", "0.0.0.0"]
 OF_A_NAMESPACE = ("serviceaccounts", "events", "pods", "configmaps", "services")
 
 
@@ -49,7 +51,7 @@ def begin_anew(kube):
 def test():
     calico_definitions()
     cases = [name for name in sys.argv[3:] if name != "--calicos-alone"]
-    with World("kube-cases", sys.argv[1]) as place, KubeApiserver(place, sys.argv[2], arguments=["--disable-admission-plugins", "ServiceAccount"]) as kube:
+    with World("kube-cases", sys.argv[1]) as place, KubeApiserver(place, sys.argv[2], arguments=ARGUMENTS) as kube:
         install_definitions(place, kube, own="--calicos-alone" not in sys.argv)
         for name in cases:
             begin = time.monotonic()

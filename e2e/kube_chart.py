@@ -1,8 +1,4 @@
-"""The chart: what a real helm renders is what deploy/kubernetes has, what a real API server takes, and no more; values that
-make no sense are refused by name.
-
-usage: kube_chart.py BIN_DIR VERSION
-"""
+"""The chart: helm renders what deploy/kubernetes has, a real API server takes it, and values that make no sense are refused by name."""
 
 import json
 import os
@@ -12,7 +8,7 @@ import sys
 
 from kube_apiserver_lib import KubeApiserver, program
 from kube_store import calico_definitions, write_kubeconfig
-from lib import World, expect, expect_equal, main, run, say
+from lib import expect, expect_equal, main, run, say
 
 TREE = pathlib.Path(__file__).resolve().parent.parent
 CHART = TREE / "deploy" / "helm" / "croft"
@@ -317,16 +313,15 @@ def without_helm(tools, admin):
     say("applied with kubectl alone, three images one after the other")
 
 
-def test():
-    with World("chart", sys.argv[1]) as world:
-        tools = Tools(world)
-        renders(world, tools)
-        has_its_image(world, tools)
-        with KubeApiserver(world, sys.argv[2]) as kube:
-            admin = write_kubeconfig(world, kube)
-            installs(tools, admin)  # first: helm takes over no kind that is there
-            is_taken(tools, admin)
-            without_helm(tools, admin)
+def test(world):
+    tools = Tools(world)
+    renders(world, tools)
+    has_its_image(world, tools)
+    with KubeApiserver(world, sys.argv[2]) as kube:
+        admin = write_kubeconfig(world, kube)
+        installs(tools, admin)  # first: helm takes over no kind that is there
+        is_taken(tools, admin)
+        without_helm(tools, admin)
 
 
 if __name__ == "__main__":

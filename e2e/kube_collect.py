@@ -1,7 +1,4 @@
-"""The collector on a real kube-apiserver: what it frees, and what it keeps, by the pods and nodes of the API.
-
-usage: kube_cases.py BIN_DIR VERSION kube_collect
-"""
+"""The collector on a real kube-apiserver: what it frees, and what it keeps, by the pods and nodes of the API."""
 
 import json
 import pathlib
@@ -24,8 +21,7 @@ class Cluster:
     def __init__(self, world, kube):
         self.world, self.kube = world, kube
         self.store = f"kube:{write_kubeconfig(world, kube, 'croft-node')}"
-        kube.call("POST", "/api/v1/namespaces/default/serviceaccounts",
-                  {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "default"}})
+        kube.make("/api/v1/namespaces/default/serviceaccounts", "ServiceAccount", "default")
 
     def node(self, name, pod_cidr=None):
         spec = {"podCIDR": pod_cidr, "podCIDRs": [pod_cidr]} if pod_cidr else {}
@@ -36,8 +32,7 @@ class Cluster:
             spec={"nodeName": node, "containers": [{"name": "c", "image": "none"}], **spec})["metadata"]["uid"]
 
     def report(self, name, address, phase="Running", **status):
-        body = {"status": {"phase": phase, "podIP": address, "podIPs": [{"ip": address}], **status}}
-        self.kube._send("PATCH", f"{PODS}/{name}/status", json.dumps(body).encode(), media="application/merge-patch+json")
+        self.kube.patch(f"{PODS}/{name}/status", {"status": {"phase": phase, "podIP": address, "podIPs": [{"ip": address}], **status}})
 
     def delete_pod(self, name):
         self.kube.call("DELETE", f"{PODS}/{name}", {"gracePeriodSeconds": 0})
@@ -178,41 +173,14 @@ def by_nodes(world, cluster, kube, operator, controller, of_oak, of_elm):
     controller.end()
 
 
-def nothing_by_half(world, operator, cluster, kube, controller_store, of_oak):
-    """Who may not list pods concludes nothing, and who may not get one frees nothing; both say what to allow."""
-    role = "/apis/rbac.authorization.k8s.io/v1/clusterroles/croft-controller"
-    rights = kube.call("GET", role)
-    rights["rules"] = [rule for rule in rights["rules"] if "pods" not in rule.get("resources", [])]
-    kube.call("PUT", role, rights)
-    blind = Controller(world, controller_store, "blind", "--leader-elect=false")
-    wait_for(lambda: "list pods" in blind.log(), "it says what it may not", 20)
-    expect("access.yaml" in blind.log(), blind.log())
-    for name in ("live", "starting"):
-        cluster.delete_pod(name)
-    time.sleep(GRACE_SECONDS + 1.5)
-    expect_equal(held(world, operator), of_oak, "nothing was freed")
-    blind.end()
-
-    rights = kube.call("GET", role)
-    rights["rules"].append({"apiGroups": [""], "resources": ["pods"], "verbs": ["list"]})
-    kube.call("PUT", role, rights)
-    half = Controller(world, controller_store, "half-blind", "--leader-elect=false")
-    wait_for(lambda: "get a pod" in half.log(), "it says what it may not", 30)
-    expect("access.yaml" in half.log(), half.log())
-    expect_equal(held(world, operator), of_oak, "nothing was freed")
-    half.end()
-
-
 def play(world, kube):
     cluster = Cluster(world, kube)
     operator = f"kube:{write_kubeconfig(world, kube, 'croft-operator')}"
     controller_store = f"kube:{write_kubeconfig(world, kube, 'croft-controller')}"
-    run(world.bin / "croft", "--store", operator, "pool", "create", "p", "--cidr", "10.79.0.0/24", "--gateway", "none",
-        "--cooldown-seconds", "0")
+    world.pool(operator, "p", "10.79.0.0/24", "--gateway", "none")
     for name in ("oak", "elm"):
         cluster.node(name)
     controller, of_oak, of_elm = by_pods(world, cluster, operator, controller_store)
     unknown_and_damaged(cluster, kube, operator, controller)
     by_nodes(world, cluster, kube, operator, controller, of_oak, of_elm)
     stalled_watches(world, cluster, kube, operator, controller_store, of_oak)
-    nothing_by_half(world, operator, cluster, kube, controller_store, of_oak)

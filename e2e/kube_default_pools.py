@@ -1,8 +1,4 @@
-"""The first pools of a cluster on a real kube-apiserver: as kubeadm has them, made once however many nodes ask at once. What is refused:
-default_pools_test.cc and kube_rights.py.
-
-usage: kube_cases.py BIN_DIR VERSION kube_default_pools
-"""
+"""The first pools of a cluster, as kubeadm has them, made once however many nodes ask. What is refused: default_pools_test.cc, kube_rights.py."""
 
 import json
 import os

@@ -1,23 +1,19 @@
 """croftd install on a real kube-apiserver: the plugin, its kubeconfig with a token of its own, the network configuration
 last; upgrades and rollbacks while calls run; the agent keeps the kubeconfig; all of it is taken back; what stands in the
 way is told before anything is written.
-
-usage: kube_install.py BIN_DIR VERSION
 """
 
 import base64
 import json
 import shutil
 import subprocess
-import sys
 import threading
 import time
 
 from etcd import Node
 from kube_agent import start_agent
-from kube_apiserver_lib import KubeApiserver
-from kube_store import calico_definitions, install_definitions, make_accounts, write_kubeconfig
-from lib import PLUGINS, World, expect, expect_equal, main, own_environment, say, wait_for
+from kube_store import write_kubeconfig
+from lib import PLUGINS, expect, expect_equal, own_environment, say, wait_for
 
 
 class Host:
@@ -208,23 +204,15 @@ def troubles(world, kube):
     done(host.install(), "once all is well")
 
 
-def test():
-    calico_definitions()
-    with World("kube-install", sys.argv[1]) as world, KubeApiserver(world, sys.argv[2], arguments=["--bind-address", "0.0.0.0"]) as kube:
-        install_definitions(world, kube)
-        make_accounts(kube)
-        write_kubeconfig(world, kube, "croft-node")
-        operator = f"kube:{write_kubeconfig(world, kube, 'croft-operator')}"
-        host = Host(world, kube)
-        is_a_node(kube, host)
-        world.croft(operator, "pool", "create", "a", "--cidr", "10.79.0.0/24", "--block-size", "28")
-        by_name(world, kube, host)
-        installs(world, kube, host)
-        upgrades(world, host)
-        keeps_and_takes_back(world, kube, host)
-        troubles(world, kube)
-        expect_equal(world.held(operator), {}, "all is given back")
-
-
-if __name__ == "__main__":
-    main(test, 300)
+def play(world, kube):
+    write_kubeconfig(world, kube, "croft-node")
+    operator = f"kube:{write_kubeconfig(world, kube, 'croft-operator')}"
+    host = Host(world, kube)
+    is_a_node(kube, host)
+    world.croft(operator, "pool", "create", "a", "--cidr", "10.79.0.0/24", "--block-size", "28")
+    by_name(world, kube, host)
+    installs(world, kube, host)
+    upgrades(world, host)
+    keeps_and_takes_back(world, kube, host)
+    troubles(world, kube)
+    expect_equal(world.held(operator), {}, "all is given back")

@@ -1,14 +1,11 @@
-"""What an ADD that died has on its way to a kube-apiserver: its block's write comes after its DEL, and takes no address.
-
-usage: kube_cases.py BIN_DIR VERSION kube_late_put
-"""
+"""What an ADD that died has on its way to a kube-apiserver: its block's write comes after its DEL, and takes no address."""
 
 
 from etcd import Node
 from kube_agent import findings
 from kube_relay import Relay
 from kube_store import CALICO, write_kubeconfig
-from lib import expect, expect_equal, run, say, wait_for
+from lib import expect, expect_equal, say, wait_for
 
 
 
@@ -38,8 +35,7 @@ def play(world, kube):
     store = f"kube:{write_kubeconfig(world, kube, 'croft-operator')}"
     of_nodes = write_kubeconfig(world, kube, "croft-node")
     kube.make_node("oak")
-    run(world.bin / "croft", "--store", store, "pool", "create", "p", "--cidr", "10.80.0.0/16", "--gateway", "none",
-        "--cooldown-seconds", "0")
+    world.pool(store, "p", "10.80.0.0/16", "--gateway", "none")
     relay = Relay(world, kube)
     oak, beyond = Node(world, f"kube:{of_nodes}", "oak"), Node(world, f"kube:{relay.kubeconfig(of_nodes)}", "oak")
     at_work = world, kube, store, relay, oak, beyond

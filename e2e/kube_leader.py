@@ -1,8 +1,4 @@
-"""Two controllers on a real kube-apiserver, of which one works: who takes over, and when, after a SIGTERM, a SIGKILL and a
-SIGSTOP of the leader, and that one that goes on afterwards writes nothing.
-
-usage: kube_cases.py BIN_DIR VERSION kube_leader
-"""
+"""Two controllers on a real kube-apiserver: who leads after a SIGTERM, a SIGKILL and a SIGSTOP of the leader, which writes nothing more."""
 
 import datetime
 import re

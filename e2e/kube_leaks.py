@@ -1,7 +1,5 @@
 """`croft check` finds the leaks of a cluster, planted by Calico's own library on a real kube-apiserver: what it finds is compared with
 Calico's `calicoctl ipam check` on the same state. Their remedies are check_remedies_kube.py's.
-
-usage: kube_leaks.py BIN_DIR VERSION
 """
 
 import json
@@ -128,8 +126,7 @@ def test():
             cluster.node(name)
         rig.peer("pool-create", "--name", "p", "--cidr", "10.79.0.0/24", "--block-size", "28")
         tunnel = rig.hold("tunnel-oak", "oak", handle="ipip-tunnel-addr-oak", type="ipipTunnelAddress")
-        kube._send("PATCH", "/api/v1/nodes/oak", json.dumps(
-            {"metadata": {"annotations": {"projectcalico.org/IPv4IPIPTunnelAddr": tunnel}}}).encode(), media="application/merge-patch+json")
+        kube.patch("/api/v1/nodes/oak", {"metadata": {"annotations": {"projectcalico.org/IPv4IPIPTunnelAddr": tunnel}}})
         planted = plant(rig, cluster)
         planted.living.add(tunnel)
         kube.call("DELETE", "/api/v1/nodes/ash")

@@ -1,7 +1,5 @@
 """Reading needs nothing of Croft's: every reading command, and the controller's dry run, on a cluster that has Calico's kinds alone,
 by an account that may only view; then without some rights. Of a Calico in etcd: etcd_roles.py.
-
-usage: kube_cases.py BIN_DIR VERSION --calicos-alone kube_look
 """
 
 import contextlib
@@ -9,12 +7,12 @@ import json
 import pathlib
 import subprocess
 
-from kube_store import CALICO, apply, is_served, shipped_definitions, write_kubeconfig
+from kube_collect import Cluster
+from kube_store import CALICO, KINDS as CALICOS, apply, is_served, shipped_definitions, write_kubeconfig
 from lib import expect, expect_equal, own_environment, run, say, wait_for
 
 LOOK = pathlib.Path(__file__).resolve().parent.parent / "deploy" / "kubernetes" / "look.yaml"
 RBAC = "/apis/rbac.authorization.k8s.io/v1"
-CALICOS = ["ippools", "ipreservations", "ipamconfigs", "ipamblocks", "blockaffinities", "ipamhandles", "clusterinformations"]
 HANDLES = {f"k8s-pod-network.{i:02x}": (f"web-{i}", f"10.79.0.{i}") for i in range(1, 4)}
 BLOCK = "10.79.0.0/26"
 FINE, REFUSED, NOT_READ = 0, 4, "not judged, as this account may not read it"
@@ -46,11 +44,10 @@ def block_spec():
             "sequenceNumberForAllocation": {str(i): i for i in range(1, taken + 1)}, "unallocated": [*range(taken + 1, 64), 0]}
 
 
-def make_calicos(kube):
+def make_calicos(world, kube):
     """What Calico's installer, and its plugin for three pods, leave behind."""
     def make(kind, resource, name, spec):
-        kube.call("POST", f"{CALICO}/{resource}", {"apiVersion": "crd.projectcalico.org/v1", "kind": kind, "metadata": {
-            "name": name, "annotations": {"projectcalico.org/metadata": '{"creationTimestamp":null}'}}, "spec": spec})
+        kube.make(f"{CALICO}/{resource}", kind, name, {"projectcalico.org/metadata": '{"creationTimestamp":null}'}, spec=spec)
     make("IPPool", "ippools", "default-ipv4-ippool", {"cidr": "10.79.0.0/24", "blockSize": 26, "natOutgoing": True, "nodeSelector": "all()",
                                                      "vxlanMode": "Always", "ipipMode": "Never", "allowedUses": ["Workload", "Tunnel"]})
     make("IPAMConfig", "ipamconfigs", "default", {"strictAffinity": False, "autoAllocateBlocks": True, "maxBlocksPerHost": 0})
@@ -60,13 +57,10 @@ def make_calicos(kube):
     for handle in HANDLES:
         make("IPAMHandle", "ipamhandles", handle, {"handleID": handle, "block": {BLOCK: 1}, "deleted": False})
     kube.make_node("oak")
-    kube.call("POST", "/api/v1/namespaces/default/serviceaccounts",
-              {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "default"}})
+    cluster = Cluster(world, kube)
     for pod, address in HANDLES.values():
-        path = "/api/v1/namespaces/default/pods"
-        kube.make(path, "Pod", pod, spec={"nodeName": "oak", "containers": [{"name": "c", "image": "none"}]})
-        status = {"status": {"phase": "Running", "podIP": address, "podIPs": [{"ip": address}]}}
-        kube._send("PATCH", f"{path}/{pod}/status", json.dumps(status).encode(), media="application/merge-patch+json")
+        cluster.pod(pod, "oak")
+        cluster.report(pod, address)
 
 
 class Looker:
@@ -74,13 +68,11 @@ class Looker:
 
     def __init__(self, world, kube, name, roles):
         self.world, self.kube, self.name = world, kube, name
-        kube.call("POST", "/api/v1/namespaces/default/serviceaccounts",
-                  {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": name}})
+        kube.make("/api/v1/namespaces/default/serviceaccounts", "ServiceAccount", name)
         for role in roles:
-            kube.call("POST", f"{RBAC}/clusterrolebindings", {
-                "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding", "metadata": {"name": f"{name}-{role.replace(':', '-')}"},
-                "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": role},
-                "subjects": [{"kind": "ServiceAccount", "name": name, "namespace": "default"}]})
+            kube.make(f"{RBAC}/clusterrolebindings", "ClusterRoleBinding", f"{name}-{role.replace(':', '-')}",
+                      roleRef={"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": role},
+                      subjects=[{"kind": "ServiceAccount", "name": name, "namespace": "default"}])
         self.store = f"kube:{write_kubeconfig(world, kube, name, 'default')}"
 
     def may(self, verb, resource, group, allowed=True):
@@ -137,8 +129,8 @@ def state_of(kube):
 
 def views(world, kube, before):
     """`view`, and the right to read Calico's kinds: nodes and the ranges of Services are not in it."""
-    kube.call("POST", f"{RBAC}/clusterroles", {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": {"name": "calicos"},
-                                               "rules": [{"apiGroups": ["crd.projectcalico.org"], "resources": CALICOS, "verbs": ["get", "list"]}]})
+    kube.make(f"{RBAC}/clusterroles", "ClusterRole", "calicos",
+              rules=[{"apiGroups": ["crd.projectcalico.org"], "resources": CALICOS, "verbs": ["get", "list"]}])
     # kube-controller-manager, which isn't there, would put the second into the first.
     viewer = Looker(world, kube, "viewer", ["view", "system:aggregate-to-view", "calicos"])
     viewer.may("list", "pods", "")
@@ -237,7 +229,7 @@ def is_as_the_readme_says(world, kube):
 
 
 def play(world, kube):
-    make_calicos(kube)
+    make_calicos(world, kube)
     before = state_of(kube)
     views(world, kube, before)
     looks_with_its_role(world, kube, before)

@@ -1,8 +1,6 @@
 """Ranges of nodes on a real kube-apiserver: spec.podCIDRs as Kubernetes' own controller gives them, both families; what is
-there already, and what a controller that was killed left. Another program that gives ranges too: node_cidrs_test.cc; what nodes say
-that cannot be taken down, or says another too: check_remedies_kube.py.
-
-usage: kube_cases.py BIN_DIR VERSION kube_node_ranges
+there already, and a pool in the way. Ranges that are used up and come back: kube_rights.py. Another program that gives ranges too, and
+what was interrupted: node_cidrs_test.cc; what nodes say that cannot be taken down, or says another too: check_remedies_kube.py.
 """
 
 import kube_collect
@@ -48,30 +46,4 @@ def play(world, kube):
     expect_equal(said(kube, "there"), ["10.244.0.0/24"], "what was there")
     say(f"oak {said(kube, 'oak')}, there {said(kube, 'there')}")
 
-    # A burst of nodes, and a controller that dies in the middle of it.
-    names = [f"n{i}" for i in range(5)]
-    for name in names:
-        kube.make_node(name)
-    first.process.kill()
-    first.process.wait()
-    second = Controller(world, store, "second")
-    wait_for(lambda: all(said(kube, name) for name in names), "all say their ranges", 20)
-    given = [said(kube, name)[0] for name in names]
-    expect_equal(len(set(given)), len(names), f"ranges of {names}: {given}")
-
-    # Eight ranges of IPv4, one of them free; the ninth node waits until another goes.
-    for name in ("eighth", "ninth"):
-        kube.make_node(name)
-    wait_for(lambda: "CIDRNotAvailable" in second.log(), "it says that they are used up", 20)
-    waiting = [name for name in ("eighth", "ninth") if not said(kube, name)]
-    expect_equal(len(waiting), 1, "who waits")
-
-    def told():
-        events = kube.call("GET", "/api/v1/namespaces/default/events")["items"]
-        return [event["message"] for event in events if event["reason"] == "CIDRNotAvailable" and
-                event["involvedObject"]["name"] == waiting[0] and event["type"] == "Normal"]
-    wait_for(lambda: told() == [f"Node {waiting[0]} status is now: CIDRNotAvailable"], "its node says so", 10)
-    kube.call("DELETE", "/api/v1/nodes/oak")
-    wait_for(lambda: said(kube, waiting[0]), "who waited has one", 30)
-    expect_equal(said(kube, waiting[0])[0], "10.244.1.0/24", "that of the node that went")
-    second.end()
+    first.end()

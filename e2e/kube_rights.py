@@ -1,9 +1,7 @@
-"""The least rights: the chart's roles are those of kube_rights.txt, each right is used, and nothing else is asked for.
+"""The least rights: the roles that a real helm renders are those of kube_rights.txt, each right is used, and nothing else is asked for, by a
+real kube-apiserver that writes down what it was asked. `--rewrite` writes the table anew: read the diff, it is the change of rights.
 
 usage: kube_rights.py BIN_DIR VERSION [--rewrite]
-
-A real helm renders the roles, and each account's programs do their work on a real kube-apiserver that writes down what it
-was asked for. `--rewrite` writes the table anew: read the diff, it is the change of rights.
 """
 
 import contextlib
@@ -18,10 +16,8 @@ from etcd import Node
 from kube_apiserver_lib import KubeApiserver
 from kube_chart import Tools
 from kube_default_pools import KUBEADM, cluster_configuration
-from kube_look import LOOK, Looker
 from kube_store import CALICO, OWN, V1, V3, V3_NAMES, Controller, install_definitions, shipped_definitions, write_kubeconfig
-from lib import (Failure, World, expect, expect_equal, main, own_environment, run, say, start_agent, wait_for,
-                 wait_for_agents_memory)
+from lib import Failure, expect, expect_equal, main, own_environment, run, say, start_agent, wait_for, wait_for_agents_memory
 
 TABLE = pathlib.Path(__file__).with_suffix(".txt")
 ACCOUNTS = ("croft-plugin", "croft-node", "croft-controller", "croft-bootstrap", "croft-operator")
@@ -434,19 +430,6 @@ def works_as_operator(rig):
         rig.croft("croft-operator", "record", "remove", kind, name, "--force")
 
 
-def status_of_a_reader(rig):
-    """An account that may read and not write: STATUS says so, with the right that is missing."""
-    rig.kube.apply(LOOK.read_text())
-    reader = Node(rig.world, Looker(rig.world, rig.kube, "reader", ["croft-look"]).store, "oak")
-    reader.more = {"cniVersion": "1.1.0"}
-    ask = lambda: reader.finish(reader.start("STATUS", "", ipv4_pools=["p"]))
-    answer = wait_for(lambda: next((said for said in [ask()[1]] if "may not update" in str(said)), None), "STATUS names a right")
-    expect_equal(answer["code"], 50, f"STATUS of a reader: {answer}")
-    for word in (f"may not update of ipamblocks.{V1}", "access.yaml"):
-        expect(word in json.dumps(answer), f"STATUS of a reader: {answer}")
-    say(f"STATUS of a reader: {answer['msg']}")
-
-
 # ---------------------------------------------------------------- the test
 
 def furnish_cluster(kube):
@@ -486,38 +469,36 @@ def is_used(account, rights, asked):
     expect_equal(idle(account, rights, asked), [], f"{account}: rights that nobody uses")
 
 
-def test():
+def test(world):
     begin = time.monotonic()
-    with World("kube-rights", sys.argv[1]) as world:
-        kube = KubeApiserver(world, sys.argv[2])
-        policy = kube.folder / "policy.yaml"
-        policy.write_text(json.dumps(POLICY))
-        kube.arguments = ("--audit-policy-file", policy, "--audit-log-path", kube.folder / "audit.log", "--audit-log-mode", "blocking",
-                          "--disable-admission-plugins", "ServiceAccount")
-        with kube:
-            install_definitions(world, kube, shipped_definitions("calico"))
-            roles = Roles(world, kube)
-            if "--rewrite" in sys.argv:
-                TABLE.write_text(roles.text())
-            expect_equal(set(roles.text().splitlines()) ^ set(TABLE.read_text().splitlines()), set(), "rows of the chart or of kube_rights.txt alone")
-            furnish_cluster(kube)
-            rig = Rig(world, kube)
-            works_as_bootstrap(rig)
-            furnish(rig)
-            status_of_a_reader(rig)
-            plays_calls(rig, "croft-plugin", rig.node("n-plugin"))
-            works_as_agent(rig, roles.rights["croft-node"])
-            works_as_operator(rig)
-            works_as_collector(rig)
-            for option, works in (("--allocate-node-cidrs", works_with_ranges), ("--repair-service-ranges", works_with_services)):
-                roles.rights["croft-controller"] |= roles.controller(option)
-                time.sleep(0.5)
-                works(rig)
-            asked = rig.asked()
-            for account in ACCOUNTS:
-                is_used(account, roles.rights[account], asked[account])
-                say(f"{account}: {len(roles.rights[account])} rights, which it needs and which are enough")
-            say(f"in {time.monotonic() - begin:.0f} s")
+    kube = KubeApiserver(world, sys.argv[2])
+    policy = kube.folder / "policy.yaml"
+    policy.write_text(json.dumps(POLICY))
+    kube.arguments = ("--audit-policy-file", policy, "--audit-log-path", kube.folder / "audit.log", "--audit-log-mode", "blocking",
+                      "--disable-admission-plugins", "ServiceAccount")
+    with kube:
+        install_definitions(world, kube, shipped_definitions("calico"))
+        roles = Roles(world, kube)
+        if "--rewrite" in sys.argv:
+            TABLE.write_text(roles.text())
+        expect_equal(set(roles.text().splitlines()) ^ set(TABLE.read_text().splitlines()), set(), "rows of the chart or of kube_rights.txt alone")
+        furnish_cluster(kube)
+        rig = Rig(world, kube)
+        works_as_bootstrap(rig)
+        furnish(rig)
+        plays_calls(rig, "croft-plugin", rig.node("n-plugin"))
+        works_as_agent(rig, roles.rights["croft-node"])
+        works_as_operator(rig)
+        works_as_collector(rig)
+        for option, works in (("--allocate-node-cidrs", works_with_ranges), ("--repair-service-ranges", works_with_services)):
+            roles.rights["croft-controller"] |= roles.controller(option)
+            time.sleep(0.5)
+            works(rig)
+        asked = rig.asked()
+        for account in ACCOUNTS:
+            is_used(account, roles.rights[account], asked[account])
+            say(f"{account}: {len(roles.rights[account])} rights, which it needs and which are enough")
+        say(f"in {time.monotonic() - begin:.0f} s")
 
 
 if __name__ == "__main__":

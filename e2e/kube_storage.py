@@ -1,43 +1,12 @@
-"""What a kube-apiserver keeps in etcd, read and written by hand: protobuf or JSON, bitmaps of ranges.
-
-Written from the description of the formats and sharing nothing with Croft or Kubernetes, so that each can be held
-against it.
-"""
+"""What a kube-apiserver keeps in etcd, read and written by hand from the description of the formats: protobuf or JSON, bitmaps."""
 
 import base64
 import ipaddress
 import json
 
+from protobuf import field, fields_of
+
 MAGIC = b"k8s\0"
-VARINT, FIXED64, BYTES, FIXED32 = 0, 1, 2, 5
-
-
-def _varint(data, at):
-    value = shift = 0
-    while True:
-        byte = data[at]
-        at += 1
-        value |= (byte & 0x7F) << shift
-        if byte < 0x80:
-            return value, at
-        shift += 7
-
-
-def fields(data):
-    """Field number -> the values of a protobuf message, in their order: numbers, or bytes."""
-    found, at = {}, 0
-    while at < len(data):
-        tag, at = _varint(data, at)
-        kind = tag & 7
-        if kind == VARINT:
-            value, at = _varint(data, at)
-        else:
-            length, at = _varint(data, at) if kind == BYTES else ({FIXED64: 8, FIXED32: 4}[kind], at)
-            if at + length > len(data):
-                raise ValueError(f"a field of {length} bytes, {len(data) - at} are left")
-            value, at = data[at:at + length], at + length
-        found.setdefault(tag >> 3, []).append(value)
-    return found
 
 
 def _text(message, number):
@@ -52,9 +21,9 @@ def unwrap(value):
     """(apiVersion, kind, the message inside) of a value in protobuf form."""
     if not value.startswith(MAGIC):
         raise ValueError(f"not Kubernetes' protobuf: {value[:16]!r}")
-    unknown = fields(value[len(MAGIC):])
-    meta = fields(unknown[1][-1])
-    return _text(meta, 1), _text(meta, 2), fields(unknown[2][-1])
+    unknown = fields_of(value[len(MAGIC):])
+    meta = fields_of(unknown[1][-1])
+    return _text(meta, 1), _text(meta, 2), fields_of(unknown[2][-1])
 
 
 # ---------------------------------------------------------------- ranges
@@ -88,9 +57,9 @@ class Range:
     def encode(self):
         """The protobuf form with empty metadata, byte for byte as a kube-apiserver writes it."""
         metadata = bytes.fromhex("0a0012001a0022002a00320038004200")
-        message = _bytes(1, metadata) + _bytes(2, self.text.encode()) + _bytes(3, self.data)
-        kind = _bytes(1, b"v1") + _bytes(2, b"RangeAllocation")
-        return MAGIC + _bytes(1, kind) + _bytes(2, message) + _bytes(3, b"") + _bytes(4, b"")
+        message = field(1, metadata) + field(2, self.text.encode()) + field(3, self.data)
+        kind = field(1, b"v1") + field(2, b"RangeAllocation")
+        return MAGIC + field(1, kind) + field(2, message) + field(3, b"") + field(4, b"")
 
     @property
     def base(self):
@@ -109,14 +78,6 @@ class Range:
         bits, base = int.from_bytes(self.data, "big"), self.base
         values = [base + offset for offset in range(bits.bit_length()) if bits >> offset & 1]
         return {value if isinstance(value, int) else str(value) for value in values}
-
-
-def _bytes(number, data):
-    length, head = len(data), bytes([number << 3 | BYTES])
-    while length >= 0x80:
-        head += bytes([length & 0x7F | 0x80])
-        length >>= 7
-    return head + bytes([length]) + data
 
 
 # ---------------------------------------------------------------- objects
@@ -142,8 +103,8 @@ def decode_service(value):
     version, kind, message = unwrap(value)
     if (version, kind) != ("v1", "Service"):
         raise ValueError(f"not a Service: {version} {kind}")
-    metadata, spec = fields(message[1][-1]), fields(message[2][-1])
-    ports = [fields(port) for port in spec.get(1, [])]
+    metadata, spec = fields_of(message[1][-1]), fields_of(message[2][-1])
+    ports = [fields_of(port) for port in spec.get(1, [])]
     return {
         "metadata": {"name": _text(metadata, 1), "namespace": _text(metadata, 3)},
         "spec": {
@@ -166,8 +127,8 @@ def decode_ip_address(value):
     version, kind, message = unwrap(value)
     if kind != "IPAddress":
         raise ValueError(f"not an IPAddress: {kind}")
-    parent = fields(fields(message[2][-1])[1][-1])
-    return version, _text(fields(message[1][-1]), 1), (_text(parent, 2), _text(parent, 3), _text(parent, 4))
+    parent = fields_of(fields_of(message[2][-1])[1][-1])
+    return version, _text(fields_of(message[1][-1]), 1), (_text(parent, 2), _text(parent, 3), _text(parent, 4))
 
 
 def decode_service_cidr(value):
@@ -178,4 +139,4 @@ def decode_service_cidr(value):
     version, kind, message = unwrap(value)
     if kind != "ServiceCIDR":
         raise ValueError(f"not a ServiceCIDR: {kind}")
-    return version, _text(fields(message[1][-1]), 1), [c.decode() for c in fields(message[2][-1]).get(1, [])]
+    return version, _text(fields_of(message[1][-1]), 1), [c.decode() for c in fields_of(message[2][-1]).get(1, [])]

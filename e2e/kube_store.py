@@ -1,7 +1,5 @@
 """A register in a real kube-apiserver: the store's own suite, and then Croft's programs on it.
 
-usage: kube_cases.py BIN_DIR VERSION kube_store
-
 Calico's definitions come from its Go module, as bench/peers pins it; without that a test skips itself.
 """
 
@@ -13,6 +11,7 @@ import re
 import subprocess
 import time
 
+import lib
 from kube_apiserver_lib import TOKEN, Refused
 from lib import call_ipam, own_environment, expect, expect_equal, run, say, skip, wait_for
 
@@ -65,19 +64,11 @@ def install_definitions(_world, kube, calicos=None, own=True):
         wait_for(lambda name=name: is_served(kube, name), f"{name} is served", 30)
 
 
-def both_groups(kube):
-    """Calico's kinds as the tree ships them, and under the names of its newer group as well; Croft's own."""
-    calicos = [apply(kube, part, "application/yaml") for part in shipped_definitions("calico")]
-    names = calicos + [apply(kube, part) for part in shipped_definitions("croft")]
-    for name in names + newer_group(kube, calicos):
-        wait_for(lambda name=name: is_served(kube, name), f"{name} is served", 30)
-
-
-def newer_group(kube, calicos):
-    """The kinds that these definitions of Calico's older group are of, under the names of the newer."""
+def newer_group(kube):
+    """Calico's kinds, which are there in its older group, under the names of the newer; waits until they are served."""
     names = []
-    for name in calicos:
-        body = kube.call("GET", f"/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{name}")
+    for kind in KINDS:
+        body = kube.call("GET", f"/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{kind}.{V1}")
         called = body["spec"]["names"]
         if called["plural"] in V3_NAMES:
             called = {"kind": "IPAMConfiguration", "plural": "ipamconfigurations"}
@@ -86,7 +77,8 @@ def newer_group(kube, calicos):
             "apiVersion": body["apiVersion"], "kind": body["kind"], "metadata": {"name": f"{called['plural']}.{V3}"},
             "spec": {"group": V3, "scope": "Cluster", "names": {"kind": called["kind"], "plural": called["plural"]},
                      "versions": [{"name": "v3", "served": True, "storage": True, "schema": schema}]}})))
-    return names
+    for name in names:
+        wait_for(lambda name=name: is_served(kube, name), f"{name} is served", 30)
 
 
 def make_accounts(kube):
@@ -97,15 +89,8 @@ def make_accounts(kube):
 
 def write_kubeconfig(world, kube, account=None, namespace="croft-system", **user):
     """Of a service account, as whom a program would work; without one of the only admin. `user`: what it has in a token's place."""
-    path = world.directory / f"kubeconfig-{account or 'admin'}"
     user = user or {"token": kube.token_of(account, namespace) if account else TOKEN}
-    path.write_text(json.dumps({
-        "apiVersion": "v1", "kind": "Config", "current-context": "test",
-        "clusters": [{"name": "c", "cluster": {"server": kube.url, "certificate-authority": str(kube.ca.certificate)}}],
-        "users": [{"name": "u", "user": user}],
-        "contexts": [{"name": "test", "context": {"cluster": "c", "user": "u"}}]}))
-    path.chmod(0o600)
-    return path
+    return lib.write_kubeconfig(world.directory / f"kubeconfig-{account or 'admin'}", kube.url, kube.ca.certificate, user)
 
 
 class Controller:

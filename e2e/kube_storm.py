@@ -1,27 +1,23 @@
-"""ADDs and DELs of many nodes at once on a real kube-apiserver, while agents, plugins and the API server are killed and
-stopped: nobody is told an address that another has, and nothing that was told is lost.
+"""ADDs and DELs of many nodes at once on a real kube-apiserver, while agents, plugins and the API server are killed and stopped: nobody
+is told an address that another has, and nothing that was told is lost.
 
 usage: kube_storm.py BIN_DIR VERSION [OPERATIONS] [SEED]
-
-A plugin that was killed, or failed, is followed by its DEL until that succeeds, as a runtime does it.
 """
 
-import json
 import random
 import signal
 import subprocess
 import sys
-import threading
 import time
 
 from etcd import Node
+from kube_agent import LEFT_BY_A_CRASH, findings
 from kube_apiserver_lib import KubeApiserver
 from kube_store import calico_definitions, install_definitions, make_accounts, write_kubeconfig
-from lib import Failure, World, expect, expect_equal, main, own_environment, run, say, wait_for
+from lib import World, expect, expect_equal, main, own_environment, say
+from store_copy import Churn
 
 NODES = 8
-WORKERS_OF_A_NODE = 3
-HELD_OF_A_WORKER = 12
 
 
 class Agent:
@@ -52,100 +48,44 @@ class Agent:
         self.start()
 
 
-class Ledger:
-    """Who was told which address."""
+class Storm(Churn):
+    """Plugins that go by agents mostly, and are killed now and then, until so many calls were made."""
 
-    def __init__(self, operations):
-        self.lock = threading.Lock()
-        self.told = {}
+    workers, held_of_a_worker, patience = 3, 12, 120
+
+    def __init__(self, world, store, seed, operations):
+        super().__init__(world, dict.fromkeys((f"n{i}" for i in range(NODES)), store), seed)
+        self.agents = {name: Agent(world, store, name) for name in self.stores}
         self.left = operations
-        self.refusals = {}
-        self.broken = []
 
-    def goes_on(self):
-        with self.lock:
+    def ends(self):
+        with self.ledger.lock:
             self.left -= 1
-            return self.left >= 0 and not self.broken
+            return self.left < 0 or bool(self.ledger.broken)
 
-    def take(self, container, address):
-        with self.lock:
-            holder = next((c for c, a in self.told.items() if a == address), None)
-            if holder not in (None, container):
-                self.broken.append(f"{address} was told to {holder}, then to {container}")
-            if self.told.get(container, address) != address:
-                self.broken.append(f"{container} was told {self.told[container]}, then {address}")
-            self.told[container] = address
+    def call(self, name, command, container, chance):
+        node = Node(self.world, self.stores[name], name)
+        options = {"agent": str(self.agents[name].socket)} if chance.random() < 0.9 else {}
+        process = node.start(command, container, **options)
+        if chance.random() < 0.03:
+            time.sleep(chance.random() * 0.02)
+            process.kill()
+            process.communicate()
+            return None
+        return node.finish(process)[:2]
 
-    def drop(self, container):
-        with self.lock:
-            self.told.pop(container, None)
-
-    def refused(self, answer):
-        what = f"{(answer or {}).get('code')}: {(answer or {}).get('msg', '')[:60]}"
-        with self.lock:
-            self.refusals[what] = self.refusals.get(what, 0) + 1
-
-
-def call(node, command, container, chance, agent):
-    """The answer; nothing when the plugin was killed."""
-    options = {"agent": str(agent.socket)} if chance.random() < 0.9 else {}
-    process = node.start(command, container, **options)
-    if chance.random() < 0.03:
-        time.sleep(chance.random() * 0.02)
-        process.kill()
-        process.communicate()
-        return None
-    code, answer, _ = node.finish(process)
-    return code, answer
-
-
-def delete(node, container, chance, agent, ledger):
-    ledger.drop(container)  # from here on somebody else may get it
-    until = time.monotonic() + 120
-    while True:
-        done = call(node, "DEL", container, chance, agent)
-        if done and done[0] == 0:
-            return
-        if done:
-            ledger.refused(done[1])
-        expect(time.monotonic() < until, f"DEL {container} is not done after two minutes: {done}")
-        time.sleep(0.2)
-
-
-def work(node, agent, ledger, seed, name):
-    chance = random.Random(seed)
-    mine = []
-    for number in range(sys.maxsize):
-        if not ledger.goes_on():
-            return
-        if mine and (chance.random() < 0.45 or len(mine) >= HELD_OF_A_WORKER):
-            delete(node, mine.pop(chance.randrange(len(mine))), chance, agent, ledger)
-            continue
-        container = f"{name}-{number}"
-        done = call(node, "ADD", container, chance, agent)
-        if done and done[0] == 0:
-            ledger.take(container, done[1]["ips"][0]["address"].split("/")[0])
-            mine.append(container)
-            continue
-        if done:
-            ledger.refused(done[1])
-            time.sleep(0.1)
-        delete(node, container, chance, agent, ledger)
-
-
-def disturb(agents, kube, ledger, seed):
-    chance = random.Random(seed)
-    kills = 0
-    while ledger.left > 0 and not ledger.broken:
-        time.sleep(chance.uniform(0.3, 1.2))
-        if chance.random() < 0.04:
-            kube.kill()
-            time.sleep(chance.uniform(0, 1))
-            kube.start()
-            kills += 1
-        else:
-            chance.choice(agents).disturb(chance)
-    say(f"the API server was killed {kills} times")
+    def disturb(self, kube):
+        chance, kills = random.Random(self.seed), 0
+        while self.left > 0 and not self.ledger.broken:
+            time.sleep(chance.uniform(0.3, 1.2))
+            if chance.random() < 0.04:
+                kube.kill()
+                time.sleep(chance.uniform(0, 1))
+                kube.start()
+                kills += 1
+            else:
+                chance.choice(list(self.agents.values())).disturb(chance)
+        say(f"the API server was killed {kills} times")
 
 
 def test():
@@ -157,50 +97,26 @@ def test():
         make_accounts(kube)
         operator = f"kube:{write_kubeconfig(world, kube, 'croft-operator')}"
         store = f"kube:{write_kubeconfig(world, kube, 'croft-node')}"
-        run(world.bin / "croft", "--store", operator, "pool", "create", "p", "--cidr", "10.79.0.0/22", "--block-size", "28",
-            "--gateway", "none", "--cooldown-seconds", "0")
-        ledger = Ledger(operations)
-        agents, threads, failures = [], [], []
-
-        def guarded(function, *arguments):
-            try:
-                function(*arguments)
-            except (Failure, subprocess.TimeoutExpired) as failure:
-                failures.append(failure)
-                ledger.broken.append(str(failure))
-
-        for i in range(NODES):
-            agent = Agent(world, store, f"n{i}")
+        world.pool(operator, "p", "10.79.0.0/22", "--block-size", "28", "--gateway", "none")
+        storm, begin = Storm(world, store, seed, operations), time.monotonic()
+        for agent in storm.agents.values():
             agent.start()
-            agents.append(agent)
-            for k in range(WORKERS_OF_A_NODE):
-                node = Node(world, store, agent.name)
-                threads.append(threading.Thread(
-                    target=guarded, args=(work, node, agent, ledger, seed * 1000 + i * 10 + k, f"{agent.name}-{k}")))
-        threads.append(threading.Thread(target=guarded, args=(disturb, agents, kube, ledger, seed)))
-        begin = time.monotonic()
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-        took = time.monotonic() - begin
-        say(f"{operations} calls in {took:.0f} s; refused on the way: {ledger.refusals}")
-        expect_equal(ledger.broken, [], "what must not be")
-        wait_for(lambda: run(world.bin / "croft", "--store", operator, "pool", "list", check=False).returncode == 0,
-                 "the store is back", 60)
+        with storm:
+            storm.guarded(storm.disturb, kube)
+            for thread in storm.threads:
+                thread.join()
+        say(f"{operations} calls in {time.monotonic() - begin:.0f} s; refused on the way: {storm.ledger.refusals}")
+        storm.check()
+        world.wait_for_store(operator, 60)
         held = {address: row["containerId"] for address, row in world.held(operator).items()}
-        lost = {c: a for c, a in ledger.told.items() if held.get(a) != c}
+        lost = {c: a for c, a in storm.ledger.told.items() if held.get(a) != c}
         expect_equal(lost, {}, "told, and not held")
-        left = {a: c for a, c in held.items() if c not in ledger.told}
-        say(f"{len(ledger.told)} addresses are held as told; left behind their DELs: {left}")
+        left = {a: c for a, c in held.items() if c not in storm.ledger.told}
+        say(f"{len(storm.ledger.told)} addresses are held as told; left behind their DELs: {left}")
         expect(len(left) <= operations // 10000 + 1, f"left behind: {left}")
-        done = run(world.bin / "croft", "--store", operator, "-o", "json", "check", check=False)
-        findings = json.loads(done.stdout)
-        expect(isinstance(findings, list), done.stdout + done.stderr)
-        kinds = sorted({finding["finding"] for finding in findings})
-        say(f"croft check finds: {kinds}")
-        harmless = {"handle_miscount", "handle_empty", "affinity_unconfirmed", "affinity_stale"}
-        expect(set(kinds) <= harmless, f"croft check: {done.stdout}")
+        found = findings(world, operator)
+        say(f"croft check finds: {found}")
+        expect({kind for kind, _ in found} <= set(LEFT_BY_A_CRASH), f"croft check: {found}")
 
 
 if __name__ == "__main__":

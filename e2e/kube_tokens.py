@@ -1,7 +1,4 @@
-"""Accounts that are made anew under an installed agent, on a real kube-apiserver: it takes the next token from its file and goes on.
-
-usage: kube_cases.py BIN_DIR VERSION kube_tokens
-"""
+"""Accounts that are made anew under an installed agent, on a real kube-apiserver: it takes the next token from its file and goes on."""
 
 import re
 import time
@@ -58,13 +55,8 @@ class Rig:
         return containers
 
 
-def make_account(kube, name):
-    kube.call("POST", ACCOUNTS, {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": name, "namespace": "croft-system"}})
-
-
 def made_anew(rig, kube):
-    """As it is installed: the agent has a token in a file, which a kubelet keeps, and the plugin one of its own in its kubeconfig,
-    which the agent keeps. Both accounts are deleted, and made anew with other UIDs."""
+    """The agent's token is in a file, which a kubelet keeps, the plugin's in its kubeconfig, which the agent keeps; both accounts are made anew."""
     world, own = rig.world, write_kubeconfig(rig.world, kube, "croft-plugin")
     rig.give(kube.token_of("croft-node"))
     agent, socket = start_agent(world, rig.store, "--plugin-kubeconfig", own, "--plugin-store", f"kube:{own}")
@@ -92,7 +84,7 @@ def made_anew(rig, kube):
     wait_for(lambda: shown(of_before) is True, "croft node show tells of a token that is refused", 60)
     expect_equal(own.read_text(), before, "the kubeconfig of a plugin whose account is gone")
     for name in ("croft-node", "croft-plugin"):
-        make_account(kube, name)
+        kube.make(ACCOUNTS, "ServiceAccount", name)
     rig.give(kube.token_of("croft-node"))
     begin = time.monotonic()
     wait_for(lambda: serves("through-the-agent", "agent"), "the agent serves again", PROMISED)
@@ -112,8 +104,7 @@ def made_anew(rig, kube):
 
 def play(world, kube):
     rig = Rig(world, kube)
-    world.croft(rig.admin, "pool", "create", "a", "--cidr", "10.79.0.0/24", "--block-size", "28", "--gateway", "none",
-                "--cooldown-seconds", "0")
+    world.pool(rig.admin, "a", "10.79.0.0/24", "--block-size", "28", "--gateway", "none")
     made_anew(rig, kube)
     expect_equal(world.held(rig.admin), {}, "all is given back")
     # An ADD that lost its right between the handle and the block leaves the handle, which counts too high: the collector's.

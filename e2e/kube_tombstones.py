@@ -1,8 +1,6 @@
 """DELs while the API server is away: each succeeds, leaves a tombstone on the node, and is made up for when the server
 is back, by the next call or by the agent, which the plugins know the store to by another name; never against an ADD
-that came later.
-
-usage: kube_cases.py BIN_DIR VERSION kube_tombstones
+that came later. How many wait, and what `croft check` says of them: tombstones_test.cc, check_remedies.py.
 """
 
 import json
@@ -11,7 +9,7 @@ import time
 from etcd import Node
 from kube_agent import counts, findings, start_agent, together, until_done
 from kube_store import write_kubeconfig
-from lib import expect, expect_equal, run, say, wait_for
+from lib import expect, expect_equal, say, wait_for
 
 TRIES = 5  # of each pod while the API server is away
 
@@ -40,26 +38,7 @@ class Rig:
 
     def come_back(self):
         self.kube.start()
-        wait_for(lambda: run(self.world.bin / "croft", "--store", self.store, "pool", "list", check=False).returncode == 0,
-                 "the store is back", 30)
-
-
-def nobody_made_up_for_them(rig):
-    """`croft check` says what waits for more than a minute, and what was set aside."""
-    def look(code):
-        done = run(rig.world.bin / "croft", "--store", rig.store, "check", "--tombstones", rig.place, "-o", "json", check=False)
-        expect_equal(done.returncode, code, f"check: {done.stdout}{done.stderr}")
-        return {row["finding"]: row["subject"] for row in json.loads(done.stdout)}
-
-    expect_equal(look(0), {}, "they are young")
-    old, *_ = rig.place.glob("*.json")
-    before = old.read_text()
-    old.write_text(json.dumps({**json.loads(before), "leftAt": "2026-01-01T00:00:00Z"}))
-    aside = rig.place / "00.json.damaged"
-    aside.write_text("{")
-    expect_equal(look(3), {"release_waiting": str(old), "release_unreadable": str(aside)}, "an old one, and one set aside")
-    old.write_text(before)
-    aside.unlink()
+        self.world.wait_for_store(self.store)
 
 
 def alone(rig):
@@ -78,7 +57,6 @@ def alone(rig):
     oak.delete("c2")
     rig.come_back()
     expect_equal(rig.holders(), ["c1", "c2", "c3"], "who holds before anybody makes up for it")
-    nobody_made_up_for_them(rig)
     oak.add("c2")
     expect_equal(rig.holders(), ["c2", "c3"], "an ADD takes its own tombstone away and makes up for others")
     expect_equal(rig.left(), [], "tombstones")
@@ -86,36 +64,6 @@ def alone(rig):
     expect("deferred=" in log and "TOMBSTONE network=net container=c1" in log, f"the log says so: {log}")
     for container in ("c2", "c3"):
         oak.delete(container)
-
-
-def in_vain(rig):
-    """A pod that can't start is tried again and again, each time as another container: none of them takes the room of
-    the DELs of those that hold something."""
-    oak = rig.oak
-    oak.add("holds")
-    oak.add("runs")
-    rig.kube.kill()
-    for i in range(8):
-        expect_equal(oak.refuse(f"vain{i}")["code"], 11, "an ADD needs the store")
-        oak.delete(f"vain{i}")
-    expect_equal(rig.left(), [f"vain{i}" for i in range(8)], "tombstones")
-    # Of others, as many as there may be: the oldest of those goes, and none to which the runtime had a result.
-    others = [rig.place / f"{i}.unsure.json" for i in range(992)]
-    for path in others:
-        path.write_text('{"version":2}')
-    oak.more = {"prevResult": {"cniVersion": "1.0.0", "ips": []}}
-    oak.delete("holds")
-    oak.more = {}
-    oak.delete("vain8")
-    for path in others:
-        path.unlink()
-    expect_equal(rig.left(), ["holds", *[f"vain{i}" for i in range(1, 9)]], "the oldest went")
-    rig.come_back()
-    oak.add("c4")
-    expect("holds" not in rig.left() and rig.holders() == ["c4", "runs"], "the one that holds something first")
-    for container in ("c4", "runs"):
-        oak.delete(container)
-    wait_for(lambda: oak.add("c5") and (oak.delete("c5") or True) and rig.left() == [], "the others too", 60)
 
 
 def without_kubeconfig(rig):
@@ -166,8 +114,7 @@ def with_agent(rig):
 
 
 def long_away(rig):
-    """An API server that is away for half an hour, with its time compressed: pods that can't start are tried again without the
-    pauses of a kubelet, while others end, and some begin anew."""
+    """Half an hour, compressed: pods that can't start are tried again without a kubelet's pauses, while others end or begin anew."""
     oak, pods, away = rig.oak, [f"pod{i}" for i in range(110)], []
     ended, again, both, runs = ([f"{name}{i}" for i in range(count)] for name, count in (("ended", 50), ("again", 5), ("both", 5), ("runs", 10)))
     told = until_done(oak, "ADD", ended + again + both + runs)
@@ -213,10 +160,8 @@ def long_away(rig):
 def play(world, kube):
     rig = Rig(world, kube)
     kube.make_node("oak")
-    run(world.bin / "croft", "--store", rig.store, "pool", "create", "p", "--cidr", "10.80.0.0/16", "--gateway", "none",
-        "--cooldown-seconds", "0")
+    world.pool(rig.store, "p", "10.80.0.0/16", "--gateway", "none")
     alone(rig)
-    in_vain(rig)
     without_kubeconfig(rig)
     say("a plugin alone leaves tombstones and makes up for them, without its kubeconfig too")
     with_agent(rig)

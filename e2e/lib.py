@@ -1,18 +1,14 @@
 """What the end-to-end tests share: a place that cleans up after itself, network namespaces, and calls of CNI plugins.
 
-A test runs in a World:
-
-    with World("bridge") as world:
-        node = world.netns("node")
-        pod = world.netns("a")
-        result = world.plugin("bridge", node).add(config, pod)
-
-Everything a World made (namespaces with all that is in them, processes, directories) goes when the block is left, also
-by an exception, Ctrl-C or SIGTERM. Nothing of the host is touched: bridges and routes live in a namespace that plays
-the node, and a name of the host (`/run/netns/...`) carries the process id.
+A script is called with the directory of the programs and with what CMakeLists.txt gives it. It runs in a World: everything that a
+World made (namespaces with all that is in them, processes, directories) goes when its block is left, also by an exception, Ctrl-C
+or SIGTERM. Nothing of the host is touched: bridges and routes live in a namespace that plays the node, and a name of the host
+(`/run/netns/...`) carries the process id.
 """
 
+import collections
 import contextlib
+import fcntl
 import importlib.machinery
 import importlib.util
 import json
@@ -21,6 +17,7 @@ import pathlib
 import pickle
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -97,8 +94,7 @@ def wait_for(condition, what, seconds=PATIENCE):
 
 
 def run(*command, check=True, stdin="", env=None, timeout=60):
-    """Runs a program; its output as text. A failure tells the command and what it said. An environment that is given
-    is completed by own_environment()."""
+    """Runs a program; its output as text. An environment that is given is completed by own_environment()."""
     env = None if env is None else {**own_environment(), **env}
     done = subprocess.run([str(c) for c in command], input=stdin, capture_output=True, text=True, env=env,
                           timeout=timeout, check=False)
@@ -279,6 +275,18 @@ class World:
         except json.JSONDecodeError as error:
             raise Failure(f"croft -o json {' '.join(arguments)}: not JSON ({error}): {done.stdout!r}") from error
 
+    def cli(self, store, *arguments, codes=(0,), **options):
+        """The same as people have it: texts and the exit code, which is one of `codes`, if these are said."""
+        done = run(self.bin / "croft", "--store", store, *arguments, check=False, **options)
+        expect(codes is None or done.returncode in codes, f"croft {' '.join(map(str, arguments))}: exit {done.returncode}: {done.stdout}{done.stderr}")
+        return done
+
+    def wait_for_store(self, store, seconds=30):
+        wait_for(lambda: self.cli(store, "pool", "list", codes=None).returncode == 0, "the store is back", seconds)
+
+    def pool(self, store, name, cidr, *more, cooldown=0):
+        self.croft(store, "pool", "create", name, "--cidr", cidr, "--cooldown-seconds", str(cooldown), *more)
+
     def held(self, store):
         """The rows of `croft ip list` that somebody holds, by address."""
         return {row["address"]: row for row in self.croft(store, "ip", "list") if row["state"] == "held"}
@@ -296,21 +304,51 @@ def ipam_config(store, node, version="1.0.0", network="net", **ipam):
                        "ipam": {"type": "croft-ipam", "store": store, "nodename": node, **ipam}})
 
 
-def begin_ipam(world, command, container, store, node="node-a", args="", env=None, **ipam):
-    """A call of croft-ipam that is under way."""
-    process = subprocess.Popen([world.bin / "croft-ipam"], env=call_environment(world, command, container, args, **(env or {})),
-                               text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-    process.stdin.write(ipam_config(store, node, **ipam))
+def begin(program, given, env):
+    """A program that is under way, with all that it reads."""
+    process = subprocess.Popen([program], env=env, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    process.stdin.write(given)
     process.stdin.close()
     process.stdin = None
     return process
 
 
+def finish(process):
+    """Exit code of a plugin, its answer, None when there is none, and what it said besides."""
+    out, err = process.communicate(timeout=60)
+    return process.returncode, json.loads(out) if out.strip() else None, err
+
+
+def begin_ipam(world, command, container, store, node="node-a", args="", env=None, **ipam):
+    """A call of croft-ipam that is under way."""
+    return begin(world.bin / "croft-ipam", ipam_config(store, node, **ipam), call_environment(world, command, container, args, **(env or {})))
+
+
 def call_ipam(world, command, container, store, node="node-a", args="", env=None, **ipam):
-    """One call of croft-ipam: its exit code and its answer, None when there is none."""
-    process = begin_ipam(world, command, container, store, node, args, env, **ipam)
-    out, _ = process.communicate(timeout=60)
-    return process.returncode, json.loads(out) if out.strip() else None
+    """One call of croft-ipam: its exit code and its answer."""
+    return finish(begin_ipam(world, command, container, store, node, args, env, **ipam))[:2]
+
+
+def address_of(answer, number=0):
+    """Of a result, without its length."""
+    return answer["ips"][number]["address"].split("/")[0]
+
+
+def cache_entry(folder, container, network="net", netns=None, address=None, pod=None, **more):
+    """What libcni writes down of an ADD, in a directory of results; `pod`: namespace and name."""
+    (folder / f"{network}-{container}-eth0").write_text(json.dumps(
+        {"kind": "cniCacheV1", "containerId": container, "ifName": "eth0", "networkName": network, **({"netns": str(netns)} if netns else {}),
+         "result": {"cniVersion": "1.0.0", "ips": [{"address": f"{address}/24"}]} if address else {},
+         "cniArgs": [["K8S_POD_NAMESPACE", pod[0]], ["K8S_POD_NAME", pod[1]]] if pod else [], **more}))
+
+
+def write_kubeconfig(path, server, authority, user):
+    path.write_text(json.dumps({
+        "apiVersion": "v1", "kind": "Config", "current-context": "test", "users": [{"name": "u", "user": user}],
+        "clusters": [{"name": "c", "cluster": {"server": server, "certificate-authority": str(authority)}}],
+        "contexts": [{"name": "test", "context": {"cluster": "c", "user": "u"}}]}))
+    path.chmod(0o600)
+    return path
 
 
 def memory_of(pid):
@@ -342,25 +380,74 @@ class Ended:
         self.what = " ".join(str(c) for c in command[-4:])
 
 
-def start_agent(world, store, node, socket, *options, env=None):
-    """A node's agent, which ends with the world; returned once it listens."""
+def require_strace():
+    require_programs("strace")
+    probe = run("strace", "-o", os.devnull, "true", check=False)
+    if probe.returncode != 0:
+        skip(f"strace cannot trace here: {probe.stderr.strip()}")
+
+
+def system_calls(trace):
+    """Of what strace wrote: (name, which of that name, line). strace counts each name apart."""
+    counts = collections.Counter()
+    for line in trace.read_text(encoding="utf-8", errors="replace").splitlines():
+        name = line.split(maxsplit=1)[1].split("(")[0]
+        if name.isidentifier():  # else the second half of a call, an exit or a signal
+            counts[name] += 1
+            yield name, counts[name], line
+
+
+def was_injected(trace):
+    text = trace.read_text(encoding="utf-8", errors="replace")
+    return "INJECTED" in text or "+++ killed by SIGKILL +++" in text
+
+
+def make_busybox(root, applets):
+    """The files of an image that has busybox under these names."""
+    (root / "bin").mkdir(parents=True)
+    for name in ("etc", "proc", "sys", "dev", "tmp"):
+        (root / name).mkdir()
+    shutil.copy("/bin/busybox", root / "bin" / "busybox")
+    for name in applets:
+        (root / "bin" / name).symlink_to("busybox")
+
+
+def listens(path):
+    with socket.socket(socket.AF_UNIX) as probe:
+        return probe.connect_ex(str(path)) == 0
+
+
+def start_agent(world, store, node, place, *options, env=None):
+    """A node's agent at the socket `place`, which ends with the world; returned once it listens."""
     with open(world.directory / "agent.log", "ab") as log:
-        agent = subprocess.Popen([world.bin / "croftd", "agent", "--store", store, "--node", node, "--socket", socket, *options],
+        agent = subprocess.Popen([world.bin / "croftd", "agent", "--store", store, "--node", node, "--socket", place, *options],
                                  env=env, stdout=log, stderr=log)
 
     def end():
         agent.kill()
         agent.wait()
     world.stack.callback(end)
-    wait_for(lambda: agent.poll() is not None or socket.exists(), "the agent listens", 30)
+    wait_for(lambda: agent.poll() is not None or listens(place), "the agent listens", 30)
     expect(agent.poll() is None, f"the agent ended: {(world.directory / 'agent.log').read_text()}")
     return agent
 
 
-def wait_for_agents_memory(world, socket):
+def stop_between_commits(process, store):
+    """SIGSTOP of a daemon: within a commit the store would be its own (docs/limits.md)."""
+    with open(f"{str(store).removeprefix('sqlite:')}-lock", "r+", encoding="utf-8") as gate:
+        while True:
+            process.send_signal(signal.SIGSTOP)
+            with contextlib.suppress(BlockingIOError):
+                fcntl.flock(gate, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                return
+            process.send_signal(signal.SIGCONT)
+            time.sleep(0.01)
+
+
+def wait_for_agents_memory(world, place):
     """Until it knows its node, and answers without asking the store."""
     def knows_its_node():
-        asked = run(world.bin / "croft", "agent", "status", "--socket", socket, "-o", "json", check=False)
+        asked = run(world.bin / "croft", "agent", "status", "--socket", place, "-o", "json", check=False)
         if asked.returncode != 0:
             return False
         answer = json.loads(asked.stdout)
@@ -401,15 +488,25 @@ def write_past_croft(store, *statements):
     return pickle.loads(done.stdout)
 
 
+def numbers_given(*defaults):
+    """The numbers behind BIN_DIR, with defaults for those that are not given."""
+    given = [int(word) for word in sys.argv[2:]]
+    return (*given, *defaults[len(given):])
+
+
 def main(test, seconds=150):
-    """Runs a test function and turns what came of it into an exit code that ctest knows. A test that takes longer than
-    `seconds` fails and still cleans up; ctest's own limit, which kills, must be longer."""
+    """Runs a test function, with a World of the script's name if it takes one, and turns what came of it into an exit code that
+    ctest knows. A test that takes longer than `seconds` fails and still cleans up; ctest's own limit, which kills, must be longer."""
     def late(_number, _frame):
         raise Failure(f"took longer than {seconds} s")
     signal.signal(signal.SIGALRM, late)
     signal.alarm(seconds)
     try:
-        test()
+        if test.__code__.co_argcount == 0:
+            test()
+        else:
+            with World(pathlib.Path(sys.argv[0]).stem.replace("_", "-"), sys.argv[1]) as world:
+                test(world)
     except (Failure, CniError, subprocess.TimeoutExpired) as failure:
         say(f"FAILED: {failure}")
         sys.exit(1)

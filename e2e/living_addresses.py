@@ -1,9 +1,7 @@
-"""A register that was put back to an older state has as free what living pods have: an ADD on their node passes them over.
-Pods are made by Debian's `ptp` in network namespaces.
+"""A register that was put back to an older state has as free what living pods have, by Debian's `ptp`: an ADD on their node passes them
+over. On etcd half of the pods are made through the node's agent.
 
 usage: living_addresses.py BIN_DIR sqlite|etcd
-
-etcd: half of the pods are made through the node's agent.
 """
 
 import shutil
@@ -11,7 +9,7 @@ import sys
 
 from agent_etcd import NodeAgent
 from etcd_restore import RestorableEtcd
-from lib import CniError, World, expect, expect_equal, main, run, say
+from lib import CniError, World, expect, expect_equal, main, say
 from living_lib import Pods, enter_own_namespace
 
 # Of each register its own, and of no other test: in the namespaces of this machine an address is looked for that nobody must have.
@@ -78,8 +76,7 @@ def test():
     with World(f"living-{sys.argv[2]}", sys.argv[1]) as world:
         register = {"sqlite": Sqlite, "etcd": ThroughEtcd}[sys.argv[2]](world)
         for name, cidr, length in POOLS:
-            run(world.bin / "croft", "--store", register.store, "pool", "create", name, "--cidr", cidr, "--block-size", length,
-                "--cooldown-seconds", "0")
+            world.pool(register.store, name, cidr, "--block-size", length)
         pods = Pods(world, register.store, "oak", assign_ipv6="true")
         add = lambda name, number, **more: pods.add(name, **{**register.agent_of(number), **more})
         for number in range(2):

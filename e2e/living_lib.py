@@ -1,10 +1,5 @@
-"""A node with living pods for end-to-end tests: this process's own network namespace plays the node, so that servers on
-loopback are in reach of plugins that run there, and pods are made by `ptp`.
-
-    enter_own_namespace()
-    pods = Pods(world, store, "oak")
-    pods.add("a0")
-    pods.check_no_address_twice()
+"""A node with living pods: this process's own network namespace plays the node, so that servers on loopback are in reach of plugins that
+run there, and pods are made by `ptp`.
 """
 
 import json
@@ -12,16 +7,15 @@ import os
 import pathlib
 import sys
 
-from lib import (DUPLICATES_ASKED, CniError, Namespace, Plugin, expect, expect_equal, require_network_namespaces, require_programs,
-                 run)
+from lib import (DUPLICATES_ASKED, CniError, Namespace, Plugin, cache_entry, expect, expect_equal, require_network_namespaces,
+                 require_programs, run)
 
 NETWORK = "net"
 INSIDE = "CROFT_TEST_IN_OWN_NAMESPACE"
 
 
 def enter_own_namespace():
-    """Runs the test anew in a network namespace of its own, where it goes on; what the network is needed for is to be
-    done before."""
+    """Runs the test anew in a network namespace of its own; what the network is needed for is to be done before."""
     if INSIDE in os.environ:
         run("ip", "link", "set", "lo", "up")
         pathlib.Path(DUPLICATES_ASKED).write_text("0")
@@ -75,9 +69,7 @@ class Pods:
             self.plugin().delete(self.config(**ipam), name, netns, args=self.args(pod, args))
             raise
         self.living[name] = (netns, result, pod)
-        self.entry(name).write_text(json.dumps(
-            {"kind": "cniCacheV1", "containerId": name, "ifName": "eth0", "networkName": NETWORK, "netns": netns.path,
-             "result": result, "cniArgs": [["K8S_POD_NAMESPACE", "default"], ["K8S_POD_NAME", pod]]}))
+        cache_entry(self.cache / "results", name, NETWORK, netns.path, pod=("default", pod), result=result)
         netns.wait_until_addresses_settle()
         return self.addresses(name)
 

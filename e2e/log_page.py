@@ -1,5 +1,4 @@
-"""docs/log.md shows a line of each kind that plugins and agent write: the same words and fields as real ones, and no kind is
-missing.
+"""docs/log.md shows a line of each kind that plugins and agent write, with the words and fields of real ones.
 
 usage: log_page.py BIN_DIR [--print]     --print: the real lines, to write the page anew
 """
@@ -10,7 +9,7 @@ import re
 import subprocess
 import sys
 
-from lib import World, call_environment, expect, expect_equal, main, run, wait_for
+from lib import call_environment, expect, expect_equal, main, run, start_agent, wait_for
 
 PAGE = pathlib.Path(__file__).resolve().parent.parent / "docs/log.md"
 POD = "IgnoreUnknown=1;K8S_POD_NAMESPACE=shop;K8S_POD_NAME=web-0;K8S_POD_UID=5f0c4d0e-1c52-4b1f-9a57-3f3f6f4a7d10"
@@ -77,18 +76,13 @@ def calico_ipam(rig):
 
 def agent(rig):
     socket, errors = rig.world.directory / "agent.sock", rig.world.directory / "agent.log"
-    with open(errors, "wb") as file:
-        daemon = subprocess.Popen([rig.world.bin / "croftd", "agent", "--store", rig.store, "--node", "node-a", "--socket",
-                                   socket, "--log-calls"], stdin=subprocess.DEVNULL, stderr=file)
-    try:
-        wait_for(lambda: "serving node" in errors.read_text(), "the agent serves")
-        ipam = {"store": rig.store, "nodename": "node-a", "agent": str(socket), "ipv4_pools": ["more"]}
-        rig.call("croft-ipam", "ADD", ipam, container="by-agent")
-        rig.call("croft-ipam", "DEL", ipam, container="by-agent")
-        wait_for(lambda: "DEL" in errors.read_text(), "the agent's lines")
-    finally:
-        daemon.terminate()
-        expect_equal(daemon.wait(20), 0, "exit code of the agent")
+    daemon = start_agent(rig.world, rig.store, "node-a", socket, "--log-calls")
+    ipam = {"store": rig.store, "nodename": "node-a", "agent": str(socket), "ipv4_pools": ["more"]}
+    for command in ("ADD", "DEL"):
+        rig.call("croft-ipam", command, ipam, container="by-agent")
+    wait_for(lambda: "DEL" in errors.read_text(), "the agent's lines")
+    daemon.terminate()
+    expect_equal(daemon.wait(20), 0, "exit code of the agent")
     return errors.read_text().splitlines()
 
 
@@ -102,26 +96,25 @@ def shape(line):
     return " ".join(word.split("=")[0] + "=" if "=" in word else word for word in line.split())
 
 
-def test():
-    with World("log-page", sys.argv[1]) as world:
-        rig = Rig(world)
-        croft_ipam(rig)
-        left_for_later(rig)
-        host_local(rig)
-        calico_ipam(rig)
-        daemon = agent(rig)
-        real = rig.lines() + daemon
-        if "--print" in sys.argv:
-            return print("\n".join(real))
-        written = {shape(line) for line in real}
-        page = [line for line in PAGE.read_text().splitlines() if re.match(r"\d{4}-\d\d-\d\d[ T]", line)]
-        shown = {shape(line) for line in page}
-        expect(not shown - written, f"on the page, but not written: {sorted(shown - written)}; written: {sorted(written)}")
-        kinds = {re.sub(r" (\S+=)", "", one) for one in written if " agent: " not in one or " agent: TIME" in one}
-        told = {re.sub(r" (\S+=)", "", one) for one in shown}
-        expect(not kinds - told, f"written, but not on the page: {sorted(kinds - told)}")
-        for field in ("pod=shop/web-0", "node=node-a", "cni="):
-            expect(any(field in line for line in rig.lines()) and any(field in line for line in page), field)
+def test(world):
+    rig = Rig(world)
+    croft_ipam(rig)
+    left_for_later(rig)
+    host_local(rig)
+    calico_ipam(rig)
+    daemon = agent(rig)
+    real = rig.lines() + daemon
+    if "--print" in sys.argv:
+        return print("\n".join(real))
+    written = {shape(line) for line in real}
+    page = [line for line in PAGE.read_text().splitlines() if re.match(r"\d{4}-\d\d-\d\d[ T]", line)]
+    shown = {shape(line) for line in page}
+    expect(not shown - written, f"on the page, but not written: {sorted(shown - written)}; written: {sorted(written)}")
+    kinds = {re.sub(r" (\S+=)", "", one) for one in written if " agent: " not in one or " agent: TIME" in one}
+    told = {re.sub(r" (\S+=)", "", one) for one in shown}
+    expect(not kinds - told, f"written, but not on the page: {sorted(kinds - told)}")
+    for field in ("pod=shop/web-0", "node=node-a", "cni="):
+        expect(any(field in line for line in rig.lines()) and any(field in line for line in page), field)
 
 
 main(test)

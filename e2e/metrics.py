@@ -1,8 +1,5 @@
-"""`croftd controller --metrics-bind-address`: the samples of pools are what the command line says of the same store, and probes are
-told that it is away. Neither root nor a network but this machine's loopback. Samples of ranges are metrics_test.cc's; the server,
-server_test.cc's.
-
-usage: metrics.py BIN_DIR
+"""`croftd controller --metrics-bind-address`: pools are what the command line says of the same store, and probes are told that it is away.
+Samples of ranges: metrics_test.cc; the server: server_test.cc.
 """
 
 import json
@@ -10,13 +7,11 @@ import pathlib
 import re
 import signal
 import subprocess
-import sys
 import urllib.error
 import urllib.request
 
-sys.dont_write_bytecode = True
 from etcd_lib import free_ports
-from lib import Failure, World, call_ipam, expect, expect_equal, main, own_environment, run, say, start_agent, wait_for
+from lib import Failure, call_ipam, expect, expect_equal, main, own_environment, run, say, start_agent, wait_for
 
 SAMPLE = re.compile(r"([a-z_]+)(?:\{(.*)\})? (\S+)")
 
@@ -156,9 +151,8 @@ def pools(world):
         expect_equal(samples['croft_agent_add_duration_seconds_count{outcome="refused"}'], 1, "refused ADDs")
         expect_equal(samples['croft_agent_add_duration_seconds_count{outcome="ok"}'], 10 + int(row["usage"]["free"]), "ADDs")
         expect_equal(probe(agents, "/readyz"), (200, "[+]store ok\nreadyz check passed\n"), "the agent's health")
-        done = run(world.bin / "croft", "--store", store, "-o", "json", "check", check=False)
-        found = json.loads(done.stdout)
-        expect_equal((done.returncode, [(one["finding"], one["subject"]) for one in found]), (3, [("pool_full", "pool web")]), "check")
+        found = json.loads(world.cli(store, "-o", "json", "check", codes=(3,)).stdout)
+        expect_equal([(one["finding"], one["subject"]) for one in found], [("pool_full", "pool web")], "check")
         run(world.bin / "croft", "--store", store, "pool", "disable", "web")
         wait_for(lambda: scrape(address)['croft_pool_disabled{pool="web",family="IPv4"}'] == 1, "disabled")
         expect_equal(world.croft(store, "check"), [], "a pool that is to give nothing is not full")
@@ -166,10 +160,9 @@ def pools(world):
     expect_equal(len([line for line in told if " is full: " in line]), 1, f"said once: {told}")
 
 
-def test():
-    with World("metrics", sys.argv[1]) as world:
-        for part in (health, pools):
-            part(world)
+def test(world):
+    for part in (health, pools):
+        part(world)
 
 
 if __name__ == "__main__":

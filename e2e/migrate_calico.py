@@ -1,7 +1,5 @@
-"""A cluster with Calico's own definitions, whose nodes change from calico-ipam to croft-ipam by the commands of docs/runbooks/migrate.md,
-word for word; what does not work is refused by name.
-
-usage: migrate_calico.py BIN_DIR VERSION
+"""A cluster whose nodes change from calico-ipam to croft-ipam by the commands of docs/runbooks/migrate.md, word for word; what doesn't
+work is refused by name.
 """
 
 import json
@@ -10,12 +8,10 @@ import pathlib
 import re
 import shutil
 import subprocess
-import sys
 
-from kube_apiserver_lib import KubeApiserver
 from kube_install import Host
-from kube_store import calico_definitions, install_definitions, make_accounts, write_kubeconfig
-from lib import World, expect, expect_equal, main, own_environment, say
+from kube_store import write_kubeconfig
+from lib import expect, expect_equal, own_environment, say
 
 RUNBOOK = pathlib.Path(__file__).resolve().parent.parent / "docs" / "runbooks" / "migrate.md"
 
@@ -87,8 +83,7 @@ class CalicoNode:
 
 def by_the_runbook(world, kube):
     """Each command as it stands there, then pods, then the way back."""
-    world.croft(f"kube:{write_kubeconfig(world, kube, 'croft-operator')}", "pool", "create", "q", "--cidr", "10.61.0.0/24", "--gateway", "none",
-                "--cooldown-seconds", "0")
+    world.pool(f"kube:{write_kubeconfig(world, kube, 'croft-operator')}", "q", "10.61.0.0/24", "--gateway", "none")
     node, commands = CalicoNode(world, kube, "oak"), commands_of_runbook()
     ways_back = [c for c in commands if "--uninstall" in c]
     expect_equal(commands[-1:], ways_back, "the way back is at the end of the section")
@@ -160,14 +155,6 @@ def refuses(world, kube):
     refused([*with_store, "--apply"], "etcd:", "--plugin-store", "another kind")
 
 
-def test():
-    calico_definitions()
-    with World("migrate-calico", sys.argv[1]) as world, KubeApiserver(world, sys.argv[2]) as kube:
-        install_definitions(world, kube)
-        make_accounts(kube)
-        by_the_runbook(world, kube)
-        refuses(world, kube)
-
-
-if __name__ == "__main__":
-    main(test, 400)
+def play(world, kube):
+    by_the_runbook(world, kube)
+    refuses(world, kube)

@@ -1,17 +1,14 @@
 """What comes from outside. Who writes a network configuration cannot make the plugins write a file outside the directory that the
 machine's owner named for logs. Places in the environment that are no absolute paths, for which each directory that somebody calls
 from would be another, are refused. Texts of pods, tenants, damaged records and foreign files reach no terminal as more than text.
-
-usage: outside_texts.py BIN_DIR
 """
 
 import json
 import os
 import re
 import subprocess
-import sys
 
-from lib import World, call_environment, expect, expect_equal, ipam_config, main, own_environment, say, write_past_croft
+from lib import call_environment, expect, expect_equal, ipam_config, main, own_environment, say, write_past_croft
 
 
 def call(world, store, name, log_file, directory, program="croft-ipam", container="c1", command="ADD"):
@@ -117,13 +114,12 @@ def log_places(world, store):
     expect_equal(passwd.read_text(), "root:x:0:0\n", "somebody else's file")
 
 
-def test():
-    with World("outside-texts", sys.argv[1]) as world:
-        store = world.store()
-        world.croft(store, "pool", "create", "a", "--cidr", "10.81.0.0/24", "--cooldown-seconds", "0")
-        log_places(world, store)
-        relative_places(world, store)
-        by_every_channel(world)
+def test(world):
+    store = world.store()
+    world.croft(store, "pool", "create", "a", "--cidr", "10.81.0.0/24", "--cooldown-seconds", "0")
+    log_places(world, store)
+    relative_places(world, store)
+    by_every_channel(world)
 
 
 if __name__ == "__main__":

@@ -1,10 +1,7 @@
-"""scripts/package: Debian's packages and the tarball have what they should, say what they need, and are the same bytes when made
-again. The tarball's programs run where there is nothing but they.
+"""scripts/package: Debian's packages and the tarball have what they should, say what they need, and are the same bytes when made again. The
+tarball's programs run where there is nothing but they.
 
-usage: packages.py BIN_DIR [static]
-
-`static` builds the tarball's programs first, for which it fetches sources from Debian's archive; without it the tarball is looked at
-only where they are built.
+usage: packages.py BIN_DIR [static]     static: builds the tarball's programs first, of sources from Debian's archive
 """
 
 import json
@@ -15,7 +12,7 @@ import subprocess
 import sys
 import urllib.request
 
-from lib import World, expect, expect_equal, main, own_environment, require_programs, run, say, skip, wait_for
+from lib import expect, expect_equal, main, own_environment, require_programs, run, say, skip, wait_for, write_kubeconfig
 from metrics import free_port
 
 TREE = pathlib.Path(__file__).resolve().parent.parent
@@ -85,11 +82,7 @@ def in_an_empty_root(world, top):
     run("openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=x", "-keyout", top / "tmp" / "key", "-out",
         top / "tmp" / "ca.pem", "-days", "2")
     for name in ("register.test", "elsewhere.test"):
-        (top / "tmp" / name).write_text(json.dumps({
-            "apiVersion": "v1", "kind": "Config", "current-context": "x", "users": [{"name": "u", "user": {"token": "t"}}],
-            "clusters": [{"name": "c", "cluster": {"server": f"https://{name}:1", "certificate-authority": "/tmp/ca.pem"}}],
-            "contexts": [{"name": "x", "context": {"cluster": "c", "user": "u"}}]}))
-        (top / "tmp" / name).chmod(0o600)
+        write_kubeconfig(top / "tmp" / name, f"https://{name}:1", "/tmp/ca.pem", {"token": "t"})
         said = there("/usr/bin/croft", "--store", f"kube:/tmp/{name}", "pool", "list", code=4)
         expect_equal("looking up" in said, name == "elsewhere.test", f"the name {name}: {said}")
     port = free_port()
@@ -158,34 +151,33 @@ def build_static():
     run("cmake", "--build", build, "--target", "croft-static", "croftd-static", timeout=1200)
 
 
-def test():
+def test(world):
     require_programs("dpkg", "dpkg-deb", "dpkg-shlibdeps", "cpack", "readelf")
     if "static" in sys.argv[2:]:
         build_static()
-    with World("packages", sys.argv[1]) as world:
-        out = package(world, "once")
-        programs, = out.glob("croft_*.deb")
-        plugin, = out.glob("croft-cni_*.deb")
-        expect(IN_CROFT <= files_of(programs), f"in croft: {IN_CROFT - files_of(programs)}")
-        expect(not [path for path in files_of(programs) if path.startswith(("/etc", "/opt", "/var"))], "croft stays in its places")
-        expect_equal(files_of(plugin), IN_PLUGIN, "in croft-cni")
-        needs = run("dpkg-deb", "-f", programs, "Depends").stdout
-        for library in ("libc6", "libsqlite3-0", "libssl3", "libnghttp2-14"):
-            expect(library in needs, f"{library} of {needs}")
-        expect_equal(run("dpkg-deb", "-f", plugin, "Depends").stdout.strip(), "", "the static plugin needs nothing")
-        by_dpkg(world, programs, plugin)
-        if list(out.glob("croft-*.tar.gz")):
-            tarball(world, out)
-        elif "static" in sys.argv[2:]:
-            expect(False, "no tarball was written")
-        else:
-            say("the tarball is not looked at: the targets croft-static and croftd-static are not built here")
-        run("sh", "-c", f"cd {out} && sha256sum --check --strict SHA256SUMS")
-        expect(list(out.glob("*.spdx.json")), "what they are made of")
-        again = package(world, "again")
-        expect_equal((again / "SHA256SUMS").read_text(), (out / "SHA256SUMS").read_text(), "made again")
-        sizes = {file.name: f"{file.stat().st_size / 1e6:.1f} MB" for file in sorted(out.iterdir()) if file.name != "SHA256SUMS"}
-        say(f"{sizes}; needs {needs.strip()}")
+    out = package(world, "once")
+    programs, = out.glob("croft_*.deb")
+    plugin, = out.glob("croft-cni_*.deb")
+    expect(IN_CROFT <= files_of(programs), f"in croft: {IN_CROFT - files_of(programs)}")
+    expect(not [path for path in files_of(programs) if path.startswith(("/etc", "/opt", "/var"))], "croft stays in its places")
+    expect_equal(files_of(plugin), IN_PLUGIN, "in croft-cni")
+    needs = run("dpkg-deb", "-f", programs, "Depends").stdout
+    for library in ("libc6", "libsqlite3-0", "libssl3", "libnghttp2-14"):
+        expect(library in needs, f"{library} of {needs}")
+    expect_equal(run("dpkg-deb", "-f", plugin, "Depends").stdout.strip(), "", "the static plugin needs nothing")
+    by_dpkg(world, programs, plugin)
+    if list(out.glob("croft-*.tar.gz")):
+        tarball(world, out)
+    elif "static" in sys.argv[2:]:
+        expect(False, "no tarball was written")
+    else:
+        say("the tarball is not looked at: the targets croft-static and croftd-static are not built here")
+    run("sh", "-c", f"cd {out} && sha256sum --check --strict SHA256SUMS")
+    expect(list(out.glob("*.spdx.json")), "what they are made of")
+    again = package(world, "again")
+    expect_equal((again / "SHA256SUMS").read_text(), (out / "SHA256SUMS").read_text(), "made again")
+    sizes = {file.name: f"{file.stat().st_size / 1e6:.1f} MB" for file in sorted(out.iterdir()) if file.name != "SHA256SUMS"}
+    say(f"{sizes}; needs {needs.strip()}")
 
 
 main(test, 1500 if "static" in sys.argv[2:] else 150)

@@ -1,11 +1,7 @@
-#!/usr/bin/env python3
-"""What the pages for users show is true: every network configuration in docs/configuration.md works as it stands there
-(VERSION, ADD through its main plugin, CHECK, DEL), and the terminal of README.md shows what it would show.
+"""What the pages for users show is true: each network configuration in docs/configuration.md works, and the terminal of README.md shows
+what it would show. Only the places of register and log are replaced.
 
-Only the places where the register and the log are kept are replaced. In the terminal each command has to succeed, and
-its addresses have to be those that README.md shows; --terminal prints the block anew, to be put there.
-
-usage: readme_examples.py BIN_DIR [--terminal]
+usage: readme_examples.py BIN_DIR [--terminal]     --terminal: prints README.md's block anew
 """
 
 import ipaddress
@@ -15,8 +11,7 @@ import pathlib
 import re
 import sys
 
-sys.dont_write_bytecode = True
-from lib import World, expect, expect_equal, main, require_network_namespaces, require_programs, run, say
+from lib import expect, expect_equal, main, require_network_namespaces, require_programs, run, say
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 README, CONFIGURATION = ROOT / "README.md", ROOT / "docs" / "configuration.md"
@@ -116,19 +111,18 @@ def try_terminal(world):
         expect_equal(bool(printed), bool(shown), f"README.md: `{command.strip()}` prints anything")
 
 
-def test():
+def test(world):
     if len(sys.argv) not in (2, 3) or sys.argv[2:] not in ([], ["--terminal"]):
         sys.exit(__doc__)
-    with World("readme", sys.argv[1]) as world:
-        if sys.argv[2:]:
-            print_terminal(world)
-            return
-        try_terminal(world)
-        found = examples()
-        require_programs("ip", "nsenter", *{config["type"] for config in found})
-        require_network_namespaces()
-        for number, config in enumerate(found):
-            try_example(world, number, config)
+    if sys.argv[2:]:
+        print_terminal(world)
+        return
+    try_terminal(world)
+    found = examples()
+    require_programs("ip", "nsenter", *{config["type"] for config in found})
+    require_network_namespaces()
+    for number, config in enumerate(found):
+        try_example(world, number, config)
 
 
 if __name__ == "__main__":

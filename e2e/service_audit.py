@@ -1,17 +1,15 @@
 """`croft service audit` and `repair` on the etcd of a running kube-apiserver: nothing to find where nothing is wrong,
 each fault that is planted is named, what can be mended is mended, and the apiserver goes on from there with nothing
-left for its own repair.
-
-usage: service_audit.py BIN_DIR VERSION
+left for its own repair. And what that apiserver keeps (kube_apiserver.py).
 """
 
 import json
 import sys
 
 import kube_apiserver as field
-from kube_apiserver_lib import PREFIX, KubeApiserver, Refused
+from kube_apiserver_lib import PREFIX, KubeApiserver, refused
 from kube_storage import Range, ports_of
-from lib import World, expect, expect_equal, main, run, say, wait_for
+from lib import expect, expect_equal, main, run, say, wait_for
 
 FOUND = 3
 WATCHED = ("ranges/", "services/", "ipaddresses/", "servicecidrs/")
@@ -116,12 +114,8 @@ def taken_away(kube, auditor, bitmaps):
     expect_equal(report["applied"], True, "applied")
     field.check(kube, bitmaps)
     auditor.audit()
-    try:
-        kube.create_service("thief", {"type": "NodePort", "ports": [field.port(80, nodePort=planted[0][1])]})
-    except Refused as refused:
-        expect("already allocated" in refused.message, refused.message)
-    else:
-        expect(False, "the apiserver gave the port again")
+    why = refused(422, kube.create_service, "thief", {"type": "NodePort", "ports": [field.port(80, nodePort=planted[0][1])]})
+    expect("already allocated" in why.message, f"the port again: {why}")
     kube.create_service("next", {"type": "NodePort", "ports": [field.port(80)]})
     field.check(kube, bitmaps)
     kube.delete_service("next")
@@ -164,21 +158,24 @@ def nothing_to_share(world, kube):
     expect_equal(kube.revisions(*WATCHED), before, "no bitmap of addresses, no address from it")
 
 
-def test():
+def test(world):
     version = sys.argv[2]
     bitmaps = version == "1.32"
-    with World("kube-audit", sys.argv[1]) as world:
-        with KubeApiserver(world, version, addresses=f"{field.V4},{field.V6}", ports=field.PORTS) as kube:
-            auditor = Auditor(world, kube)
-            auditor.audit()
-            field.each_type(kube, bitmaps)
-            clean(auditor)
-            leaks(kube, auditor, bitmaps)
-            taken_away(kube, auditor, bitmaps)
-            if not bitmaps:
-                objects(kube, auditor)
-                nothing_to_share(world, kube)
+    with KubeApiserver(world, version, addresses=f"{field.V4},{field.V6}", ports=field.PORTS) as kube:
+        say(f"kube-apiserver {version} was ready after {kube.started_in:.1f} s")
+        auditor = Auditor(world, kube)
+        auditor.audit()
+        field.check(kube, bitmaps)
+        field.each_type(kube, bitmaps)
+        clean(auditor)
+        leaks(kube, auditor, bitmaps)
+        taken_away(kube, auditor, bitmaps)
+        if not bitmaps:
+            objects(kube, auditor)
+            nothing_to_share(world, kube)
+        for part in (field.refusals, field.changes, field.believes_what_it_reads, field.in_json, field.repair):
+            part(kube, bitmaps)
+        auditor.audit()
 
 
-if __name__ == "__main__":
-    main(test, 3500)
+main(test, 3500)

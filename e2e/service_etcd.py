@@ -1,18 +1,11 @@
-"""Croft's own Services and node ranges on a real etcd: by flags and by manifests, in kubectl's words; whoever asks for ranges at once.
-What is decided is src/services' and src/noderanges'. Needs no root.
+"""Croft's own Services on a real etcd: by flags and by manifests, in kubectl's words. What is decided is src/services'. Needs no root."""
 
-usage: service_etcd.py BIN_DIR
-"""
-
-import concurrent.futures
 import ipaddress
 import json
-import sys
 
 from etcd_lib import Etcd
-from lib import World, expect, expect_equal, main, run, say
+from lib import expect, expect_equal, main
 
-NODES = 30
 MANIFEST = """
 apiVersion: v1
 kind: Service
@@ -40,8 +33,7 @@ class Services:
         self.world, self.store = world, store
 
     def text(self, *arguments, code=0, stdin=""):
-        done = run(self.world.bin / "croft", "--store", self.store, "service", *arguments, check=False, stdin=stdin)
-        expect_equal(done.returncode, code, f"exit code of {' '.join(arguments)}: {done.stdout}{done.stderr}")
+        done = self.world.cli(self.store, "service", *arguments, codes=(code,), stdin=stdin)
         return done.stdout + done.stderr
 
     def data(self, *arguments, stdin=""):
@@ -89,7 +81,8 @@ def by_manifest(services):
     expect_equal(services.data("show", "lb", "-n", "shop")["spec"], made["spec"], "made again from its own YAML")
 
 
-def services(world, etcd):
+def test(world):
+    etcd = Etcd(world)
     one = Services(world, etcd.store)
     by_flags(one)
     by_manifest(one)
@@ -102,39 +95,6 @@ def services(world, etcd):
     # A prefix that is not the cluster's: nothing is found, and that is no clean bill.
     text = one.text("audit", "--etcd-servers", etcd.url, "--etcd-prefix", "/k8s-b", code=1)
     expect("--etcd-prefix" in text, text)
-
-
-def node_ranges(world, etcd):
-    """As Calico makes nodes; from two sides."""
-    def croft(*arguments):
-        return run(world.bin / "croft", "--store", etcd.store, "node", "range", *arguments).stdout
-
-    def assign(names):
-        return {name: json.loads(croft("assign", name, "-o", "json"))[0]["cidrs"] for name in names}
-
-    croft("config", "--cluster-cidr=10.244.0.0/19,fd00:244::/58", "--service-cluster-ip-range=10.244.0.0/24")
-    names = [f"node-{number}" for number in range(NODES)]
-    for name in names:
-        etcd.put(f"/calico/resources/v3/projectcalico.org/nodes/{name}", json.dumps(
-            {"kind": "Node", "apiVersion": "projectcalico.org/v3", "metadata": {
-                "name": name, "uid": "23e80162-d23c-41e0-8326-199c71126ce3", "creationTimestamp": "2026-01-15T10:00:00Z"}, "spec": {}}))
-    with concurrent.futures.ThreadPoolExecutor(2) as both:
-        upwards, downwards = both.map(assign, (names, names[::-1]))
-    expect_equal(upwards, downwards, "each node has its ranges, whoever asks")
-    cidrs = [cidr for of_node in upwards.values() for cidr in of_node]
-    expect_equal((len(set(cidrs)), "10.244.0.0/24" in cidrs), (2 * NODES, False), "ranges that are distinct, and none of Services")
-    expect_equal(sorted(one["cidr"] for one in json.loads(croft("list", "-o", "json"))), sorted(cidrs), "list")
-    with concurrent.futures.ThreadPoolExecutor(2) as both:
-        list(both.map(lambda some: [croft("release", name, "--force") for name in some], (names[:15], names[15:])))
-    expect_equal(json.loads(croft("list", "-o", "json")), [], "who has a range when all gave theirs back")
-
-
-def test():
-    with World("service-etcd", sys.argv[1]) as world:
-        etcd = Etcd(world)
-        for part in (services, node_ranges):
-            part(world, etcd)
-            say(f"{part.__name__}: ok")
 
 
 if __name__ == "__main__":

@@ -1,21 +1,17 @@
-"""A server that takes connections and never answers, or answers no request: `croft check` says so in half a minute, and a
-DEL of the plugin leaves its tombstone within the 15 s of one call.
-
-usage: silent_store.py BIN_DIR
-"""
+"""A server that never answers: `croft check` says so in half a minute, and a DEL leaves its tombstone within the 15 s of one call."""
 
 import json
 import re
 import socket
 import ssl
 import subprocess
-import sys
 import threading
 import time
 
 from etcd import Node
 from etcd_lib import Authority
-from lib import World, expect, expect_equal, main, own_environment, say
+from lib import expect, expect_equal, main, own_environment, say, write_kubeconfig
+from protobuf import frame
 
 BOUND = 45.0  # half a minute, and a machine under load
 DEL_BOUND = 20.0  # 15 s, likewise
@@ -45,24 +41,19 @@ def serve(stack, talk):
     return server.getsockname()[1]
 
 
-def frame(kind, flags, payload=b""):
-    """Of HTTP/2, of the connection itself (RFC 9113, 4.1)."""
-    return len(payload).to_bytes(3, "big") + bytes([kind, flags]) + bytes(4) + payload
-
-
 def answers_no_request(tls):
     """TLS and HTTP/2 as they should be, PINGs answered, and no request ever."""
     settings, ping, ack = 4, 6, 1
 
     def talk(connection):
         with tls.wrap_socket(connection, server_side=True) as stream:
-            stream.sendall(frame(settings, 0))
+            stream.sendall(frame(settings, 0, 0))
             read_exactly(stream, len(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"))
             while True:
                 head = read_exactly(stream, 9)
                 payload = read_exactly(stream, int.from_bytes(head[:3], "big"))
                 if head[3] in (settings, ping) and not head[4] & ack:
-                    stream.sendall(frame(head[3], ack, payload if head[3] == ping else b""))
+                    stream.sendall(frame(head[3], ack, 0, payload if head[3] == ping else b""))
 
     return talk
 
@@ -104,40 +95,32 @@ def deletes_in_time(world, number, store):
     say(f"{store.rsplit('/', 1)[-1]}: DEL: {took:.1f} s")
 
 
-def test():
-    with World("silent-store", sys.argv[1]) as world:
-        authority = Authority(world.directory, "kube")
-        tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        tls.load_cert_chain(*authority.sign("kube-apiserver", "IP:127.0.0.1"))
-        tls.set_alpn_protocols(["h2"])
-        mute, no_tls = serve(world.stack, answers_no_request(tls)), serve(world.stack, lambda connection: None)
-        stores = [f"etcd:http://127.0.0.1:{no_tls}"]
-        for name, port in (("mute", mute), ("no-tls", no_tls)):
-            kubeconfig = world.directory / f"kubeconfig-{name}"
-            kubeconfig.write_text(json.dumps({
-                "apiVersion": "v1", "kind": "Config", "current-context": "c",
-                "clusters": [{"name": "c", "cluster": {"server": f"https://127.0.0.1:{port}",
-                                                       "certificate-authority": str(authority.certificate)}}],
-                "users": [{"name": "u", "user": {"token": "x"}}],
-                "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}]}))
-            kubeconfig.chmod(0o600)
-            stores += [f"kube:{kubeconfig}?group=projectcalico.org/v3", f"kube:{kubeconfig}"]
-        faults = []
+def test(world):
+    authority = Authority(world.directory, "kube")
+    tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    tls.load_cert_chain(*authority.sign("kube-apiserver", "IP:127.0.0.1"))
+    tls.set_alpn_protocols(["h2"])
+    mute, no_tls = serve(world.stack, answers_no_request(tls)), serve(world.stack, lambda connection: None)
+    stores = [f"etcd:http://127.0.0.1:{no_tls}"]
+    for name, port in (("mute", mute), ("no-tls", no_tls)):
+        kubeconfig = write_kubeconfig(world.directory / f"kubeconfig-{name}", f"https://127.0.0.1:{port}", authority.certificate, {"token": "x"})
+        stores += [f"kube:{kubeconfig}?group=projectcalico.org/v3", f"kube:{kubeconfig}"]
+    faults = []
 
-        def guarded(what, *subject):
-            try:
-                what(world, *subject)
-            except Exception as error:  # pylint: disable=broad-except
-                faults.append(str(error))
+    def guarded(what, *subject):
+        try:
+            what(world, *subject)
+        except Exception as error:  # pylint: disable=broad-except
+            faults.append(str(error))
 
-        jobs = [threading.Thread(target=guarded, args=(ends_in_time, store, *command))
-                for store in stores for command in (["check"],)]
-        jobs += [threading.Thread(target=guarded, args=(deletes_in_time, number, store)) for number, store in enumerate(stores)]
-        for job in jobs:
-            job.start()
-        for job in jobs:
-            job.join()
-        expect_equal(faults, [], "what a silent server makes of them")
+    jobs = [threading.Thread(target=guarded, args=(ends_in_time, store, *command))
+            for store in stores for command in (["check"],)]
+    jobs += [threading.Thread(target=guarded, args=(deletes_in_time, number, store)) for number, store in enumerate(stores)]
+    for job in jobs:
+        job.start()
+    for job in jobs:
+        job.join()
+    expect_equal(faults, [], "what a silent server makes of them")
 
 
 if __name__ == "__main__":

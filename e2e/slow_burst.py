@@ -145,8 +145,7 @@ def place_of(world, kind):
 
 
 def measure(world, place, way, seconds):
-    """A burst, held against the register: what a write took, when the last pod was up, who was refused, how many pods
-    have an address, and how many went alone."""
+    """What a write took, when the last pod was up, who was refused, how many pods have an address, and how many went alone."""
     etcd, store, operators, writes = place
     with agent_of(world, store) if way == "agent" else contextlib.nullcontext("none") as agent:
         # The node has its block, as after its first pod.

@@ -1,9 +1,8 @@
-"""Runs a program whose every fsync and fdatasync takes longer: a disk that is slow to say "written".
+"""Runs a program whose every fsync and fdatasync takes as many seconds more as FILE says at that moment.
 
 usage: slow_sync.py FILE PROGRAM [ARGUMENT ...]
 
-FILE holds the seconds that each takes more, and may be rewritten while the program runs; empty or absent is none. The
-program keeps this process's id. The kernel tells a second process, which ends with the program, of each call
+The program keeps this process's id. The kernel tells a second process, which ends with the program, of each call
 (seccomp_unotify(2)): so it works on programs written in Go too, which LD_PRELOAD does not reach.
 """
 

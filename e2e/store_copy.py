@@ -1,8 +1,6 @@
-"""`croft store copy` moves a register while pods come and go: from SQLite into an etcd, or with VERSION from an etcd into a
-real kube-apiserver and back. It is killed again and again and goes on. No address is told to two, nothing that was told is
+"""`croft store copy` moves a register while pods come and go: from SQLite into an etcd, or as a case of kube_cases.py from an etcd
+into a real kube-apiserver and back. It is killed again and again and goes on. No address is told to two, nothing that was told is
 lost, `croft check` is clean; a node left on the old URL is refused; an agent on the new store makes up for DELs before the switch.
-
-usage: store_copy.py BIN_DIR [VERSION]
 """
 
 import json
@@ -16,33 +14,58 @@ import time
 from agent_etcd import NodeAgent
 from etcd import Node
 from etcd_lib import Etcd
-from kube_apiserver_lib import KubeApiserver
-from kube_storm import Ledger
-from kube_store import install_definitions, write_kubeconfig
-from lib import World, expect, expect_equal, main, own_environment, run, say, wait_for
+from kube_agent import LEFT_BY_A_CRASH
+from kube_store import write_kubeconfig
+from lib import address_of, expect, expect_equal, main, own_environment, run, say, wait_for
 
 NODES = ("node-a", "node-b")
-WORKERS_OF_A_NODE = 2
-HELD_OF_A_WORKER = 8
 LATER = 11  # CNI's "try again later"
 REFUSED = 5
 
 
+class Ledger:
+    """Who was told which address."""
+
+    def __init__(self):
+        self.lock = threading.Lock()
+        self.told, self.refusals, self.broken = {}, {}, []
+
+    def take(self, container, address):
+        with self.lock:
+            holder = next((c for c, a in self.told.items() if a == address), None)
+            if holder not in (None, container):
+                self.broken.append(f"{address} was told to {holder}, then to {container}")
+            if self.told.get(container, address) != address:
+                self.broken.append(f"{container} was told {self.told[container]}, then {address}")
+            self.told[container] = address
+
+    def drop(self, container):
+        with self.lock:
+            self.told.pop(container, None)
+
+    def refused(self, answer):
+        what = f"{(answer or {}).get('code')}: {(answer or {}).get('msg', '')[:60]}"
+        with self.lock:
+            self.refusals[what] = self.refusals.get(what, 0) + 1
+
+
 class Churn:
-    """Pods of some nodes that come and go. `stores` says which store each node names."""
+    """Pods of some nodes that come and go, while the block lasts or until `ends`. `stores` says which store each node names."""
+
+    workers, held_of_a_worker, patience = 2, 8, 400
 
     def __init__(self, world, stores, seed):
         self.world, self.stores, self.seed = world, dict(stores), seed
-        self.ledger = Ledger(10**9)
-        self.stop, self.threads, self.faults = threading.Event(), [], []
+        self.ledger = Ledger()
+        self.stop, self.threads = threading.Event(), []
         self.told = dict.fromkeys(stores, 0)  # how many ADDs of each node succeeded
         self.holding, self.given_up = {}, False
         self.tombstones = world.directory / f"tombstones-{seed}"
 
     def __enter__(self):
         for index, name in enumerate(self.stores):
-            for worker in range(WORKERS_OF_A_NODE):
-                thread = threading.Thread(target=self._guarded, args=(name, f"{name}-{worker}", self.seed + 10 * index + worker))
+            for worker in range(self.workers):
+                thread = threading.Thread(target=self.guarded, args=(self.work, name, f"{name}-{worker}", self.seed + 10 * index + worker))
                 thread.start()
                 self.threads.append(thread)
         return self
@@ -53,56 +76,62 @@ class Churn:
         for thread in self.threads:
             thread.join()
 
-    def _guarded(self, *what):
+    def guarded(self, what, *arguments):
         try:
-            self._work(*what)
+            what(*arguments)
         except Exception as error:  # pylint: disable=broad-except
-            self.faults.append(f"{what[1]}: {error}")
+            self.ledger.broken.append(f"{arguments}: {error}")
 
-    def _call(self, name, command, container):
+    def ends(self):
+        return self.stop.is_set()
+
+    def call(self, name, command, container, chance):
+        """Exit code and answer; nothing when the plugin was killed."""
         node = Node(self.world, self.stores[name], name)
         node.env = {"CROFT_TOMBSTONES": str(self.tombstones)}
-        return node.finish(node.start(command, container))
+        code, answer, _ = node.finish(node.start(command, container))
+        expect(code == 0 or (answer or {}).get("code") == LATER, f"{command} {container} on {self.stores[name]}: {answer}")
+        return code, answer
 
-    def _delete(self, name, container):
+    def delete(self, name, container, chance):
         self.ledger.drop(container)  # from here on somebody else may get it
-        until = time.monotonic() + 400
+        until = time.monotonic() + self.patience
         while True:
-            code, answer, _ = self._call(name, "DEL", container)
-            if code == 0:
+            done = self.call(name, "DEL", container, chance)
+            if done and done[0] == 0:
                 return
-            expect_equal((answer or {}).get("code"), LATER, f"DEL {container}: {answer}")
-            expect(time.monotonic() < until, f"DEL {container} is not done after 400 s: {answer}")
+            if done:
+                self.ledger.refused(done[1])
+            expect(time.monotonic() < until, f"DEL {container} is not done after {self.patience} s: {done}")
             expect(not self.given_up, "the test has failed elsewhere")
             time.sleep(0.3)
 
-    def _work(self, name, prefix, seed):
+    def work(self, name, prefix, seed):
         chance, mine = random.Random(seed), self.holding.setdefault(prefix, [])
         for number in range(sys.maxsize):
-            if self.stop.is_set():
+            if self.ends():
                 return
-            if mine and (chance.random() < 0.45 or len(mine) >= HELD_OF_A_WORKER):
-                self._delete(name, mine.pop(chance.randrange(len(mine))))
+            if mine and (chance.random() < 0.45 or len(mine) >= self.held_of_a_worker):
+                self.delete(name, mine.pop(chance.randrange(len(mine))), chance)
                 continue
             container = f"{prefix}-{self.seed}-{number}"
-            code, answer, _ = self._call(name, "ADD", container)
-            if code == 0:
-                self.ledger.take(container, answer["ips"][0]["address"].split("/")[0])
+            done = self.call(name, "ADD", container, chance)
+            if done and done[0] == 0:
+                self.ledger.take(container, address_of(done[1]))
                 self.told[name] += 1
                 mine.append(container)
                 continue
-            expect_equal((answer or {}).get("code"), LATER, f"ADD {container} on {self.stores[name]}: {answer}")
-            self.ledger.refused(answer)
-            time.sleep(0.3)
-            self._delete(name, container)
+            if done:
+                self.ledger.refused(done[1])
+                time.sleep(0.3)
+            self.delete(name, container, chance)
 
     def check(self):
-        expect(not self.ledger.broken, f"two holders: {self.ledger.broken}")
-        expect(not self.faults, f"{self.faults}")
+        expect_equal(self.ledger.broken, [], "what must not be")
 
     def wait_for_told(self, name, count, seconds=60):
         begin = self.told[name]
-        wait_for(lambda: self.told[name] >= begin + count or self.faults or self.ledger.broken, f"ADDs on {name}", seconds)
+        wait_for(lambda: self.told[name] >= begin + count or self.ledger.broken, f"ADDs on {name}", seconds)
         self.check()
 
 
@@ -181,31 +210,32 @@ def copy(world, source, target, seed):
     held, told = held_in(world, target), churn.ledger.told
     expect_equal({c: a for c, a in told.items() if held.get(c) != a}, {}, "told and not held so")
     expect_equal({c: a for c, a in held.items() if c not in told}, {}, "held and not told")
-    checked = croft(target, "check")
-    expect_equal(checked.returncode, 0, f"croft check: {checked.stdout}{checked.stderr}")
-    say(checked.stdout.strip().splitlines()[-1])
+    # An ADD that the pause came into between two writes to an API left its handle, which was copied.
+    allowed = LEFT_BY_A_CRASH if source.startswith("kube:") else ()
+    expect_equal([one for one in world.croft(target, "check", check=False) if one["finding"] not in allowed], [], "croft check")
     for name, containers in churn.holding.items():
         for container in containers:
-            churn._delete(name.rsplit("-", 1)[0], container)  # pylint: disable=protected-access
+            churn.delete(name.rsplit("-", 1)[0], container, chance)
 
 
-def test():
+def copies(world, first, *others):
+    """From one store into the next."""
     seed = random.randrange(10**6)
     say(f"seed {seed}")
-    with World("store-copy", sys.argv[1]) as world:
-        etcd = Etcd(world)
-        file = f"sqlite:{world.directory}/register.db"
-        first = file if len(sys.argv) < 3 else etcd.store
-        run(world.bin / "croft", "--store", first, "pool", "create", "four", "--cidr", "10.7.0.0/22", "--cooldown-seconds", "2")
-        run(world.bin / "croft", "--store", first, "pool", "create", "six", "--cidr", "fd00:7::/116", "--cooldown-seconds", "2", "--disabled")
-        if len(sys.argv) < 3:
-            copy(world, file, etcd.store, seed)
-            return
-        with KubeApiserver(world, sys.argv[2]) as kube:
-            install_definitions(world, kube)  # Calico's own, which keep no affinityClaimTime
-            api = f"kube:{write_kubeconfig(world, kube)}"
-            copy(world, etcd.store, api, seed + 1)
-            copy(world, api, etcd.store, seed + 2)
+    run(world.bin / "croft", "--store", first, "pool", "create", "four", "--cidr", "10.7.0.0/22", "--cooldown-seconds", "2")
+    run(world.bin / "croft", "--store", first, "pool", "create", "six", "--cidr", "fd00:7::/116", "--cooldown-seconds", "2", "--disabled")
+    for number, (source, target) in enumerate(zip((first, *others), others)):
+        copy(world, source, target, seed + number)
+
+
+def play(world, kube):
+    """The last case of a server: its register is paused for ever behind it. Calico's own definitions keep no affinityClaimTime."""
+    etcd = Etcd(world).store
+    copies(world, etcd, f"kube:{write_kubeconfig(world, kube)}", etcd)
+
+
+def test(world):
+    copies(world, f"sqlite:{world.directory}/register.db", Etcd(world).store)
 
 
 if __name__ == "__main__":

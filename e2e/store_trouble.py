@@ -1,17 +1,11 @@
-"""Stores that cannot serve: each gives one clear CNI error and exit code 1 within two seconds, loses nothing, and the
-command line ends with the exit code of its table.
-
-usage: store_trouble.py BIN_DIR
-"""
+"""Stores that cannot serve: each gives one clear CNI error and exit code 1 within two seconds, and loses nothing."""
 
 import json
 import os
-import pathlib
 import subprocess
-import sys
 import time
 
-from lib import World, call_environment, expect, expect_equal, fill_disk, main, run, say
+from lib import call_environment, expect, expect_equal, fill_disk, main, run, say
 
 POOLS = [{"name": "a", "cidr": "10.79.0.0/16", "blockSize": 26, "cooldownSeconds": 0}]
 
@@ -39,11 +33,6 @@ class Rig:
         expect(text in shown, f"{what}: expected {text!r} in {shown!r}")
         say(f"{what}: {answer['code']} {answer['msg']}")
 
-    def cli(self, what, exit_code, *arguments):
-        done = run(self.world.bin / "croft", *arguments, check=False)
-        expect_equal(done.returncode, exit_code, f"{what}: exit code ({done.stdout}{done.stderr})")
-        return done
-
 
 def odd_files(rig):
     d = rig.world.directory
@@ -66,34 +55,7 @@ def absent(rig):
     expect_equal(rig.call("GC", store, more={"cni.dev/valid-attachments": []}), (0, None), "GC on an absent store")
     rig.refused("CHECK on an absent store", (999,), "nowhere", "CHECK", store)
     expect(not (rig.world.directory / "nowhere").exists(), "DEL, GC and CHECK make nothing")
-    rig.cli("list on an absent store", 4, "--store", store, "ip", "list")
-
-
-def newer_and_foreign(rig):
-    for name, statement, codes in (("newer", "PRAGMA user_version = 99999", (101,)),
-                                   ("foreign", "PRAGMA application_id = 42", (101,))):
-        folder = rig.world.directory / name
-        folder.mkdir()
-        store = f"sqlite:{folder}/croft.db"
-        expect_equal(rig.call("ADD", store)[0], 0, "set-up")
-        run("sqlite3", folder / "croft.db", statement)
-        rig.refused(f"ADD on a {name} store", codes, "croft.db", "ADD", store)
-        rig.cli(f"list on a {name} store", 1, "--store", store, "ip", "list")
-
-
-def damaged(rig):
-    folder = rig.world.directory / "damaged"
-    folder.mkdir()
-    store = f"sqlite:{folder}/croft.db"
-    expect_equal(rig.call("ADD", store)[0], 0, "set-up")
-    run("sqlite3", folder / "croft.db", "PRAGMA wal_checkpoint(TRUNCATE)")
-    path = pathlib.Path(folder / "croft.db")
-    content = bytearray(path.read_bytes())
-    for at in range(4096, len(content)):
-        content[at] ^= 0x55
-    path.write_bytes(content)
-    rig.refused("ADD on a damaged store", (101,), "croft.db", "ADD", store)
-    rig.refused("DEL on a damaged store", (101,), "croft.db", "DEL", store)
+    rig.world.cli(store, "ip", "list", codes=(4,))
 
 
 def full_and_read_only(rig):
@@ -131,37 +93,10 @@ def full_and_read_only(rig):
     expect_equal(rig.call("DEL", store, "after"), (0, None), "DEL when it is writable again")
 
 
-def hostile_input(rig):
-    store = rig.world.store("hostile")
-    expect_equal(rig.call("ADD", store, "alive")[0], 0, "set-up")
-    before = rig.world.croft(store, "ip", "list")
-    deep = '{"cniVersion":"1.0.0","name":"net","ipam":' + "[" * 200000 + "]" * 200000 + "}"
-    rig.refused("malformed", (6,), "unmarshall", "ADD", store, stdin="{")
-    rig.refused("huge", (5, 6), "", "ADD", store, stdin='{"name":"' + "x" * (2 << 20) + '"}')
-    rig.refused("deep", (6,), "", "ADD", store, stdin=deep)
-    rig.refused("version", (1,), "incompatible CNI versions", "ADD", store, more={"cniVersion": "9.9.9"})
-    for name in ("../x", "a\0b", "a\nb", "\u0430bc", "x" * 300, ".", "..", "a/b"):
-        rig.refused(f"network {name[:8]!r}", (6, 7), "network", "ADD", store, more={"name": name})
-    for container in ("../x", "a\nb", "\u0430bc", "x" * 3000, "-a"):
-        rig.refused(f"container {container[:8]!r}", (4,), "", "ADD", store, container)
-    for ifname in ("..", "a/b", "x" * 16, "a b", "a:b"):
-        rig.refused(f"interface {ifname!r}", (4,), "interface", "ADD", store, CNI_IFNAME=ifname)
-    for node in ("../x", "a b", "x" * 300, "a\nb"):
-        rig.refused(f"node {node[:8]!r}", (7,), "node", "ADD", store, "c9", more={"nodename": node})
-    for pool, text in (({"name": "b", "cidr": "10.79.0.0/24"}, "overlaps"), ({"name": "b", "cidr": "10.1.0.0/31"}, "too small"),
-                       ({"name": "b", "cidr": "10.1.0.1/24"}, "10.1.0.0"), ({"name": "b", "cidr": "10.1.0.0/24", "gateway": "fd00::1"}, "gateway"),
-                       ({"name": "../b", "cidr": "10.1.0.0/24"}, "name"), ({"name": "b", "cidr": "10.1.0.0/24", "blockSize": 99}, "blockSize")):
-        ipam = {"type": "croft-ipam", "store": store, "pools": [pool],
-                "log_file_path": str(rig.world.directory / "ipam.log")}
-        rig.refused(f"pool {pool}", (7, 102), text, "ADD", store, "c9", more={"ipam": ipam})
-    expect_equal(rig.world.croft(store, "ip", "list"), before, "nothing has changed")
-
-
-def test():
-    with World("trouble", sys.argv[1]) as world:
-        rig = Rig(world)
-        for part in (odd_files, absent, newer_and_foreign, damaged, full_and_read_only, hostile_input):
-            part(rig)
+def test(world):
+    rig = Rig(world)
+    for part in (odd_files, absent, full_and_read_only):
+        part(rig)
 
 
 main(test)

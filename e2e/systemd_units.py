@@ -1,8 +1,5 @@
-"""The units of deploy/systemd: systemd reads them without a complaint, rates their hardening, and the daemons do their
-work under the restrictions that can be had without systemd as init: a file system that is read-only but for their own
-directories, no new privileges, the capabilities, umask and limits of the unit.
-
-usage: systemd_units.py BIN_DIR
+"""The units of deploy/systemd: systemd reads them without a complaint, rates their hardening, and the daemons work under the restrictions
+that can be had without systemd as init: a read-only file system, no new privileges, the unit's capabilities, umask and limits.
 """
 
 import os
@@ -13,9 +10,8 @@ import shutil
 import signal
 import socket
 import subprocess
-import sys
 
-from lib import World, call_ipam, expect, expect_equal, main, require_programs, run, say, skip, wait_for
+from lib import call_ipam, expect, expect_equal, main, require_programs, run, say, skip, wait_for
 
 UNITS = pathlib.Path(__file__).resolve().parent.parent / "deploy" / "systemd"
 EXPOSURE_MAX = 3.5  # of systemd-analyze security: 10 is a service without any hardening
@@ -95,33 +91,32 @@ def runs(world, unit, command, writable, ready):
     say(f"{unit.name}: works under its restrictions")
 
 
-def test():
+def test(world):
     require_programs("unshare", "setpriv", "prlimit")
-    with World("units", sys.argv[1]) as world:
-        agent, controller = UNITS / "croftd-agent.service", UNITS / "croftd-controller.service"
-        for unit in (agent, controller):
-            read_by_systemd(world, unit)
-        # Where there is one: the agent writes the plugin's kubeconfig anew there.
-        expect_equal(value_of(agent, "ReadWritePaths"), "-/etc/cni/net.d", "directory of the plugin's kubeconfig")
-        if os.geteuid() != 0 or run("unshare", "--mount", "true", check=False).returncode != 0:
-            skip("mount namespaces need root")
-        state, runtime = world.directory / "lib", world.directory / "run"
-        state.mkdir(mode=0o700)
-        runtime.mkdir(mode=0o755)
-        store, socket = f"sqlite:{state}/croft.db", runtime / "agent.sock"
-        world.croft(store, "pool", "create", "a", "--cidr", "10.84.0.0/24", "--cooldown-seconds", "0")
-        words = [world.bin / "croftd", *value_of(agent, "ExecStart").split()[1:], "--store", store, "--socket", socket,
-                 "--node", "oak"]
-        for _ in runs(world, agent, words, (state, runtime), lambda log: "serving node" in log):
-            for command in ("ADD", "DEL"):
-                code, answer = call_ipam(world, command, "c1", store, "oak", agent=str(socket))
-                expect_equal(code, 0, f"{command}: {answer}")
-            lines = (world.directory / "ipam.log").read_text(encoding="utf-8").splitlines()
-            expect(all("via=agent" in line for line in lines), f"not served by the agent: {lines}")
-        expect(not socket.exists(), "the socket is left")
-        words = [world.bin / "croftd", *value_of(controller, "ExecStart").split()[1:], "--store", store]
-        for _ in runs(world, controller, words, (state,), lambda log: "collecting from" in log):
-            pass
+    agent, controller = UNITS / "croftd-agent.service", UNITS / "croftd-controller.service"
+    for unit in (agent, controller):
+        read_by_systemd(world, unit)
+    # Where there is one: the agent writes the plugin's kubeconfig anew there.
+    expect_equal(value_of(agent, "ReadWritePaths"), "-/etc/cni/net.d", "directory of the plugin's kubeconfig")
+    if os.geteuid() != 0 or run("unshare", "--mount", "true", check=False).returncode != 0:
+        skip("mount namespaces need root")
+    state, runtime = world.directory / "lib", world.directory / "run"
+    state.mkdir(mode=0o700)
+    runtime.mkdir(mode=0o755)
+    store, socket = f"sqlite:{state}/croft.db", runtime / "agent.sock"
+    world.croft(store, "pool", "create", "a", "--cidr", "10.84.0.0/24", "--cooldown-seconds", "0")
+    words = [world.bin / "croftd", *value_of(agent, "ExecStart").split()[1:], "--store", store, "--socket", socket,
+             "--node", "oak"]
+    for _ in runs(world, agent, words, (state, runtime), lambda log: "serving node" in log):
+        for command in ("ADD", "DEL"):
+            code, answer = call_ipam(world, command, "c1", store, "oak", agent=str(socket))
+            expect_equal(code, 0, f"{command}: {answer}")
+        lines = (world.directory / "ipam.log").read_text(encoding="utf-8").splitlines()
+        expect(all("via=agent" in line for line in lines), f"not served by the agent: {lines}")
+    expect(not socket.exists(), "the socket is left")
+    words = [world.bin / "croftd", *value_of(controller, "ExecStart").split()[1:], "--store", store]
+    for _ in runs(world, controller, words, (state,), lambda log: "collecting from" in log):
+        pass
 
 
 if __name__ == "__main__":

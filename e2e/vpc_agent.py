@@ -1,11 +1,10 @@
-"""`cni-vpc-ipamd` on the simulated cloud: what UK8S promises of its node agent, and what becomes of addresses when calls,
-replies, agents and the cloud itself get lost. After each case the records are what the cloud has.
+"""`cni-vpc-ipamd` on the simulated cloud: what UK8S promises of its node agent, and what becomes of addresses when calls, replies, agents
+and the cloud get lost. After each case the records are what the cloud has. Under kills: vpc_storm.py; one by one: src/vpc.
 
 usage: vpc_agent.py BIN_DIR [CASE ...]
 """
 
 import concurrent.futures
-import fcntl
 import json
 import os
 import pathlib
@@ -18,14 +17,14 @@ import threading
 import time
 
 from etcd_lib import SLOW_SYNC
-from lib import Failure, World, expect, expect_equal, main, run, say, wait_for
+from lib import Failure, expect, expect_equal, main, require_network_namespaces, run, say, stop_between_commits, wait_for
 from vpc_lib import (ALLOCATIONS, LOOPBACK, SUBNET, Agent, Certificates, Cloud, add_request, at_once, field, fields_of, grpc, make_peers, Process,
                      network_of, refusal, settled)
 
+PATIENCE = 45  # seconds for what takes a while, on a machine that is busy with other things
 BUSY = 4.0  # seconds on top of what a thing takes, for a machine that is busy with other things
 QUICK = ("--doubt-seconds", "2", "--reconcile-seconds", "1", "--grace-seconds", "1", "--young-seconds", "1")
 BURST = 110
-LIST_WAIT_S = 5  # that an agent which has just begun gives the cloud
 ADD_MOST_S = 2.0  # of a plugin whose agent gives no sign of life for 1 s
 COMMITS_MAX = 30  # 6 and fewer is what an idle machine shows
 
@@ -63,40 +62,6 @@ def water_marks(world):
     settled(cloud, [agent])
     expect_equal(len(cloud.held()["node-a"]), 5, "four free and one held")
     expect_equal(agent.records(), {ip: "one"}, "who holds one keeps it")
-
-
-def cooldown(world):
-    """Not given before the time is over, and then at once; a kill and a restart do not change it. Nothing else is there
-    to be given: the subnet is exhausted."""
-    cloud, seconds = Cloud(world, "cooldown"), 4
-    agent = Agent(cloud, low=0, high=5, flags=["--cooldown-seconds", str(seconds)]).start()
-    ip = agent.add("first")
-    cloud.do("exhaust", subnet=SUBNET)
-    for number, is_killed in enumerate((False, True)):
-        begin = time.monotonic()
-        agent.delete("first" if number == 0 else f"next-{number - 1}")
-        told = time.monotonic()
-        expect_equal(agent.pool(), (set(), {ip}), "it cools")
-        if is_killed:
-            agent.kill()
-            agent.start()
-            expect_equal(agent.pool(), (set(), {ip}), "it cools behind a kill too")
-        expect_equal(agent.add(f"next-{number}"), ip, "the same one")
-        took = time.monotonic() - begin, time.monotonic() - told
-        say(f"cooldown of {seconds} s{' over a kill' if is_killed else ''}: {took[0]:.2f} s")
-        expect(took[0] >= seconds, f"given after {took[0]:.2f} s instead of {seconds}")
-        expect(took[1] <= seconds + 1 + BUSY, f"given after {took[1]:.2f} s only instead of {seconds}")
-    agent.delete("next-1")
-    agent.delete("next-1")
-    agent.delete("nobody")
-    settled(cloud, [agent])
-    agent.stop()
-    at_once_agent = Agent(cloud, low=0, high=5, flags=["--cooldownPeriodSeconds", "0"], name="cooldown-none").start()
-    # Its database is another: what the node has is unknown to it.
-    cloud.do("heal")
-    ip = at_once_agent.add("a")
-    at_once_agent.delete("a")
-    expect_equal(at_once_agent.add("b"), ip, "with a cooldown of 0 the next one gets it")
 
 
 FOREIGN_PING = """
@@ -161,8 +126,7 @@ def sockets(world):
 
 
 def board(world):
-    """Every figure and label value that the board and the alerts name is one that an agent has, and each alert has its
-    place in the runbook."""
+    """Board and alerts name figures and label values that an agent has, and each alert has its place in the runbook."""
     cloud = Cloud(world, "board")
     agent = Agent(cloud, low=2, high=5).start()
     agent.wait_for_free(2)
@@ -184,32 +148,6 @@ def board(world):
     expect_equal(len(anchors), alerts.count("alert: "), "alerts with a place in the runbook")
     for anchor in anchors:
         expect(f'<a id="{anchor}"></a>\n## ' in runbook, f"the runbook has no {anchor}")
-
-
-def outage(world):
-    """Pods come and go from the stock while the cloud is away, also behind a restart; afterwards all is as it was."""
-    cloud = Cloud(world, "outage")
-    agent = Agent(cloud, low=12, high=50, flags=["--cooldown-seconds", "1"]).start()
-    agent.wait_for_free(12)
-    for mode in ("refuse", "hang"):
-        cloud.do("outage", mode=mode)
-        before = len(cloud.given())
-        for round_ in range(4):
-            names = [f"{mode}-{round_}-{i}" for i in range(10)]
-            begin = time.monotonic()
-            ips = [agent.add(name, timeout=5 + LIST_WAIT_S) for name in names]
-            expect_equal(len(set(ips)), 10, "addresses are different")
-            for name, ip in zip(names, ips):
-                agent.delete(name, ip)
-            limit = 1 + BUSY + (LIST_WAIT_S if round_ == 2 else 0)
-            expect(time.monotonic() - begin < limit, f"{mode}: pods wait for a cloud that is away")
-            if round_ == 1:
-                agent.kill()
-                agent.start()
-            wait_for(lambda: len(agent.free()) == 12, "what was released has cooled off")
-        expect_equal(len(cloud.given()), before, "nothing came from the cloud meanwhile")
-        cloud.do("outage", mode="off")
-        settled(cloud, [agent], seconds=45)  # a call that hangs is given 30 s
 
 
 def burst(world):
@@ -263,33 +201,6 @@ def lost_allocation(world, name, how):
     agent.wait_for_free(12)
     settled(cloud, [agent])
     expect_equal(len(cloud.given()), 12, "addresses given, with a kill")
-
-
-def lost_nothing_done(world):
-    """The reply was lost and nothing was done: it is asked for again; a single one too."""
-    cloud = Cloud(world, "lost_nothing_done")
-    cloud.do("fault", kind="lose", action="AllocateBatchSecondaryIp", committed="false", count=2)
-    agent = Agent(cloud, low=4, flags=QUICK).start()
-    agent.wait_for_free(4)
-    cloud.do("fault", kind="lose", action="AllocateSecondaryIp")
-    agent.add("x")
-    agent.wait_for_free(4)
-    settled(cloud, [agent])
-    expect_equal(len(cloud.given()), 5, "addresses given")
-
-
-def lost_release(world):
-    cloud = Cloud(world, "lost_release")
-    agent = Agent(cloud, low=3, high=50, flags=QUICK).start()
-    agent.wait_for_free(3)
-    for committed in ("true", "false"):
-        ip = sorted(agent.free())[0]
-        cloud.do("fault", kind="lose", action="DeleteSecondaryIp", committed=committed)
-        code, why = refusal(agent.call, "PopPool", field(1, ip))
-        expect(code != grpc.StatusCode.OK and why, "an answer")
-        expect(ip not in agent.free(), "what may be gone is given to nobody")
-        wait_for(lambda: len(agent.free()) == 3, "the stock is full again")
-        settled(cloud, [agent])
 
 
 # ---------------------------------------------------------------- few addresses, and other nodes'
@@ -347,35 +258,11 @@ def renewed_certificate(world):
         run("openssl", "verify", "-x509_strict", "-purpose", purpose, "-verify_hostname", "node-a", "-CAfile",
             certificates.directory / "ca.crt", certificates.directory / "node-a.crt")
     agent.start()
-
-    def ping():
-        options = (("grpc.ssl_target_name_override", "node-a"), ("grpc.enable_http_proxy", 0))
-        with grpc.secure_channel(f"127.0.0.1:{agent.port}", certificates.credentials("node-b"), options) as channel:
-            channel.unary_unary("/rpc.CNIIpam/Ping")(b"", timeout=5)
     shown = lambda: ssl.get_server_certificate(("127.0.0.1", agent.port), timeout=5)
-    ping()
     before = shown()
     certificates.make("node-a")
     wait_for(lambda: shown() != before, "the renewed certificate is shown")
-    ping()
     expect_equal(shown().strip(), (certificates.directory / "node-a.crt").read_text().strip(), "the new one")
-
-
-def last_one(world):
-    """Two nodes want the only address that is left: one gets it, the other an error."""
-    cloud, (a, b, c), _ = make_cluster(world, "last_one", ("node-a", "node-b", "node-c"), 29, low=(0, 0, 5))
-    c.start()
-    c.wait_for_free(5)
-    c.restart(low=0)
-    for i in range(4):
-        c.add(f"c{i}")
-    a.start()
-    b.start()
-    waiting = [x.start_add(x.node, timeout=6) for x in (a, b)]
-    won = [one for one in waiting if one.exception() is None]
-    expect_equal(len(won), 1, "who got the last one")
-    settled(cloud, [a, b, c])
-    expect_equal(sorted(len(x.records()) for x in (a, b, c)), [0, 1, 4], "and has it")
 
 
 def crash(world, name, who, after_commit, lost=False):
@@ -433,28 +320,9 @@ LOST_ALLOCATIONS = [case_of(lost_allocation, "allocation_lost", "lose"),
 
 # ---------------------------------------------------------------- what others do to the cloud
 
-def tokens(world):
-    cloud = Cloud(world, "tokens", token_life=4)
-    agent = Agent(cloud, low=1, high=50, flags=("--cooldown-seconds", "0")).start()
-    agent.wait_for_free(1)
-    end, number = time.monotonic() + 10, 0
-    while time.monotonic() < end:
-        agent.add(f"t{number}", timeout=10)  # filled again each time
-        number += 1
-        if number % 10 == 0:
-            cloud.do("expire-tokens")
-        if number > 3:
-            agent.delete(f"t{number - 3}")
-            agent.call("PopPool", timeout=10)
-        time.sleep(0.1)
-    wait_for(lambda: agent.free(), "it is filled again")
-    settled(cloud, [agent])
-    expect(number > 10, f"{number} only")
-
 
 def hanging_cloud(world):
-    """An operator's push and pop while the cloud does not answer: an error in time, exit code of what is away, and nothing is
-    lost of what may have been done."""
+    """An operator's push and pop while the cloud does not answer: an error in time, and nothing that may have been done is lost."""
     cloud = Cloud(world, "hanging")
     agent = Agent(cloud, low=2, high=50, flags=QUICK).start()
     agent.wait_for_free(2)
@@ -526,16 +394,7 @@ def stopped(world):
     with concurrent.futures.ThreadPoolExecutor(max_workers=3) as pool:
         pods = [pool.submit(pod, number) for number in range(50)]
         wait_for(lambda: len(given) >= 5, "pods start")
-        with open(f"{agent.store}-lock", "r+", encoding="utf-8") as gate:
-            while True:  # not amid a commit: the store is its own then (docs/limits.md)
-                agent.process.child.send_signal(signal.SIGSTOP)
-                try:
-                    fcntl.flock(gate, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                    fcntl.flock(gate, fcntl.LOCK_UN)
-                    break
-                except BlockingIOError:
-                    agent.process.child.send_signal(signal.SIGCONT)
-                    time.sleep(0.01)
+        stop_between_commits(agent.process.child, agent.store)
         time.sleep(30)
         alone = len(given)
         agent.process.child.send_signal(signal.SIGCONT)
@@ -548,26 +407,6 @@ def stopped(world):
     agent.plugin_add("last")
     expect("via=agent" in agent.last_call(), "it is asked again")
     expect("read anew" in agent.process.tail(400), agent.process.tail())
-    settled(cloud, [agent])
-
-
-def older_plugin(world):
-    """An older plugin beside this one, on one agent: nothing is given twice, and both are served in time."""
-    cloud = Cloud(world, "olderplugin")
-    agent = Agent(cloud, low=60, high=110, flags=QUICK).start()
-    agent.wait_for_free(60)
-
-    def pod(number):
-        begin = time.monotonic()
-        if number % 2 == 0:
-            return agent.plugin_add(f"c{number}"), time.monotonic() - begin
-        answer = agent.call("AddPodNetwork", add_request(f"c{number}", old=True))
-        return network_of(answer[2][0])["ip"], time.monotonic() - begin
-    with concurrent.futures.ThreadPoolExecutor(max_workers=8) as pool:
-        given, took = zip(*pool.map(pod, range(40)))
-        expect_equal(len(set(given)), 40, "addresses are different")
-        in_time(took)
-        list(pool.map(lambda number: agent.delete(f"c{number}", given[number]), range(40)))
     settled(cloud, [agent])
 
 
@@ -619,6 +458,77 @@ def rebooted(world):
     settled(cloud, [agent], seconds=45)
 
 
+def flip(store):
+    """Bits all over the database, whose log is folded into it."""
+    run("sqlite3", store, "PRAGMA wal_checkpoint(TRUNCATE)")
+    content = bytearray(store.read_bytes())
+    for at in range(4096, len(content), 97):
+        content[at] ^= 1 << at % 8
+    store.write_bytes(content)
+
+
+def remove(store, *more):
+    for suffix in ("", "-wal", "-shm", *more):
+        store.with_name(store.name + suffix).unlink(missing_ok=True)
+
+
+def lost_store(world, name, lose, while_running):
+    """A damaged stock is set aside, and what is lost is known again from the cloud and the host: two pods live, one ends meanwhile.
+    Disks that are full or read-only, and what is no damage: stock_store_test.cc, disk_trouble_test.cc."""
+    cloud, pods = Cloud(world, name), world.netns(name.replace("_", "-"))
+    agent = Agent(cloud, low=3, high=8, flags=[*QUICK, "--cooldown-seconds", "1"]).start()
+    agent.wait_for_free(3)
+    use = lambda address, verb="add": pods.run("ip", "address", verb, f"{address}/32", "dev", "lo")
+    said = lambda: agent.process.log.read_text(errors="replace")
+    told = lambda text: wait_for(lambda: text in said(), f"{name}: {text}", PATIENCE)
+
+    def served(call, *arguments, **more):
+        """As long as it is busy with what it lost, it says why not."""
+        def is_served():
+            try:
+                return call(*arguments, **more) or True
+            except grpc.RpcError as error:
+                expect(error.details(), f"{name}: a failure without a reason: {error}")
+                return False
+        return wait_for(is_served, f"{name}: {call.__name__} {arguments}", PATIENCE)
+    living = {agent.add("web"), agent.add("db")}
+    for address in living:
+        use(address)
+    ended = agent.add("job")
+    agent.wait_for_free(3)
+    if not while_running:
+        agent.stop()
+    before = cloud.held()["node-a"]
+    lose(agent.store)
+    if while_running:
+        told("is begun anew")
+    else:
+        agent.start()
+    # Whatever is given meanwhile is none of before: who knows what uses those.
+    given = {"early": served(agent.add, "early", timeout=PATIENCE)}
+    expect(given["early"] not in before, f"{name}: {given['early']} was given blindly")
+    use(given["early"])
+    told("the stock is known again")
+    wait_for(lambda: ended in set().union(*agent.pool()), f"{name}: {ended} is back", PATIENCE)
+    for i in range(6):
+        given[f"late-{i}"] = agent.add(f"late-{i}", timeout=PATIENCE)
+        use(given[f"late-{i}"])
+    expect_equal(len(living | set(given.values())), 9, f"{name}: {living} live, and given are {given}")
+    expect(not living & set().union(*agent.pool()), f"{name}: {living} are in the stock")
+    is_aside = "is set aside as" in said() and list(agent.directory.glob("stock.db.damaged*"))
+    expect(is_aside or while_running, f"{name}: nothing is set aside: {said()}")
+    # What nobody knows a use of any more goes only when an operator says so; not while the agent is just asking the cloud for more.
+    for address in living:
+        use(address, "delete")
+    wait_for(lambda: agent.unused() == living, f"{name}: what is unused", PATIENCE)
+    served(agent.call, "ReleaseIP", b"".join(field(1, address) for address in living))
+    gone = {event["ip"] for event in cloud.truth()["events"] if event["from"] and not event["to"]}
+    expect(living <= gone, f"{name}: {living} went back to the cloud")
+    agent.restart()
+    expect_equal(served(agent.add, "late-0", timeout=PATIENCE), given["late-0"], f"{name}: it has what was recorded")
+    cloud.check()
+
+
 def insecure_peers(world):
     """Beside UK8S' own agents: plain gRPC on TCP, borrowed in both directions, and any operator is let in."""
     cloud = Cloud(world, "insecure", ("node-a", "node-b"), 29)
@@ -648,16 +558,19 @@ def insecure_peers(world):
     settled(cloud, [a, b], unused=None)
 
 
+LOST_STORES = [case_of(lost_store, name, lose, name.startswith("running")) for name, lose in (
+    ("flipped", flip), ("emptied", lambda store: store.write_bytes(b"")), ("removed", remove),
+    ("running_removed", lambda store: remove(store, "-lock")))]
+
 # The longest first.
-CASES = [hanging_cloud, stopped, slow_disk, water_marks, outage, *CRASHES, *LOST_ALLOCATIONS, borrowing, tokens, cooldown, burst, board, sockets,
-         last_one, lost_release, lost_nothing_done, old_clients, older_plugin, insecure_peers, rebooted,
-         renewed_certificate]
+CASES = [hanging_cloud, stopped, slow_disk, water_marks, *LOST_STORES, *CRASHES, *LOST_ALLOCATIONS, borrowing, burst, board, sockets, old_clients,
+         insecure_peers, rebooted, renewed_certificate]
 
 
-def test():
+def test(world):
+    require_network_namespaces()
     wanted = set(sys.argv[2:])
-    with World("vpc-agent", sys.argv[1]) as world:
-        at_once(world, [case for case in CASES if not wanted or case.__name__ in wanted], 8)
+    at_once(world, [case for case in CASES if not wanted or case.__name__ in wanted], 8)
 
 
 main(test, 200)

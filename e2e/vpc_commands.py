@@ -1,33 +1,25 @@
-"""`croft vpc` and `cnivpctl` against agents of several nodes: choices, confirmations, and an agent that is dead or slow. Tables and
-data are vpc_views_test.cc's.
-
-The agents are ours, of Python's gRPC and bytes that are written here by hand from docs/notes/warm-pool.md#grpc.
-
-usage: vpc_commands.py BIN_DIR
+"""`croft vpc` and `cnivpctl` against agents of several nodes: choices, confirmations, and an agent that is dead or slow. Tables and data:
+vpc_views_test.cc. The agents are ours, of Python's gRPC and docs/notes/warm-pool.md#grpc.
 """
 
 import concurrent.futures
 import json
 import os
 import socket
-import sys
 import time
 
-from lib import World, expect, expect_equal, main, run, say
-from vpc_lib import field, fields_of, grpc, varint
+from lib import expect, expect_equal, main, run, say
+import protobuf
+from vpc_lib import field, fields_of, grpc
 
 MANY = 25  # agents, more than are asked at once
 SLOW = 0.7  # seconds that a slow agent takes
 
 
-def number_of(number, value):
-    return varint(number << 3) + varint(value)
-
-
 def pod_network(ip, age=77000, recycled=False, name="", namespace=""):
     now = int(time.time())
-    made = field(1, name) + field(2, namespace) + field(6, ip) + field(8, "subnet-1") + number_of(15, now - age)
-    return made + (number_of(16, now - age) + number_of(17, 1) if recycled else b"")
+    made = field(1, name) + field(2, namespace) + field(6, ip) + field(8, "subnet-1") + protobuf.field(15, now - age)
+    return made + (protobuf.field(16, now - age) + protobuf.field(17, 1) if recycled else b"")
 
 
 def asked_for(request):
@@ -217,12 +209,11 @@ def words(cluster):
         expect(done.returncode == 1 and said in done.stdout, f"{flags}: {done.stdout}")
 
 
-def test():
-    with World("vpc", sys.argv[1]) as world:
-        cluster = Cluster(world)
-        for part in (lists, pop_and_push, release, dead_and_slow, words):
-            part(cluster)
-            say(f"{part.__name__}: fine")
+def test(world):
+    cluster = Cluster(world)
+    for part in (lists, pop_and_push, release, dead_and_slow, words):
+        part(cluster)
+        say(f"{part.__name__}: fine")
 
 
 main(test)

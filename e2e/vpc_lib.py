@@ -1,7 +1,4 @@
-"""The simulated cloud, node agents on it, and calls of them, for the end-to-end tests of `croftd vpc-agent`.
-
-Messages are written and read by hand from proto/rpc/ipamd.proto: no generated code is needed.
-"""
+"""The simulated cloud, node agents on it, and calls of them (proto/rpc/ipamd.proto), for the end-to-end tests of `croftd vpc-agent`."""
 
 import json
 import os
@@ -16,8 +13,10 @@ import urllib.error
 import urllib.parse
 import urllib.request
 
+import protobuf
 from etcd_lib import free_ports
 from lib import Failure, call_environment, expect, expect_equal, run, say, skip, wait_for
+from protobuf import fields_of
 
 os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # what is refused is told by the answer
 try:
@@ -33,45 +32,9 @@ SETTLED = 25  # seconds until what was left half done is settled: doubt, a round
 
 # ---------------------------------------------------------------- messages
 
-def varint(number):
-    out = b""
-    while number > 127:
-        out += bytes([number & 127 | 128])
-        number >>= 7
-    return out + bytes([number])
-
-
 def field(number, value):
     """A text or a message; nothing where it is empty."""
-    value = value if isinstance(value, bytes) else value.encode()
-    return varint(number << 3 | 2) + varint(len(value)) + value if value else b""
-
-
-def fields_of(message):
-    """All fields of a message: {number: [value, ...]}, integers and bytes."""
-    found, at = {}, 0
-
-    def number():
-        nonlocal at
-        value, shift = 0, 0
-        while True:
-            byte = message[at]
-            at += 1
-            value |= (byte & 127) << shift
-            if byte < 128:
-                return value
-            shift += 7
-    while at < len(message):
-        tag = number()
-        if tag & 7 == 0:
-            value = number()
-        else:
-            expect_equal(tag & 7, 2, "wire type")
-            length = number()
-            value = message[at:at + length]
-            at += length
-        found.setdefault(tag >> 3, []).append(value)
-    return found
+    return protobuf.field(number, value) if value else b""
 
 
 NETWORK = {1: "pod", 2: "namespace", 3: "uid", 4: "sandbox", 5: "netns", 6: "ip", 7: "vpc", 8: "subnet", 9: "gateway",
@@ -413,8 +376,7 @@ def make_peers(agents, certificates):
 
 
 def at_once(world, cases, lanes):
-    """Runs functions of a World side by side, `lanes` at a time: they wait most of the time. The first failure ends
-    all."""
+    """Runs functions of a World side by side, `lanes` at a time. The first failure ends all."""
     queue, lock, failures = list(cases), threading.Lock(), []
 
     def serve():

@@ -1,13 +1,7 @@
-"""Pods with addresses of a cloud, in network namespaces made here: three nodes on one network that plays the VPC, each with
-an agent, Debian's `ptp` with croft-vpc as its IPAM plugin, and the simulator as the cloud.
-
-Pods of two nodes ping each other. One for which nothing is in stock waits as long as cloud and probing take. A duplicate
-that somebody really has on the wire is quarantined with its MAC. With the cloud switched off pods come and go from stock;
-with the agent killed the plugin does it alone; a new agent knows all of it. A node's card is replaced under its agent, by
-one with another MAC and by one with the same: pods start as before. What the simulator has is what the stocks have, all the
-time.
-
-usage: vpc_pods.py BIN_DIR
+"""Pods with addresses of a cloud, by Debian's `ptp` with croft-vpc: three nodes on one network that plays the VPC, and the simulator as the
+cloud. Pods of two nodes ping each other; one for which nothing is in stock waits as long as cloud and probing take; a duplicate on
+the wire is quarantined with its MAC. Pods come and go with the cloud switched off, and with the agent killed; a new agent knows all
+of it. A card is replaced under its agent, by one with another MAC and by one with the same.
 """
 
 import sys

@@ -76,7 +76,7 @@ class World:
 
     def __init__(self, config):
         defaults = {"region": "cn-sim1", "zone": "cn-sim1-01", "project": "org-sim", "vpc": "uvnet-sim", "publicKey": "sim-public",
-                    "privateKey": "sim-private", "tokenLifeSeconds": 3600, "latencyMaxMs": 0, "flowMaxMs": 0}
+                    "privateKey": "sim-private", "tokenLifeSeconds": 3600, "latencyMaxMs": 0}
         unknown = set(config) - set(defaults) - {"subnets", "nodes"}
         if unknown:
             raise ValueError(f"{min(unknown)}: there is no such member")
@@ -92,11 +92,11 @@ class World:
             self.nodes[name] = Node(name, mac_of(one["mac"]), one["subnet"], address and ipaddress.ip_address(address),
                                     f"uhost-{name}", f"uni-{name}")
         self.own = {(node.subnet, node.address) for node in self.nodes.values() if node.address}
-        self.held = {}  # (subnet, address): (mac, since, usable at)
+        self.held = {}  # (subnet, address): (mac, since)
         self.tokens = {}  # token: (public key, private key, until)
         self.buckets = {}  # action: [tokens, at, per second, burst]
         self.exhausted, self.faults, self.fail_items, self.outage = set(), [], 0, "off"
-        self.latency, self.flow = (0, self.config["latencyMaxMs"]), (0, self.config["flowMaxMs"])
+        self.latency = (0, self.config["latencyMaxMs"])
         self.list_lag = 0  # ms
         self.events, self.calls, self.folded = collections.deque(), collections.deque(maxlen=EVENTS_MAX), {}
 
@@ -126,7 +126,7 @@ class World:
         now = milliseconds()
         before = self.held.get(place)
         if mac:
-            self.held[place] = (mac, now, now + random.uniform(*self.flow))
+            self.held[place] = (mac, now)
         else:
             del self.held[place]
         self.events.append((now, what, place, before and before[0], mac))
@@ -355,9 +355,8 @@ class World:
         now = milliseconds()
         nodes = {node.mac: node.name for node in self.nodes.values()}
         return {"nowMs": now,
-                "addresses": [{"subnet": subnet, "ip": str(address), "mac": mac, "node": nodes.get(mac, ""), "sinceMs": since,
-                               "usableAtMs": usable, "usable": usable <= now}
-                              for (subnet, address), (mac, since, usable) in sorted(self.held.items())],
+                "addresses": [{"subnet": subnet, "ip": str(address), "mac": mac, "node": nodes.get(mac, ""), "sinceMs": since}
+                              for (subnet, address), (mac, since) in sorted(self.held.items())],
                 "events": [{"atMs": at, "what": what, "subnet": place[0], "ip": str(place[1]), "from": before or "", "to": to or ""}
                            for at, what, place, before, to in self.events],
                 "calls": [{"atMs": at, "action": action, "retCode": code, "fault": fault} for at, action, code, fault in self.calls]}
@@ -380,8 +379,8 @@ class World:
             return self.truth()
         if what == "check":
             return self.check()
-        if what in ("latency", "flow"):
-            setattr(self, what, (number("min_ms", 0), number("max_ms", number("min_ms", 0))))
+        if what == "latency":
+            self.latency = number("min_ms", 0), number("max_ms", number("min_ms", 0))
         elif what == "list-lag":
             self.list_lag = number("ms", 0)
         elif what == "rate":

@@ -1,9 +1,6 @@
-"""Pods come and go through three agents of one subnet, while agents are killed, the cloud goes away, is slow, refuses, has
-no addresses left, forgets to answer, and has lists that are up to two minutes old.
-
-At each ADD's answer: no other pod has the address, and it has rested. While it runs: what a pod has is its node's in the
-cloud, and no two agents list an address. At the end: the cloud has what the agents have records of, and an operator can
-release what is left over.
+"""Pods come and go through three agents of one subnet, while agents are killed, the cloud goes away, is slow, refuses, has no addresses
+left, forgets to answer, and has lists that are old. At each ADD's answer no other pod has the address, and it has rested; what a pod
+has is its node's in the cloud, and no two agents list it. At the end the cloud has what the agents have records of.
 
 usage: vpc_storm.py BIN_DIR SECONDS SEED
 """
@@ -13,7 +10,7 @@ import sys
 import threading
 import time
 
-from lib import Failure, World, expect, expect_equal, main, run, say
+from lib import Failure, expect, expect_equal, main, run, say
 from vpc_lib import Agent, Certificates, Cloud, SUBNET, grpc, make_peers, settled
 
 NODES = ("node-a", "node-b", "node-c")
@@ -212,16 +209,15 @@ class Storm:
         settled(self.cloud, self.agents)
 
 
-def test():
-    with World("vpc-storm", sys.argv[1]) as world:
-        storm = Storm(world, int(sys.argv[2]), sys.argv[3])
-        try:
-            storm.run()
-        except BaseException:
-            for agent in storm.agents:
-                if agent.process is not None:
-                    say(f"--- {agent.name}\n{agent.process.tail(60)}")
-            raise
+def test(world):
+    storm = Storm(world, int(sys.argv[2]), sys.argv[3])
+    try:
+        storm.run()
+    except BaseException:
+        for agent in storm.agents:
+            if agent.process is not None:
+                say(f"--- {agent.name}\n{agent.process.tail(60)}")
+        raise
 
 
 main(test, int(sys.argv[2]) + 230)

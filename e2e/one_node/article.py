@@ -1,11 +1,8 @@
 """The article's question on a real node: who gives the first pod its address, when whoever gives addresses is a pod?
 
-usage: article.py BIN_DIR
-
-A node without a network is NotReady and says why. Croft's chart is installed by helm, on the way that a user goes: the
-agent's DaemonSet is scheduled all the same, its init container writes files, the node becomes Ready, and the controller,
-a pod like any other, gets its address from the plugin alone, as no agent answers yet. Then pods come and go, the agent
-is killed, upgraded and rolled back meanwhile, and the node loses its power.
+A node without a network says why. helm installs Croft's chart; the agent's init container writes files, the node becomes Ready, and
+the controller, a pod like any other, gets its address from the plugin alone. Then pods come and go, the agent is killed, upgraded and
+rolled back meanwhile, and the node loses its power.
 """
 
 import ipaddress
@@ -301,4 +298,4 @@ def chapters_of(cluster):
 
 
 if __name__ == "__main__":
-    play(__file__, __doc__, chapters_of, 900)
+    play(__file__, chapters_of, 900)

@@ -1,16 +1,9 @@
-"""A real Kubernetes cluster of one or two nodes on this machine, for end-to-end tests: etcd, kube-apiserver,
-kube-controller-manager, kube-scheduler; on each node containerd, kubelet and kube-proxy.
+"""A real Kubernetes cluster of one or two nodes on this machine: etcd, kube-apiserver, kube-controller-manager, kube-scheduler; on each
+node containerd, kubelet and kube-proxy.
 
-    def test(cluster):                       # runs inside the cluster's namespaces
-        node = cluster.node("node-1")
-        node.start()
-        cluster.kubectl("get", "nodes")
-
-    in_cluster_namespaces(__file__, bin_dir, test)
-
-All of it lives in mount, PID, network and UTS namespaces: the control plane at 10.200.0.1 in one set, each node in one of
-its own inside it, joined by a bridge. What a node keeps on disk lies on a tmpfs of the test's, so that a node can be
-"rebooted": everything of it killed, /run gone, disks kept. When the test ends, the kernel ends all of it.
+All of it lives in mount, PID, network and UTS namespaces: the control plane at 10.200.0.1 in one set, each node in one of its own
+inside it, joined by a bridge. A node's disks lie on a tmpfs of the test's, so that it can be "rebooted": everything of it killed,
+/run gone, disks kept. When the test ends, the kernel ends all of it.
 """
 
 import contextlib
@@ -29,8 +22,8 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
 
 from etcd_lib import Authority  # noqa: E402
 from kube_apiserver_lib import program  # noqa: E402
-from lib import (PLUGINS, Failure, World, expect_equal, image_script, main, require_network_namespaces, require_programs,  # noqa: E402
-                 run, say, wait_for)
+from lib import (PLUGINS, Failure, World, expect_equal, image_script, main, make_busybox, require_network_namespaces,
+                 require_programs, run, say, wait_for, write_kubeconfig)
 
 VERSION = "1.36"
 # One family for all: of nodes, pods and Services. Loopback is of both, as on any machine.
@@ -91,15 +84,13 @@ def group_of(*names):
     return group / "cgroup.procs"
 
 
-def play(script, usage, chapters_of, limit):
+def play(script, chapters_of, limit):
     """`script BIN_DIR`: what a story tells in the namespaces of a cluster of its own, where it calls itself. `chapters_of` a cluster that began:
     what is called, one after the other. `limit`: seconds."""
     if len(sys.argv) == 2:
         main(lambda: in_cluster_namespaces(script, sys.argv[1], limit), 3500)
-    elif len(sys.argv) == 5:
-        main(lambda: inside(*sys.argv[1:], chapters_of), limit - 20)
     else:
-        sys.exit(usage)
+        main(lambda: inside(*sys.argv[1:], chapters_of), limit - 20)
 
 
 # ---------------------------------------------------------------- inside
@@ -162,27 +153,14 @@ class Cluster:
         os.environ["KUBECONFIG"] = str(self.pki / "admin.conf")
 
     def write_kubeconfig(self, name, user):
-        path = self.pki / f"{name}.conf"
-        path.write_text(json.dumps({
-            "apiVersion": "v1", "kind": "Config", "current-context": "x",
-            "clusters": [{"name": "c", "cluster": {"server": f"https://{in_url(CONTROL)}:6443",
-                                                   "certificate-authority": str(self.ca.certificate)}}],
-            "users": [{"name": "u", "user": user}],
-            "contexts": [{"name": "x", "context": {"cluster": "c", "user": "u"}}]}))
-        path.chmod(0o600)
-        return path
+        return write_kubeconfig(self.pki / f"{name}.conf", f"https://{in_url(CONTROL)}:6443", self.ca.certificate, user)
 
     def _make_images(self):
         self.images = self.place / "images"
         self.images.mkdir()
         image = image_script()
         root = self.place / "busybox"
-        (root / "bin").mkdir(parents=True)
-        for name in ("etc", "proc", "sys", "dev", "tmp"):
-            (root / name).mkdir()
-        shutil.copy("/bin/busybox", root / "bin" / "busybox")
-        for name in APPLETS:
-            (root / "bin" / name).symlink_to("busybox")
+        make_busybox(root, APPLETS)
         layer = image.layer_of(root)
         image.write_archive(self.images / "busybox.tar", BUSYBOX, layer, {"Env": ["PATH=/bin"], "Cmd": ["/bin/sh"]})
         image.write_archive(self.images / "pause.tar", PAUSE, layer,

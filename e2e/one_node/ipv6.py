@@ -1,7 +1,5 @@
 """A cluster of IPv6 alone, on a real node: nodes, pods, Services and the API server have no IPv4 address between them.
 
-usage: ipv6.py BIN_DIR
-
 helm installs Croft, the controller becomes Ready by a probe over IPv6, pods reach each other and a Service, metrics are read,
 an upgrade ends and leaves one controller, and a drain is not refused.
 """
@@ -67,4 +65,4 @@ def chapters_of(cluster):
 
 
 if __name__ == "__main__":
-    play(__file__, __doc__, chapters_of, 600)
+    play(__file__, chapters_of, 600)

@@ -164,9 +164,7 @@ def outside(bin_dir, which):
 
 
 if __name__ == "__main__":
-    if len(sys.argv) == 3 and sys.argv[2] in ("bridge", "calico", "flannel"):
+    if len(sys.argv) == 3:
         main(lambda: outside(sys.argv[1], sys.argv[2]), 3500)
-    elif len(sys.argv) == 5:
-        main(lambda: inside(*sys.argv[1:], chapters_of), 380)
     else:
-        sys.exit(__doc__)
+        main(lambda: inside(*sys.argv[1:], chapters_of), 380)

@@ -1,7 +1,5 @@
 """Two nodes: pods of one reach pods of the other over routes to the nodes' blocks; what the API server does while it is
 away; a node that is gone for good.
-
-usage: two_nodes.py BIN_DIR
 """
 
 import json
@@ -112,4 +110,4 @@ def chapters_of(cluster):
 
 
 if __name__ == "__main__":
-    play(__file__, __doc__, chapters_of, 900)
+    play(__file__, chapters_of, 900)

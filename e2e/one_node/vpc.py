@@ -1,12 +1,6 @@
-"""Pods of a real kubelet with addresses of a cloud: the DaemonSet cni-vpc-ipamd as it is shipped, the plugin under ptp as it
-is shipped, the simulated cloud behind the node's gateway.
-
-usage: vpc.py BIN_DIR
-
-The node has no network but files. The agent's DaemonSet is scheduled all the same, fills its stock, and pods get their
-addresses from it; with the cloud switched off they come and go from stock, also while the agent is replaced; with the
-cloud and the agent away too. A pod of a StatefulSet comes back with the address that it had. In the end the cloud has what
-the node's records have.
+"""Pods of a real kubelet with addresses of a cloud: the DaemonSet cni-vpc-ipamd and the plugin under ptp as they are shipped, the simulated
+cloud behind the node's gateway. The agent is scheduled without a network and fills its stock; with the cloud switched off pods come
+and go from stock, also while the agent is replaced, or away too; a StatefulSet's pod comes back with its address.
 """
 
 import base64
@@ -200,4 +194,4 @@ def chapters_of(cluster):
 
 
 if __name__ == "__main__":
-    play(__file__, __doc__, chapters_of, 600)
+    play(__file__, chapters_of, 600)

@@ -1,7 +1,5 @@
-"""What the client and the checker of the host-local power cut share: the networks and one call of the plugin.
-
-The networks have little room, so that addresses come round again within one run: one of one range set, one of two, and
-one in which many were there before, so that Croft keeps an index.
+"""What the client and the checker of the host-local power cut share. The networks have little room, so that addresses come round again
+within one run; in one so many were there before that Croft keeps an index.
 """
 
 import ipaddress

@@ -3,11 +3,9 @@
 
 host_local_check.py DISK_LOG NOTES DISK_BYTES WORK IMAGES SEED PLUGIN CUT_IMAGE [OTHER_PLUGIN]
 
-For each image: mount it (the file system replays its journal) under another boot id, and require that every ADD that
-was acknowledged and not given back has its files with their whole content, that every DEL that was acknowledged left
-none, that no file under an address is empty, torn or of somebody unknown, and that PLUGIN and OTHER_PLUGIN then give
-addresses that nobody holds, and take back what was held. Prints one line an image that fails, and a summary. Exit code:
-0 all well, 1 something that was acknowledged is lost, 2 the rig itself failed, 3 other faults only.
+Each image is mounted under another boot id: every ADD that was acknowledged and not given back has its files, whole; every DEL that
+was acknowledged left none; no file is empty, torn or of somebody unknown; both plugins then give addresses that nobody holds, and
+take back what was held. Exit code: 0 all well, 1 something acknowledged is lost, 2 the rig itself failed, 3 other faults only.
 """
 
 import contextlib
