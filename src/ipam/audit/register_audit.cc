@@ -198,7 +198,7 @@ class RegisterAudit::Impl {
   void check_pools() {
     report_.pools = pools_.pools().size();
     const net::Intervals recorded = recorded_reservations();
-    for (const auto& [inner, outer] : pools_.overlaps()) {
+    for (const auto& [inner, outer] : overlaps_among(pools_.pools())) {
       add("pool_overlap", inner->name, inner->cidr, outer->name, outer->cidr);
     }
     for (const Pool* pool : pools_.pools()) {
