@@ -276,6 +276,15 @@ std::string member_of(const std::map<std::string, std::string>& attributes, cons
   return found != attributes.end() ? found->second : std::string();
 }
 
+PodIdentity pod_of(const std::map<std::string, std::string>& attributes) {
+  return {member_of(attributes, kPodKey), member_of(attributes, kNamespaceKey), member_of(attributes, kPodUidKey)};
+}
+
+bool is_borrowed(const Block& block, const Attribute& holder) {
+  const std::string node = member_of(holder.secondary, kNodeKey);
+  return !node.empty() && (!block.affinity || block.affinity->name != node);
+}
+
 const Attribute* attribute_of(const Block& block, Ordinal ordinal) {
   CROFT_ASSERT(ordinal.value < block.allocations.size());
   const auto index = block.allocations[ordinal.value];

@@ -214,6 +214,12 @@ void for_each_held(const Block& block, Visit visit) {
 /// A member of a holder's attributes, as kNodeKey; empty when there is none.
 [[nodiscard]] std::string member_of(const std::map<std::string, std::string>& attributes, const char* key);
 
+/// The pod of a holder, as far as its attributes say.
+[[nodiscard]] PodIdentity pod_of(const std::map<std::string, std::string>& attributes);
+
+/// Whether an address is held on a node that does not own the block; one that records no node is not.
+[[nodiscard]] bool is_borrowed(const Block& block, const Attribute& holder);
+
 /// The sequence number of an allocation; 0 when the block has none for it
 /// (docs/notes/calico-ipam.md#release-from-block).
 [[nodiscard]] SequenceNumber sequence_of(const Block& block, net::Ordinal ordinal);

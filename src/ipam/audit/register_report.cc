@@ -34,21 +34,15 @@ Finding found_with(const FindingRow& row, const std::vector<std::string>& argume
 }
 
 std::string holder_text(const std::string& handle_id, const std::map<std::string, std::string>& attributes) {
-  const auto text_of = [&](const char* key) {
-    const auto found = attributes.find(key);
-    return found == attributes.end() ? std::string() : found->second;
-  };
-  const std::string pod = text_of(kPodKey), node = text_of(kNodeKey);
-  std::string text = pod.empty() ? "handle " + handle_id
-                                 : fmt::format("pod {}/{} (handle {})", text_of(kNamespaceKey), pod, handle_id);
+  const PodIdentity pod = pod_of(attributes);
+  const std::string node = member_of(attributes, kNodeKey);
+  std::string text = pod.name.empty() ? "handle " + handle_id
+                                      : fmt::format("pod {}/{} (handle {})", pod.namespace_name, pod.name, handle_id);
   if (!node.empty()) text += " on node " + node;
   return text;
 }
 
-std::string Allocation::node() const {
-  const auto it = attributes.find(kNodeKey);
-  return it == attributes.end() ? "" : it->second;
-}
+std::string Allocation::node() const { return member_of(attributes, kNodeKey); }
 
 bool Allocation::borrowed() const {
   const std::string name = node();
@@ -75,13 +69,13 @@ bool is_removable(Kind kind, bool foreign_writers) {
   }
 }
 
-    if (cidr && is_beside) return found("block_corrupt.beside", *cidr, error.message);
 Finding finding_of(const Unreadable& unreadable, bool foreign_writers) {
   const auto& [key, error, is_beside] = unreadable;
   const std::string_view kind = name_of(key.kind);
   if (error.code == ErrorCode::newer_version) return found("record_newer", kind, key.name, error.message);
   if (key.kind == Kind::block) {
     const auto cidr = block_cidr_of(key);
+    if (cidr && is_beside) return found("block_corrupt.beside", *cidr, error.message);
     return cidr ? found("block_corrupt", *cidr, error.message)
                 : found("block_corrupt.unnamed", key.name, error.message);
   }
