@@ -12,7 +12,6 @@
 
 #include <fmt/format.h>
 
-#include "base/assert.h"
 #include "base/hex.h"
 #include "base/shared_map.h"
 #include "base/text/base64.h"
@@ -69,15 +68,6 @@ constexpr EnumTexts<core::TunnelKind, 5> kTunnelKinds = {{
     {core::TunnelKind::wireguard_v4, "wireguard"},
     {core::TunnelKind::wireguard_v6, "wireguardV6"},
 }};
-
-template <class Enum, std::size_t kCount>
-std::string_view text_in(const EnumTexts<Enum, kCount>& texts, Enum value) {
-  for (const auto& [candidate, text] : texts) {
-    if (candidate == value) return text;
-  }
-  CROFT_ASSERT(false);
-  return {};
-}
 
 // A table a kind: the members after the version, in the order of docs/formats/records.md.
 
@@ -646,11 +636,5 @@ Result<core::Value> decode_record(const core::Key& key, std::string_view bytes) 
   }
   return value;
 }
-
-std::string_view text_of(core::PoolUse use) { return text_in(kPoolUses, use); }
-std::string_view text_of(core::AssignmentMode mode) { return text_in(kAssignmentModes, mode); }
-std::string_view text_of(core::Encapsulation encapsulation) { return text_in(kEncapsulations, encapsulation); }
-
-std::map<std::string, std::string> previous_secondary_of(const Cooling& cooling) { return with_marks(cooling); }
 
 }  // namespace croft::wire
