@@ -320,15 +320,6 @@ Block without_unused_attributes(Block block) {
   return block;
 }
 
-std::vector<Ordinal> held_by_handle(const Block& block, const std::string& handle_id) {
-  std::vector<Ordinal> result;
-  for (std::uint32_t ordinal = 0; ordinal < block.allocations.size(); ++ordinal) {
-    const auto index = block.allocations[ordinal];
-    if (index && block.attributes[*index].handle_id == handle_id) result.emplace_back(ordinal);
-  }
-  return result;
-}
-
 Block release(Block block, std::span<const Ordinal> ordinals, const Cooldowns& cooldowns, const Instant& now) {
   const bool calicos_way = cooldowns.calicos_way();
   // Nobody knows the cooldown of a damaged pool; that is no reason to rest for ever once it is mended.

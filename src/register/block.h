@@ -237,9 +237,6 @@ void for_each_held(const Block& block, Visit visit) {
 /// Attributes that nobody refers to dropped, the rest renumbered in the order of the addresses.
 [[nodiscard]] Block without_unused_attributes(Block block);
 
-/// The ordinals that a handle holds, whoever its owners are, ascending.
-[[nodiscard]] std::vector<net::Ordinal> held_by_handle(const Block& block, const std::string& handle_id);
-
 /// The handle of addresses that Calico keeps out of use on Windows nodes (docs/notes/calico-ipam.md#host-reserved).
 /// A block with no others is empty.
 inline constexpr const char* kWindowsReservedHandle = "windows-reserved-ipam-handle";
