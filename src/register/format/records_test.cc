@@ -303,7 +303,9 @@ TEST(Records, NumbersOfKindsAreStable) {
     EXPECT_EQ(number_of(kind), number);
     EXPECT_EQ(kind_numbered(static_cast<std::uint8_t>(number)), kind);
   }
-  for (const std::uint8_t once : {7, 19}) EXPECT_EQ(kind_numbered(once), std::nullopt) << "it was given once";
+  for (const auto once : {std::uint8_t{7}, std::uint8_t{19}}) {
+    EXPECT_EQ(kind_numbered(once), std::nullopt) << "it was given once";
+  }
   EXPECT_EQ(kind_numbered(24), std::nullopt);
 }
 
