@@ -250,7 +250,7 @@ TEST_F(Damaged, ABlockThatIsTooLargeIsTakenWhole) {
 /// Of Calico's etcd, where Calico's own record is whole.
 TEST(DamagedBesideABlock, IsToldOfTheBlockWithTheRemedy) {
   const core::audit::Unreadable block{
-      core::block_key(prefix("10.1.0.56/29")), {ErrorCode::corrupt, "it is damaged", {}}, true};
+      core::block_key(World::prefix("10.1.0.56/29")), {ErrorCode::corrupt, "it is damaged", {}}, true};
   const std::vector<core::audit::Unreadable> unreadable{block};
   const auto found = core::audit::Unseen(unreadable).findings(true);
   ASSERT_EQ(found.size(), 1U);
