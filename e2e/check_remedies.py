@@ -320,7 +320,7 @@ def damaged_calicos(r, what):
 
 
 @row("record_unreadable", "etcd", cycle=("pool/a",))
-@row("record_unreadable", "etcd", gone="now", cycle=("block",))
+@row("block_corrupt", "etcd", gone="now", cycle=("block",))
 def damaged_beside(r, what):
     r.etcd.put("/croft/v1/beside/" + (what if what != "block" else f"block/ipv4/{r.block}"), "{")
 

@@ -276,6 +276,15 @@ std::string member_of(const std::map<std::string, std::string>& attributes, cons
   return found != attributes.end() ? found->second : std::string();
 }
 
+PodIdentity pod_of(const std::map<std::string, std::string>& attributes) {
+  return {member_of(attributes, kPodKey), member_of(attributes, kNamespaceKey), member_of(attributes, kPodUidKey)};
+}
+
+bool is_borrowed(const Block& block, const Attribute& holder) {
+  const std::string node = member_of(holder.secondary, kNodeKey);
+  return !node.empty() && (!block.affinity || block.affinity->name != node);
+}
+
 const Attribute* attribute_of(const Block& block, Ordinal ordinal) {
   CROFT_ASSERT(ordinal.value < block.allocations.size());
   const auto index = block.allocations[ordinal.value];
@@ -309,15 +318,6 @@ Block with_freed(Block block, Ordinal ordinal) {
 Block without_unused_attributes(Block block) {
   prune_attributes(block);
   return block;
-}
-
-std::vector<Ordinal> held_by_handle(const Block& block, const std::string& handle_id) {
-  std::vector<Ordinal> result;
-  for (std::uint32_t ordinal = 0; ordinal < block.allocations.size(); ++ordinal) {
-    const auto index = block.allocations[ordinal];
-    if (index && block.attributes[*index].handle_id == handle_id) result.emplace_back(ordinal);
-  }
-  return result;
 }
 
 Block release(Block block, std::span<const Ordinal> ordinals, const Cooldowns& cooldowns, const Instant& now) {

@@ -214,6 +214,12 @@ void for_each_held(const Block& block, Visit visit) {
 /// A member of a holder's attributes, as kNodeKey; empty when there is none.
 [[nodiscard]] std::string member_of(const std::map<std::string, std::string>& attributes, const char* key);
 
+/// The pod of a holder, as far as its attributes say.
+[[nodiscard]] PodIdentity pod_of(const std::map<std::string, std::string>& attributes);
+
+/// Whether an address is held on a node that does not own the block; one that records no node is not.
+[[nodiscard]] bool is_borrowed(const Block& block, const Attribute& holder);
+
 /// The sequence number of an allocation; 0 when the block has none for it
 /// (docs/notes/calico-ipam.md#release-from-block).
 [[nodiscard]] SequenceNumber sequence_of(const Block& block, net::Ordinal ordinal);
@@ -230,9 +236,6 @@ void for_each_held(const Block& block, Visit visit) {
 [[nodiscard]] Block with_freed(Block block, net::Ordinal ordinal);
 /// Attributes that nobody refers to dropped, the rest renumbered in the order of the addresses.
 [[nodiscard]] Block without_unused_attributes(Block block);
-
-/// The ordinals that a handle holds, whoever its owners are, ascending.
-[[nodiscard]] std::vector<net::Ordinal> held_by_handle(const Block& block, const std::string& handle_id);
 
 /// The handle of addresses that Calico keeps out of use on Windows nodes (docs/notes/calico-ipam.md#host-reserved).
 /// A block with no others is empty.

@@ -28,7 +28,6 @@ enum class Kind : std::uint8_t {
   node_range_set,
   removed_node,
   foreign_service,
-  block_beside,
   name_space,
   warm_address,
   warm_intent,
@@ -108,8 +107,7 @@ inline constexpr std::array kKinds = {
     KindTraits{Kind::removed_node, "removed_node", 17, 1, System::croft, Followed::nothing, false, {}},
     KindTraits{Kind::foreign_service, "foreign_service", 18, 1, System::kubernetes, Followed::nothing, false,
                kLossOfServices},
-    KindTraits{Kind::block_beside, "block_beside", 19, 1, System::croft, Followed::nothing, false,
-               "says which addresses of the block still rest: without it they are given out at once"},
+    // 19 was that of what is beside a block of Calico's (store/calico), read by itself.
     KindTraits{Kind::name_space, "namespace", 20, 1, System::kubernetes, Followed::nothing, false, {}},
     // One node's stock of cloud addresses, in a store of the node's own.
     KindTraits{Kind::warm_address, "warm_address", 21, 2, System::croft, Followed::stock, false,

@@ -35,7 +35,6 @@ KeyOf<Vacancy> vacancy_key(const std::optional<AffinityOwner>& owner, const net:
 }
 KeyOf<HighWaterMark> high_water_mark_key(const net::Prefix& cidr) { return KeyOf<HighWaterMark>(cidr_name(cidr)); }
 KeyOf<Namespace> namespace_key(const std::string& name) { return KeyOf<Namespace>(name); }
-KeyOf<BlockBeside> block_beside_key(const net::Prefix& cidr) { return KeyOf<BlockBeside>(cidr_name(cidr)); }
 KeyOf<PoolSet> pool_set_key() { return KeyOf<PoolSet>("default"); }
 KeyOf<RangeAllocation> range_allocation_key(std::string_view name) { return KeyOf<RangeAllocation>(std::string(name)); }
 KeyOf<Service> service_key(const ServiceName& name) { return KeyOf<Service>(name.to_string()); }

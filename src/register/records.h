@@ -17,7 +17,6 @@
 #include "register/affinity.h"
 #include "register/allocation.h"
 #include "register/block.h"
-#include "register/cooling_beside.h"
 #include "register/kinds.h"
 #include "register/node.h"
 #include "register/node_range.h"
@@ -79,14 +78,6 @@ struct ForeignService {
   friend bool operator==(const ForeignService&, const ForeignService&) = default;
 };
 
-/// The addresses of a block that still cool, as they are recorded beside it in a store that Calico shares: the record
-/// stays when Calico deletes the block, which is empty to it. The store writes it with the block; a decision marks it
-/// as seen, or deletes it, when it makes a block of another length there (Draft::settled).
-struct BlockBeside {
-  std::vector<CoolingBeside> cooling;
-  friend bool operator==(const BlockBeside&, const BlockBeside&) = default;
-};
-
 /// A namespace of pods, as far as pools select it (namespaceSelector). Kubernetes' own, and only read; other stores
 /// have none (Snapshot::lacks).
 struct Namespace {
@@ -100,7 +91,7 @@ struct Namespace {
 /// objects where it keeps them so, else as bits of a range.
 using Value = std::variant<Pool, Reservation, IpamConfig, Block, Affinity, Handle, Vacancy, HighWaterMark, PoolSet,
                            Node, RangeAllocation, Service, IpAddressObject, ServiceCidrObject, NodeRange, NodeRangeSet,
-                           RemovedNode, ForeignService, BlockBeside, Namespace, WarmAddress, WarmIntent, WarmNode>;
+                           RemovedNode, ForeignService, Namespace, WarmAddress, WarmIntent, WarmNode>;
 static_assert(std::variant_size_v<Value> == kKindCount);
 
 [[nodiscard]] inline Kind kind_of(const Value& value) { return static_cast<Kind>(value.index()); }
@@ -164,7 +155,6 @@ struct KeyOf : Key {
     const net::Prefix&);  // host/node-a/ipv4/10.0.0.64/26, nobody/ipv4/10.0.0.64/26
 [[nodiscard]] KeyOf<HighWaterMark> high_water_mark_key(const net::Prefix& cidr);   // ipv4/10.0.0.64/26
 [[nodiscard]] KeyOf<Namespace> namespace_key(const std::string& name);             // default
-[[nodiscard]] KeyOf<BlockBeside> block_beside_key(const net::Prefix& cidr);        // ipv4/10.0.0.64/26
 [[nodiscard]] KeyOf<PoolSet> pool_set_key();                                       // default
 [[nodiscard]] KeyOf<RangeAllocation> range_allocation_key(std::string_view name);  // servicenodeports
 [[nodiscard]] KeyOf<Service> service_key(const ServiceName& name);                 // default/kubernetes

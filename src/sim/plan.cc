@@ -549,9 +549,7 @@ Space Fleet::space() {
         ++space.cooling;
       } else {
         ++space.held;
-        const auto on = attribute->secondary.find(core::kNodeKey);
-        space.borrowed +=
-            block->affinity && on != attribute->secondary.end() && on->second != block->affinity->name ? 1 : 0;
+        space.borrowed += block->affinity && core::is_borrowed(*block, *attribute) ? 1 : 0;
       }
       ++taken;
     }
@@ -599,16 +597,9 @@ void take_pods(const core::Block& block, std::vector<PodOfToday>& pods) {
     const core::Attribute* attribute = core::attribute_of(block, net::Ordinal(i));
     if (attribute == nullptr || attribute->cooling || !attribute->handle_id) continue;
     const auto owner = core::owner_of(*attribute->handle_id, attribute->secondary);
-    const auto value = [&](const char* key) {
-      const auto at = attribute->secondary.find(key);
-      return at == attribute->secondary.end() ? std::string() : at->second;
-    };
-    const std::string node = value(core::kNodeKey);
+    const std::string node = core::member_of(attribute->secondary, core::kNodeKey);
     if (!owner || node.empty()) continue;
-    pods.push_back({net::address_at(block.cidr, net::Ordinal(i)),
-                    node,
-                    *owner,
-                    {value(core::kPodKey), value(core::kNamespaceKey), value(core::kPodUidKey)}});
+    pods.push_back({net::address_at(block.cidr, net::Ordinal(i)), node, *owner, core::pod_of(attribute->secondary)});
   }
 }
 

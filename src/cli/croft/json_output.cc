@@ -10,7 +10,6 @@
 #include <nlohmann/json.hpp>
 
 #include "base/counted.h"
-#include "base/hex.h"
 #include "base/printable.h"
 #include "base/time_text.h"
 #include "cli/croft/json_text.h"
@@ -69,71 +68,41 @@ Json node_json(const engine::NodeView& view) {
           {"held", view.held},         {"borrowed", view.borrowed}};
 }
 
-void add_cooling(Json& json, const core::Cooling& cooling) {
-  json["releasedAt"] = rfc3339_exact(cooling.released_at.wall);
-  json["sinceBootNanoseconds"] = cooling.released_at.since_boot.count();
-  json["bootID"] = hex_of(cooling.released_at.boot.bytes);
-  json["previousHandle"] = cooling.previous_handle;
-  json["previousSecondary"] = map_json(wire::previous_secondary_of(cooling));
-}
-
-Json attribute_json(const core::Attribute& attribute) {
-  Json json;
-  json["handle_id"] = attribute.handle_id ? Json(*attribute.handle_id) : Json();
-  if (!attribute.secondary.empty()) json["secondary"] = map_json(attribute.secondary.get());
-  if (!attribute.alternate_owner.empty()) json["alternateOwnerAttrs"] = map_json(attribute.alternate_owner.get());
-  if (attribute.cooling) add_cooling(json, *attribute.cooling);
+/// A pool as it is shown: whether it gives addresses is what its store says of it, and no part of the record.
+Json pool_json(const core::Pool& pool) {
+  Json json = Json::object();
+  const Json record = record_json(pool);
+  for (const auto& [name, value] : record.items()) {
+    if (name == "beingDeleted") continue;
+    json[name] = value;
+    if (name == "disabled") json["allocatable"] = pool.unallocatable.empty();
+  }
   return json;
 }
 
 }  // namespace
 
-Json record_json(const core::Pool& pool) {
-  Json uses = Json::array();
-  for (const core::PoolUse use : pool.allowed_uses) uses.push_back(wire::text_of(use));
-  Json json = {{"name", pool.name},
-               {"cidr", pool.cidr.to_string()},
-               {"blockSize", pool.block_length},
-               {"disabled", pool.disabled},
-               {"allocatable", pool.unallocatable.empty()},
-               {"nodeSelector", pool.node_selector},
-               {"namespaceSelector", pool.namespace_selector},
-               {"allowedUses", std::move(uses)},
-               {"assignmentMode", wire::text_of(pool.assignment_mode)},
-               {"ipipMode", wire::text_of(pool.ipip_mode)},
-               {"vxlanMode", wire::text_of(pool.vxlan_mode)},
-               {"natOutgoing", pool.nat_outgoing},
-               {"disableBGPExport", pool.disable_bgp_export}};
-  if (pool.gateway) json["gateway"] = pool.gateway->to_string();
-  json["cooldownSeconds"] = pool.cooldown.count();
-  if (pool.priority != 0) json["priority"] = pool.priority;
-  return json;
-}
-
-Json record_json(const core::Block& block) {
-  Json json;
-  json["cidr"] = block.cidr.to_string();
-  if (block.affinity) json["affinity"] = core::to_string(*block.affinity);
-  if (block.affinity_claim_time) json["affinityClaimTime"] = rfc3339_exact(*block.affinity_claim_time);
-  json["allocations"] = Json::array();
-  for (const auto& index : block.allocations) json["allocations"].push_back(index ? Json(*index) : Json());
-  json["unallocated"] = Json::array();
-  for (const std::uint32_t ordinal : block.unallocated.order()) json["unallocated"].push_back(ordinal);
-  json["attributes"] = Json::array();
-  for (const core::Attribute& attribute : block.attributes) json["attributes"].push_back(attribute_json(attribute));
-  json["sequenceNumber"] = number_64_json(block.sequence_number.value);
-  json["sequenceNumberForAllocation"] = Json::object();
-  for (const auto& [ordinal, number] : block.sequence_number_for_allocation) {
-    json["sequenceNumberForAllocation"][std::to_string(ordinal)] = number_64_json(number.value);
+Json record_json(const core::Value& record) {
+  const std::string stored = wire::encode_record(record);
+  Json json = Json::parse(stored, nullptr, false);
+  if (json.is_discarded()) {
+    // A record of others may have bytes that are no UTF-8.
+    const std::string quoted = Json(stored).dump(-1, ' ', false, Json::error_handler_t::replace);
+    json = Json::parse(Json::parse(quoted).get<std::string>());
   }
-  json["deleted"] = block.deleted;
+  json.erase("v");
+  const auto quote = [](Json& number) { number = number_64_json(number.get<std::uint64_t>()); };
+  if (json.contains("sequenceNumber")) {
+    quote(json["sequenceNumber"]);
+    for (Json& number : json["sequenceNumberForAllocation"]) quote(number);
+  }
   return json;
 }
 
 Data json_of(const std::vector<engine::PoolView>& pools, bool with_blocks) {
   std::vector<Json> objects;
   for (const engine::PoolView& pool : pools) {
-    Json json = record_json(pool.pool);
+    Json json = pool_json(pool.pool);
     json["blocks"] = pool.blocks.size();
     json["usage"] = usage_json(pool.usage);
     if (with_blocks) {
@@ -224,27 +193,21 @@ Data json_of(const engine::NodeView& node, const std::vector<std::string>& range
 }
 
 Data json_of(const core::IpamConfig& config) {
-  Json json = Json::object();
-  json["strictAffinity"] = config.strict_affinity;
-  json["autoAllocateBlocks"] = config.auto_allocate_blocks;
-  json["maxBlocksPerHost"] = config.max_blocks_per_host;
+  Json json = record_json(config);
   json["kubeVirtVMAddressPersistence"] = text_or_null(config.kubevirt_vm_address_persistence);
-  json["ipCooldownSeconds"] = config.ip_cooldown_seconds;
   return Data(std::vector<Json>(1, json));
 }
 
 Data json_of(const std::vector<core::Reservation>& reservations) {
   std::vector<Json> objects;
-  for (const core::Reservation& one : reservations) {
-    objects.push_back({{"name", one.name}, {"reservedCIDRs", prefixes_json(one.cidrs)}});
-  }
+  for (const core::Reservation& one : reservations) objects.push_back(record_json(one));
   return Data(objects);
 }
 
 Data json_of(const core::PoolsSplit& split) {
   std::vector<Json> objects;
   for (const core::Pool& part : split.parts) {
-    Json json = record_json(part);
+    Json json = pool_json(part);
     Json held = Json::array();
     for (const net::Address& address : split.held_reserved) {
       if (part.cidr.contains(address)) held.push_back(address.to_string());

@@ -17,6 +17,7 @@
 #include "ipam/use/nodes.h"
 #include "register/block.h"
 #include "register/pool.h"
+#include "register/records.h"
 
 namespace croft::app {
 
@@ -51,8 +52,7 @@ struct ReleaseOutcome {
 
 /// A record as it is shown: the member names and texts of its stored form (docs/formats/records.md), without the
 /// version. Sequence numbers are texts, as all numbers of 64 bits are (number_64_json).
-[[nodiscard]] nlohmann::ordered_json record_json(const core::Pool& pool);
-[[nodiscard]] nlohmann::ordered_json record_json(const core::Block& block);
+[[nodiscard]] nlohmann::ordered_json record_json(const core::Value& record);
 
 /// The explanation as text: the node, every pool in the order of consideration with its grounds, and the answer; the
 /// refusal in the words of the CNI error.

@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "base/json/document.h"
 #include "base/time_text.h"
 #include "cli/croft/json_text.h"
 
@@ -16,11 +17,6 @@ namespace croft::app {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-std::string text_of(const std::map<std::string, std::string>& map, const char* key) {
-  const auto it = map.find(key);
-  return it == map.end() ? "" : it->second;
-}
 
 Json owners_json(const core::audit::Allocation& one) {
   Json owners = Json::array();
@@ -34,16 +30,16 @@ Json owners_json(const core::audit::Allocation& one) {
 }
 
 Json allocation_json(const core::audit::Allocation& one) {
-  const std::string pod = text_of(one.attributes, core::kPodKey);
-  const std::string type = text_of(one.attributes, "type");
+  const std::string pod = core::member_of(one.attributes, core::kPodKey);
+  const std::string type = core::member_of(one.attributes, "type");
   return {{"ip", one.address.to_string()},
           {"handle", one.handle_id},
           {"sequenceNumber", number_64_json(one.sequence_number.value)},
           {"pod", pod},
-          {"namespace", text_of(one.attributes, core::kNamespaceKey)},
+          {"namespace", core::member_of(one.attributes, core::kNamespaceKey)},
           {"node", one.node()},
           {"type", type.empty() && !pod.empty() ? "pod" : type},
-          {"creationTimestamp", text_of(one.attributes, core::kTimestampKey)},
+          {"creationTimestamp", core::member_of(one.attributes, core::kTimestampKey)},
           {"inUse", !one.cooling && !one.unattached && !one.gone},
           {"unusedBy", one.unattached ? Json("runtime")
                        : one.gone     ? Json("cluster")
@@ -57,112 +53,61 @@ Error wrong(std::string_view member, std::string_view what) {
   return {ErrorCode::invalid_argument, fmt::format("report: {}: {}", member, what), {}};
 }
 
-using Read = nlohmann::json;
-using Event = Read::parse_event_t;
+using wire::JsonKind;
+using wire::JsonRef;
 
-std::string text_in(const Read& object, const char* member) {
-  const auto it = object.find(member);
-  return it != object.end() && it->is_string() ? it->get<std::string>() : std::string();
+std::string text_in(JsonRef object, std::string_view member) {
+  const auto value = wire::member_of(object, member);
+  return value && value->kind() == JsonKind::string ? std::string(value->text()) : std::string();
 }
 
 /// A whole number, written as one or as text.
-std::optional<std::uint64_t> number_in(const Read& object, const char* member) {
-  if (const auto it = object.find(member); it != object.end() && it->is_number_unsigned()) {
-    return it->get<std::uint64_t>();
-  }
-  const std::string text = text_in(object, member);
+std::optional<std::uint64_t> number_in(JsonRef object, std::string_view member) {
+  const auto value = wire::member_of(object, member);
+  if (!value || (value->kind() != JsonKind::integer && value->kind() != JsonKind::string)) return {};
+  const std::string_view text = value->text();
   std::uint64_t number = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
   const bool is_whole = !text.empty() && error == std::errc() && end == text.data() + text.size();
   return is_whole ? std::optional(number) : std::nullopt;
 }
 
-bool flag_in(const Read& object, const char* member, bool otherwise) {
-  const auto it = object.find(member);
-  return it != object.end() && it->is_boolean() ? it->get<bool>() : otherwise;
+bool flag_in(JsonRef object, std::string_view member, bool otherwise) {
+  const auto value = wire::member_of(object, member);
+  return value && value->kind() == JsonKind::boolean ? value->boolean() : otherwise;
 }
 
-/// Takes out of a report what is acted on, an element at a time: of none the parser keeps anything afterwards.
-class ReportReader {
- public:
-  explicit ReportReader(ReportContent& content) : content_(content) {}
+/// Calls `take` for each element of an array, or member of an object.
+template <class Take>
+[[nodiscard]] Result<void> each_in(JsonRef list, JsonKind kind, std::string_view name, Take take) {
+  if (list.kind() != kind) return fail(wrong(name, fmt::format("not {}", wire::name_of(kind))));
+  for (auto child = list.first_child(); child; child = child->next_sibling()) TRY_VOID(take(*child));
+  return {};
+}
 
-  [[nodiscard]] Result<void> read(std::string_view text) {
-    const Read rest = Read::parse(
-        text, [this](int depth, Event event, Read& value) { return is_kept(depth, event, value); }, false);
-    if (fault_) return fail(*fault_);
-    if (!rest.is_object()) return fail(wrong("file", "not a JSON object"));
-    if (!rest.contains("allocations")) return fail(wrong("allocations", "not an object"));
-    content_.version = text_in(rest, "version");
-    content_.cluster = text_in(rest, "clusterGUID");
-    return {};
+/// In doubt an address is in use.
+[[nodiscard]] Result<void> take_allocation(const std::string& name, JsonRef one, ReportContent& content) {
+  if (one.kind() != JsonKind::object) return fail(wrong("allocations." + name, "not an object"));
+  if (flag_in(one, "inUse", true) || flag_in(one, "coolingDown", false)) return {};
+  TRY(const net::Address address, net::Address::parse(name));
+  const std::string handle = text_in(one, "handle");
+  if (handle.empty()) return fail(wrong("allocations." + name + ".handle", "missing"));
+  const auto sequence = number_in(one, "sequenceNumber");
+  if (!sequence) return fail(wrong("allocations." + name + ".sequenceNumber", "not a whole number"));
+  content.unused.push_back({address, handle, core::SequenceNumber(*sequence)});
+  if (text_in(one, "unusedBy") == "cluster") content.by_cluster.insert(address);
+  return {};
+}
+
+[[nodiscard]] Result<void> take_handle(JsonRef one, ReportContent& content) {
+  const std::string id = text_in(one, "ID");
+  const auto revision = number_in(one, "Revision");
+  if (id.empty() || !revision) {
+    return fail(wrong("leakedHandles", "an element has no ID, or a Revision that is no number"));
   }
-
- private:
-  /// As the parser asks; `depth` counts the arrays and objects around the event.
-  bool is_kept(int depth, Event event, const Read& value) {
-    if (fault_) return false;
-    if (event == Event::key) {
-      if (depth == 1) part_ = value.get<std::string>();
-      if (depth == 2) name_ = value.get<std::string>();
-      return true;
-    }
-    if (depth == 0) return true;
-    const bool is_allocations = part_ == "allocations", is_handles = part_ == "leakedHandles";
-    if (event == Event::object_end || event == Event::array_end) {
-      if (is_allocations && depth == 3) take_allocation(value);
-      if (is_handles && depth == 2) take_handle(value);
-      return depth == 1;
-    }
-    const bool is_object = event == Event::object_start, is_array = event == Event::array_start;
-    if (is_allocations) {
-      if (depth == 1 && !is_object) return stop("allocations", "not an object");
-      if (depth == 2 && !is_array) return stop("allocations." + name_, "not an array");
-      if (depth == 3 && !is_object) return stop("allocations." + name_, "not an object");
-    }
-    if (is_handles && depth == 1 && !is_array && !value.is_null()) return stop("leakedHandles", "not an array");
-    if (is_handles && depth == 2 && !is_object) return stop("leakedHandles", "an element is not an object");
-    const int depth_of_members = is_allocations ? 4 : is_handles ? 3 : 1;
-    return depth < depth_of_members || event == Event::value;
-  }
-
-  bool stop(std::string_view member, std::string_view what) {
-    fault_ = wrong(member, what);
-    return false;
-  }
-
-  /// In doubt an address is in use.
-  void take_allocation(const Read& one) {
-    if (flag_in(one, "inUse", true) || flag_in(one, "coolingDown", false)) return;
-    const auto address = net::Address::parse(name_);
-    const std::string handle = text_in(one, "handle");
-    const auto sequence = number_in(one, "sequenceNumber");
-    if (!address) {
-      fault_ = address.error();
-    } else if (handle.empty()) {
-      stop("allocations." + name_ + ".handle", "missing");
-    } else if (!sequence) {
-      stop("allocations." + name_ + ".sequenceNumber", "not a whole number");
-    } else {
-      content_.unused.push_back({*address, handle, core::SequenceNumber(*sequence)});
-      if (text_in(one, "unusedBy") == "cluster") content_.by_cluster.insert(*address);
-    }
-  }
-
-  void take_handle(const Read& one) {
-    const std::string id = text_in(one, "ID");
-    const auto revision = number_in(one, "Revision");
-    if (id.empty() || !revision) {
-      stop("leakedHandles", "an element has no ID, or a Revision that is no number");
-    } else {
-      content_.leaked_handles.push_back({id, store::Revision(*revision)});
-    }
-  }
-
-  ReportContent& content_;
-  std::optional<Error> fault_;
-  std::string part_, name_;  ///< of the report; of the allocation at hand, its address
-};
+  content.leaked_handles.push_back({id, store::Revision(*revision)});
+  return {};
+}
 
 auto key_of(const core::AddressToRelease& one) { return std::tie(one.address, one.handle_id, one.sequence_number); }
 auto key_of(const engine::LeakedHandle& one) { return std::tie(one.id, one.revision); }
@@ -228,8 +173,22 @@ std::string report_of(const engine::AuditReport& report, const ReportOrigin& ori
 
 Result<ReportContent> parse_report(std::string_view text) {
   if (text.size() > kReportBytesMax) return fail(wrong("file", "too long"));
-  ReportContent content;
-  TRY_VOID(ReportReader(content).read(text));
+  const auto document = wire::parse_json(text, {.bytes_max = kReportBytesMax, .depth_max = kReportBytesMax});
+  if (!document || document->root().kind() != JsonKind::object) return fail(wrong("file", "not a JSON object"));
+  const JsonRef root = document->root();
+  ReportContent content{text_in(root, "version"), text_in(root, "clusterGUID"), {}, {}};
+  const auto allocations = wire::member_of(root, "allocations");
+  if (!allocations) return fail(wrong("allocations", "not an object"));
+  TRY_VOID(each_in(*allocations, JsonKind::object, "allocations", [&](JsonRef address) {
+    const std::string name(address.key());
+    return each_in(address, JsonKind::array, "allocations." + name,
+                   [&](JsonRef one) { return take_allocation(name, one, content); });
+  }));
+  const auto handles = wire::member_of(root, "leakedHandles");
+  if (handles && !handles->is_null()) {
+    TRY_VOID(
+        each_in(*handles, JsonKind::array, "leakedHandles", [&](JsonRef one) { return take_handle(one, content); }));
+  }
   content.unused = as_set(std::move(content.unused));
   content.leaked_handles = as_set(std::move(content.leaked_handles));
   return content;

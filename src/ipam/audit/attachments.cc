@@ -33,9 +33,7 @@ bool is_of_the_register(ErrorCode code) {
 }
 
 bool is_young(const Attribute& holder, const Instant& now) {
-  const auto timestamp = holder.secondary.find(kTimestampKey);
-  if (timestamp == holder.secondary.end()) return true;
-  const auto since = parse_go_utc_text(timestamp->second);
+  const auto since = parse_go_utc_text(member_of(holder.secondary, kTimestampKey));
   // A time in the future was written before the clock was set back: its age is unknown.
   return !since || *since > now.wall || now.wall - *since < kCollectAgeMin;
 }

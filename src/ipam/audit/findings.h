@@ -27,6 +27,9 @@ inline constexpr auto kFindings = std::to_array<FindingRow>({
     {"block_corrupt", "block {0}", "{1}",
      "restore the store from a backup; its addresses stay taken until then. docs/runbooks/damaged-records.md has what "
      "else can be done"},
+    {"block_corrupt.beside", "block {0}", "{1}",
+     "restore the store from a backup; without one `croft record remove block {0}` leaves the block and its holders as "
+     "they are, and what rests there may then be given out at once"},
     {"block_corrupt.unnamed", "block {0}", "its name is no CIDR, and nobody has an address by it: {1}",
      "`croft record remove block {0} --force`"},
     {"block_overlap", "block {0}", "it overlaps block {1}{2}", "{3}"},
@@ -87,7 +90,7 @@ inline constexpr auto kFindings = std::to_array<FindingRow>({
      "look again with the rights and the version of Croft that can read it; what others may have written is not "
      "obeyed: give it to root (chown, chmod go-w) if it is right, else remove it"},
     {"record_unreadable", "{0} {1}", "{2}",
-     "restore the store from a backup; one that no backup has: `croft record remove {0} {3}{4}`{5}"},
+     "restore the store from a backup; one that no backup has: `croft record remove {0} {3}{4}`"},
     {"record_unreadable.of_others", "{0} {1}", "{2}",
      "restore the store from a backup: others work with it, and it stays until then. docs/runbooks/damaged-records.md "
      "has what else can be done"},

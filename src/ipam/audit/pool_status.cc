@@ -1,38 +1,14 @@
 #include "ipam/audit/pool_status.h"
 
-#include <algorithm>
-#include <numeric>
-#include <optional>
+#include <map>
 #include <utility>
 
 #include <fmt/format.h>
 
+#include "ipam/decide/draft.h"
+
 namespace croft::core {
 namespace {
-
-/// For each pool another one that has some of its addresses, by index. Prefixes are apart or one contains the other:
-/// in their order what encloses one stands before it, and those that are open make a stack.
-std::vector<std::optional<std::size_t>> overlapped_by(const std::vector<PoolFill>& pools) {
-  std::vector<std::size_t> order(pools.size());
-  std::iota(order.begin(), order.end(), std::size_t{0});
-  std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
-    const net::Prefix &left = pools[a].pool.cidr, &right = pools[b].pool.cidr;
-    if (left.family() != right.family()) return left.family() < right.family();
-    if (left.first() != right.first()) return left.first() < right.first();
-    return left.length() < right.length();
-  });
-  std::vector<std::optional<std::size_t>> other(pools.size());
-  std::vector<std::size_t> open;
-  for (const std::size_t at : order) {
-    while (!open.empty() && !pools[open.back()].pool.cidr.contains(pools[at].pool.cidr)) open.pop_back();
-    if (!open.empty()) {
-      other[at] = open.back();
-      if (!other[open.back()]) other[open.back()] = at;
-    }
-    open.push_back(at);
-  }
-  return other;
-}
 
 Condition disabled(const Pool& pool) {
   if (pool.disabled) return {"Disabled", true, "DisabledInSpec", "the pool says disabled: it gives no new addresses"};
@@ -101,13 +77,16 @@ std::vector<audit::Finding> audit_fullness(const std::vector<PoolFill>& pools) {
 }
 
 std::vector<PoolStatus> status_of_pools(std::vector<PoolFill> pools) {
-  const auto other = overlapped_by(pools);
+  std::vector<const Pool*> known;
+  for (const PoolFill& fill : pools) known.push_back(&fill.pool);
+  std::map<const Pool*, const Pool*> other;
+  for (const auto& [inner, outer] : overlaps_among(known)) {
+    other[inner] = outer;
+    other.try_emplace(outer, inner);
+  }
   std::vector<std::vector<Condition>> conditions;
-  conditions.reserve(pools.size());
-  for (std::size_t i = 0; i < pools.size(); ++i) {
-    const PoolFill& fill = pools[i];
-    conditions.push_back({ready(fill), disabled(fill.pool), exhausted(fill),
-                          overlaps(fill.pool, other[i] ? &pools[*other[i]].pool : nullptr)});
+  for (const PoolFill& fill : pools) {
+    conditions.push_back({ready(fill), disabled(fill.pool), exhausted(fill), overlaps(fill.pool, other[&fill.pool])});
   }
   std::vector<PoolStatus> all;
   all.reserve(pools.size());

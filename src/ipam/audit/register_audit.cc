@@ -198,7 +198,7 @@ class RegisterAudit::Impl {
   void check_pools() {
     report_.pools = pools_.pools().size();
     const net::Intervals recorded = recorded_reservations();
-    for (const auto& [inner, outer] : pools_.overlaps()) {
+    for (const auto& [inner, outer] : overlaps_among(pools_.pools())) {
       add("pool_overlap", inner->name, inner->cidr, outer->name, outer->cidr);
     }
     for (const Pool* pool : pools_.pools()) {
@@ -438,14 +438,13 @@ bool RegisterAudit::add_handle(const Key& key, const Handle& handle) { return im
 void RegisterAudit::add_unreadable(const Unreadable& handle) { impl_->add_unreadable(handle); }
 Report RegisterAudit::report() { return impl_->finish(); }
 
-Missing wanted_by_audit(bool foreign_writers, bool with_services) {
+Missing wanted_by_audit(bool with_services) {
   Missing everything;
   for (const Kind kind : kKindsRead) everything.lists.insert({kind, ""});
   everything.records = {ipam_config_key(), pool_set_key(), node_range_set_key()};
   // Only asks whether these can be read: others decide over their content, and stop at a damaged one.
   everything.lists.insert({Kind::node_range, ""});
   everything.lists.insert({Kind::removed_node, ""});
-  if (foreign_writers) everything.lists.insert({Kind::block_beside, ""});
   if (with_services) {
     everything.lists.insert({Kind::service, ""});
     for (const auto name : {kServiceIps, kSecondaryServiceIps, kServiceNodePorts}) {
@@ -453,16 +452,6 @@ Missing wanted_by_audit(bool foreign_writers, bool with_services) {
     }
   }
   return everything;
-}
-
-Report audit_register(const Snapshot& snapshot, const std::vector<Unreadable>& unreadable, const Runtime& runtime,
-                      const Instant& now) {
-  RegisterAudit audit(snapshot, unreadable, runtime, now);
-  const auto* handles = snapshot.list({Kind::handle, ""});
-  if (handles != nullptr) {
-    for (const auto& [key, value] : *handles) audit.add_handle(key, std::get<Handle>(value));
-  }
-  return audit.report();
 }
 
 }  // namespace croft::core::audit

@@ -10,11 +10,14 @@
 
 namespace croft::core::audit {
 
-/// The reads that a look at the register needs: lists with values, and records; the list of handles for
-/// audit_register() alone. `with_services`: Services are the register's own, not Kubernetes'.
-[[nodiscard]] Missing wanted_by_audit(bool foreign_writers, bool with_services);
+/// The reads that a look at the register needs: lists with values, and records; the list of handles where one moment is
+/// seen. `with_services`: Services are the register's own, not Kubernetes'.
+[[nodiscard]] Missing wanted_by_audit(bool with_services);
 
-/// The look in two parts: all but handles at once, and then each handle, of which only the name is kept. A handle may
+/// Finds the contradictions in the register as it was seen. A damaged record is a finding, and what it would have said
+/// is not held against the others. With `runtime.live`, also addresses whose attachment is not among them; when it has
+/// no entry at all, that is said instead.
+/// The look has two parts: all but handles at once, and then each handle, of which only the name is kept. A handle may
 /// have a megabyte, and each pod has one. `snapshot` and `unreadable` must outlive it.
 class RegisterAudit {
  public:
@@ -35,11 +38,5 @@ class RegisterAudit {
   class Impl;
   std::unique_ptr<Impl> impl_;
 };
-
-/// Finds the contradictions in the register as it was seen. A damaged record is a finding, and what it would have said
-/// is not held against the others. With `runtime.live`, also addresses whose attachment is not among them; when it has
-/// no entry at all, that is said instead.
-[[nodiscard]] Report audit_register(const Snapshot& snapshot, const std::vector<Unreadable>& unreadable,
-                                    const Runtime& runtime, const Instant& now);
 
 }  // namespace croft::core::audit

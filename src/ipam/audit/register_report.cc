@@ -34,21 +34,15 @@ Finding found_with(const FindingRow& row, const std::vector<std::string>& argume
 }
 
 std::string holder_text(const std::string& handle_id, const std::map<std::string, std::string>& attributes) {
-  const auto text_of = [&](const char* key) {
-    const auto found = attributes.find(key);
-    return found == attributes.end() ? std::string() : found->second;
-  };
-  const std::string pod = text_of(kPodKey), node = text_of(kNodeKey);
-  std::string text = pod.empty() ? "handle " + handle_id
-                                 : fmt::format("pod {}/{} (handle {})", text_of(kNamespaceKey), pod, handle_id);
+  const PodIdentity pod = pod_of(attributes);
+  const std::string node = member_of(attributes, kNodeKey);
+  std::string text = pod.name.empty() ? "handle " + handle_id
+                                      : fmt::format("pod {}/{} (handle {})", pod.namespace_name, pod.name, handle_id);
   if (!node.empty()) text += " on node " + node;
   return text;
 }
 
-std::string Allocation::node() const {
-  const auto it = attributes.find(kNodeKey);
-  return it == attributes.end() ? "" : it->second;
-}
+std::string Allocation::node() const { return member_of(attributes, kNodeKey); }
 
 bool Allocation::borrowed() const {
   const std::string name = node();
@@ -76,21 +70,21 @@ bool is_removable(Kind kind, bool foreign_writers) {
 }
 
 Finding finding_of(const Unreadable& unreadable, bool foreign_writers) {
-  const auto& [key, error] = unreadable;
+  const auto& [key, error, is_beside] = unreadable;
   const std::string_view kind = name_of(key.kind);
   if (error.code == ErrorCode::newer_version) return found("record_newer", kind, key.name, error.message);
   if (key.kind == Kind::block) {
     const auto cidr = block_cidr_of(key);
+    if (cidr && is_beside) return found("block_corrupt.beside", *cidr, error.message);
     return cidr ? found("block_corrupt", *cidr, error.message)
                 : found("block_corrupt.unnamed", key.name, error.message);
   }
-  const bool is_beside = key.kind == Kind::block_beside;
-  if (!is_beside && !is_removable(key.kind, foreign_writers)) {
+  if (!is_removable(key.kind, foreign_writers)) {
     return found("record_unreadable.of_others", kind, key.name, error.message);
   }
-  const bool needs_force = is_beside || (!loss_without(key.kind).empty() && key.kind != Kind::node);
+  const bool needs_force = !loss_without(key.kind).empty() && key.kind != Kind::node;
   return found("record_unreadable", kind, key.name, error.message, in_shell_quotes_if_needed(key.name),
-               needs_force ? " --force" : "", is_beside ? "; what rests there may then be given out at once" : "");
+               needs_force ? " --force" : "");
 }
 
 }  // namespace
@@ -122,11 +116,8 @@ std::set<std::string> Unseen::names_of(Kind kind) const {
 std::vector<Finding> Unseen::findings(bool foreign_writers) const {
   std::vector<Finding> findings;
   std::set<Key> told;
-  const std::set<std::string> beside = names_of(Kind::block_beside);
   for (const Unreadable& one : unreadable_) {
     if (one.error.code == ErrorCode::permission_denied) continue;
-    // A record beside a block is one of its own, and told as that.
-    if (one.key.kind == Kind::block && beside.contains(one.key.name)) continue;
     if (told.insert(one.key).second) findings.push_back(finding_of(one, foreign_writers));
   }
   return findings;

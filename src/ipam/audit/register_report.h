@@ -81,6 +81,7 @@ struct Report {
 struct Unreadable {
   Key key;
   Error error;
+  bool is_beside = false;  ///< what cannot be read is beside a record of Calico's, which is whole
 };
 
 /// The part of the register that a look could not see. It is not held against the records that were seen. `unreadable`

@@ -35,14 +35,6 @@ bool may_be_of_container(const std::string& name, const std::string& container_i
   return name.find("-" + container_id + "-") != name.npos;
 }
 
-PodIdentity pod_of(const Attribute& attribute) {
-  const auto text = [&](const char* key) {
-    const auto it = attribute.secondary.find(key);
-    return it == attribute.secondary.end() ? std::string() : it->second;
-  };
-  return {text(kPodKey), text(kNamespaceKey), text(kPodUidKey)};
-}
-
 std::string words_of(const PodIdentity& pod) {
   if (pod.name.empty()) return {};
   return fmt::format(" for pod {}/{}{}", pod.namespace_name, pod.name, pod.uid.empty() ? "" : " (UID " + pod.uid + ")");
@@ -126,7 +118,7 @@ std::optional<Finding> RuntimeComparison::check(const net::Address& address, con
   const auto owner = owner_of(*attribute.handle_id, attribute.secondary);
   if (!owner) return std::nullopt;
   const Known runtime = known(*attribute.handle_id, *owner);
-  const PodIdentity pod = pod_of(attribute);
+  const PodIdentity pod = pod_of(attribute.secondary);
   if (runtime.may_live) {
     if (runtime.entry == nullptr || pod.name.empty()) return std::nullopt;
     claims_[{owner->network, pod.namespace_name, pod.name, pod.uid, owner->interface_name, address.family()}].emplace(
@@ -138,9 +130,7 @@ std::optional<Finding> RuntimeComparison::check(const net::Address& address, con
     return one.second->name != pod.name || one.second->namespace_name != pod.namespace_name;
   });
   if (is_anothers) return std::nullopt;
-  const auto timestamp = attribute.secondary.find(kTimestampKey);
-  const auto since = timestamp == attribute.secondary.end() ? Result<WallTime>(fail(ErrorCode::not_found, ""))
-                                                            : parse_go_utc_text(timestamp->second);
+  const auto since = parse_go_utc_text(member_of(attribute.secondary, kTimestampKey));
   if (since && *since <= now_ && now_ - *since < grace_) return std::nullopt;
   const std::string why = runtime.entry == nullptr
                               ? "which the runtime does not know"
@@ -177,11 +167,6 @@ std::vector<Finding> RuntimeComparison::findings_together() const {
 
 namespace {
 
-std::string text_of(const std::map<std::string, std::string>& attributes, const char* key) {
-  const auto it = attributes.find(key);
-  return it == attributes.end() ? std::string() : it->second;
-}
-
 constexpr const char* kMachineKey = "vmi-name";
 
 std::string name_of(const PodIdentity& pod) { return fmt::format("{}/{}", pod.namespace_name, pod.name); }
@@ -204,10 +189,11 @@ LivingComparison::LivingComparison(const Runtime& runtime) : node_(runtime.node)
 bool LivingComparison::is_of(const Living& living, const Attribute& attribute) {
   // A virtual machine's address is that of each pod that runs it.
   if (attribute.secondary.contains(kMachineKey)) return true;
-  const std::string pod = text_of(attribute.secondary, kPodKey);
-  const std::string name_space = text_of(attribute.secondary, kNamespaceKey);
-  if (living.pod != nullptr)
-    return pod.empty() || (pod == living.pod->pod.name && name_space == living.pod->pod.namespace_name);
+  const PodIdentity pod = pod_of(attribute.secondary);
+  if (living.pod != nullptr) {
+    return pod.name.empty() ||
+           (pod.name == living.pod->pod.name && pod.namespace_name == living.pod->pod.namespace_name);
+  }
   const CachedAttachment& entry = *living.attachment;
   // Under whatever network and interface: what called Croft, as Multus does, has another name to the runtime.
   return attribute.handle_id->ends_with("." + entry.owner.container_id);

@@ -79,10 +79,10 @@ const Pool* PoolTable::named(const std::string& name) const {
   return it == pools_.end() ? nullptr : *it;
 }
 
-std::vector<std::pair<const Pool*, const Pool*>> PoolTable::overlaps() const {
+std::vector<std::pair<const Pool*, const Pool*>> overlaps_among(const std::vector<const Pool*>& pools) {
   std::vector<std::pair<const Pool*, const Pool*>> found;
   std::vector<const Pool*> around;
-  for (const Pool* pool : by_cidr(pools_)) {
+  for (const Pool* pool : by_cidr(pools)) {
     while (!around.empty() && !around.back()->cidr.contains(pool->cidr)) around.pop_back();
     if (!around.empty()) found.emplace_back(pool, around.back());
     around.push_back(pool);

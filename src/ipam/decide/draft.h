@@ -18,6 +18,10 @@
 
 namespace croft::core {
 
+/// Pools that have addresses in common, by the names of the inner ones. Each comes with the smallest that contains it,
+/// of equal ones with the one before it. n log n steps.
+[[nodiscard]] std::vector<std::pair<const Pool*, const Pool*>> overlaps_among(const std::vector<const Pool*>& pools);
+
 /// The pools, reservations and switches of a snapshot, as every decision looks at them. Damaged records are left
 /// out, and what that leaves unknown is taken for the worse: addresses of a damaged pool are in no pool and go on
 /// cooling, a damaged reservation may keep any address, a damaged configuration is strict about affinity and lets
@@ -31,9 +35,6 @@ class PoolTable {
   /// The pool that contains an address or block, disabled or not; null when there is none.
   [[nodiscard]] const Pool* containing(const net::Address& address) const;
   [[nodiscard]] const Pool* named(const std::string& name) const;
-  /// Pools that have addresses in common: each with the smallest that contains it, of equal ones the one before it by
-  /// name; by the names of the inner ones.
-  [[nodiscard]] std::vector<std::pair<const Pool*, const Pool*>> overlaps() const;
   /// Why not all pools are known; nothing when they are.
   [[nodiscard]] const std::optional<Error>& damaged_pool() const { return damaged_pool_; }
   /// Why new addresses of a pool can't be given out: a damaged reservation may keep them. One that Croft made for a

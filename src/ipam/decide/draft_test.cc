@@ -138,7 +138,7 @@ TEST_F(DeletedBlock, WithHoldersIsDamaged) {
 
 /// `croft record remove` asks for --force where this says something.
 TEST(Records, WhatSomebodyLivesByIsNotRemovedWithoutAWord) {
-  for (const Kind kind : {Kind::block, Kind::reservation, Kind::node, Kind::block_beside, Kind::ipam_config}) {
+  for (const Kind kind : {Kind::block, Kind::reservation, Kind::node, Kind::ipam_config}) {
     EXPECT_NE(loss_without(kind), "") << static_cast<int>(kind);
   }
   for (const Kind kind : {Kind::vacancy, Kind::affinity, Kind::handle}) {

@@ -84,7 +84,7 @@ class RegisterReader {
   void remember(const core::Key& key, const std::optional<store::Record>& record) {
     if (!record) return result_.snapshot.set(key, std::nullopt);
     if (!record->value) {
-      result_.unreadable.push_back({key, record->value.error()});
+      result_.unreadable.push_back({key, record->value.error(), record->calicos != nullptr});
       return result_.snapshot.set(key, std::nullopt);
     }
     result_.snapshot.set(key, *record->value);
@@ -151,7 +151,7 @@ Result<AuditReport> audit(const Context& context, const std::optional<core::audi
                           std::vector<core::NodeRange> pod_ranges, std::string asked_with) {
   const store::Capabilities can = context.store.capabilities();
   const bool has_own_services = can.services != core::System::kubernetes && !can.lacks.contains(core::Kind::service);
-  core::Missing everything = core::audit::wanted_by_audit(can.foreign_writers, has_own_services);
+  core::Missing everything = core::audit::wanted_by_audit(has_own_services);
   if (can.lacks.contains(core::Kind::service_cidr)) {
     std::erase_if(everything.records, [](const core::Key& key) { return key.kind == core::Kind::range_allocation; });
   }
@@ -178,15 +178,13 @@ Result<AuditReport> audit(const Context& context, const std::optional<core::audi
   const core::audit::Runtime runtime{
       live, grace, live_node, std::move(running), std::move(pod_ranges), std::move(asked_with)};
   const Instant now = context.clock.now();
-  AuditReport report;
+  core::audit::RegisterAudit look(found->snapshot, found->unreadable, runtime, now);
   if (are_handles_apart) {
-    core::audit::RegisterAudit look(found->snapshot, found->unreadable, runtime, now);
     TRY_VOID(add_handles(context, look, found->revisions, not_allowed));
-    report = {look.report(), {}, {}};
-  } else {
-    report = {core::audit::audit_register(found->snapshot, found->unreadable, runtime, now), {}, {}};
+  } else if (const auto* handles = found->snapshot.list({core::Kind::handle, ""}); handles != nullptr) {
+    for (const auto& [key, value] : *handles) look.add_handle(key, std::get<core::Handle>(value));
   }
-  report.not_allowed = std::move(not_allowed);
+  AuditReport report{look.report(), {}, std::move(not_allowed)};
   for (const auto& [key, id] : report.empty_handles) {
     const auto revision = found->revisions.find(key);
     if (revision != found->revisions.end()) report.leaked_handles.push_back({id, revision->second});

@@ -38,7 +38,7 @@ inline constexpr std::chrono::seconds kFirstAnswerMax{30};
 using RunningPods = std::function<Result<std::vector<core::audit::RunningPod>>()>;
 
 /// Reads the whole register once, without any lock (of handles a page at a time, where the store has no common moment
-/// for all), and reports what contradicts itself (core::audit::audit_register).
+/// for all), and reports what contradicts itself (core::audit::RegisterAudit).
 /// Records that change meanwhile may show up as findings; a second look tells. With `live`, also addresses whose
 /// attachment is not among them, unless they are held for less than `grace`. With `live_node` only what is held on that
 /// node is compared with `live`. Reports each address of `live` and `pods` whose user does not hold it. Both are read

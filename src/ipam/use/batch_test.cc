@@ -508,9 +508,7 @@ TEST_F(BatchTest, WithoutRoomEachIsToldByItself) {
 }
 
 TEST_F(BatchTest, RecordByRecordToo) {
-  store::Capabilities can = meddled.capabilities();
-  can.atomic_commit = false;
-  meddled.set_capabilities(can);
+  write_one_by_one(meddled);
   add("old");
   Calls calls;
   for (int i = 0; i < 5; ++i) calls.add("c" + std::to_string(i));

@@ -156,13 +156,6 @@ TEST_F(Cluster, BlocksOfDisabledPoolsAreKept) {
   EXPECT_EQ(blocks_of(kNodeA).size(), 2U);
 }
 
-TEST_F(Cluster, SingleAddressBlocksServeToo) {
-  bare_pool("a", "10.1.0.0/29", 32);
-  std::set<std::string> seen;
-  for (int i = 0; i < 8; ++i) EXPECT_TRUE(seen.insert(add("c" + std::to_string(i))).second);
-  EXPECT_THAT(add("late"), StartsWith("exhausted"));
-}
-
 TEST_F(Cluster, ReservationsMayCoverABlockTogether) {
   bare_pool("a", "10.1.0.0/29", 30);
   put(core::reservation_key("r1"), core::Reservation{"r1", {prefix("10.1.0.0/31")}});

@@ -247,28 +247,15 @@ TEST_F(Damaged, ABlockThatIsTooLargeIsTakenWhole) {
   EXPECT_THAT(made.error().message, testing::HasSubstr("10.0.0.0/8"));
 }
 
-TEST_F(Damaged, WhatIsBesideABlockThatIsGoneIsNamed) {
-  store.set_capabilities({.atomic_commit = true, .foreign_writers = true});
-  store.damage(core::block_beside_key(prefix("10.1.0.56/29")));
-  const auto report = audit(context, std::nullopt).value();
-  const auto names_it = [](const core::audit::Finding& finding) {
-    return finding.id == "record_unreadable" && finding.subject.ends_with("ipv4/10.1.0.56/29");
-  };
-  EXPECT_EQ(std::count_if(report.findings.begin(), report.findings.end(), names_it), 1);
-}
-
-/// A block that cannot be read because of what is beside it: that is a record of its own, and has the remedy.
-TEST_F(Damaged, ABlockAndWhatIsBesideItAreOneFinding) {
-  store.set_capabilities({.atomic_commit = true, .foreign_writers = true});
-  const core::Key beside = core::block_beside_key(block_of("c1"));
-  store.damage(core::block_key(block_of("c1")));
-  store.damage(beside);
-  std::vector<core::audit::Finding> found = audit(context, std::nullopt).value().findings;
-  std::erase_if(found,
-                [](const core::audit::Finding& f) { return f.id != "block_corrupt" && f.id != "record_unreadable"; });
+/// Of Calico's etcd, where Calico's own record is whole.
+TEST(DamagedBesideABlock, IsToldOfTheBlockWithTheRemedy) {
+  const core::audit::Unreadable block{
+      core::block_key(World::prefix("10.1.0.56/29")), {ErrorCode::corrupt, "it is damaged", {}}, true};
+  const std::vector<core::audit::Unreadable> unreadable{block};
+  const auto found = core::audit::Unseen(unreadable).findings(true);
   ASSERT_EQ(found.size(), 1U);
-  EXPECT_EQ(found.front().subject, "block_beside " + beside.name);
-  EXPECT_THAT(found.front().remedy, HasSubstr("`croft record remove block_beside " + beside.name + " --force`"));
+  EXPECT_EQ(found.front().id, "block_corrupt");
+  EXPECT_THAT(found.front().remedy, HasSubstr("`croft record remove block 10.1.0.56/29` leaves the block"));
 }
 
 TEST_F(Damaged, IsToldOnce) {

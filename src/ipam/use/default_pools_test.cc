@@ -64,14 +64,12 @@ TEST_F(DefaultPools, AnyPoolOfTheFamilyIsEnough) {
 TEST_F(DefaultPools, OneThatCouldNotBeEnabledIsNoSuccess) {
   bool has_left_one_disabled = false;
   for (std::uint64_t commit = 1; commit < 6; ++commit) {
-    store::MemoryStore one_by_one;
-    store::Capabilities can = one_by_one.capabilities();
-    can.atomic_commit = false;
-    one_by_one.set_capabilities(can);
-    one_by_one.set_faults(store::FaultScript().from_commit(commit, store::Fault::storage_full));
-    const Context there{one_by_one, clock, random};
-    const auto done = ensure_default_pools(there, {{kDefaultPoolV4, prefix("10.1.0.0/16"), {}, {}, {}, {}}}, {});
-    const auto pools = list_pools(there);
+    World fresh;
+    write_one_by_one(fresh.store);
+    fresh.store.set_faults(store::FaultScript().from_commit(commit, store::Fault::storage_full));
+    const auto done =
+        ensure_default_pools(fresh.context, {{kDefaultPoolV4, prefix("10.1.0.0/16"), {}, {}, {}, {}}}, {});
+    const auto pools = list_pools(fresh.context);
     ASSERT_TRUE(pools);
     const bool is_disabled = !pools->empty() && pools->front().disabled;
     has_left_one_disabled |= is_disabled;
@@ -91,10 +89,6 @@ class WithoutRanges : public testing::Test, public World {
     store.set_capabilities(can);
     put_service("web", {"10.96.0.10", "fd00:96::a"});
     put_service("headless", {"None"});
-  }
-  void put(const core::Key& key, core::Value value) {
-    const store::Write write{key, std::move(value), store::Condition::always()};
-    EXPECT_TRUE(store.commit({&write, 1}, {}, Deadline{}));
   }
   void put_service(const char* name, std::vector<std::string> ips) {
     core::Service service;
@@ -188,60 +182,52 @@ TEST_F(WithoutRanges, WhoMayNotReadServicesIsToldSo) {
 class HalfMade : public testing::Test, public World {
  protected:
   HalfMade() {
-    store::Capabilities can = one_by_one.capabilities();
-    can.atomic_commit = false;
-    one_by_one.set_capabilities(can);
+    write_one_by_one(store);
     for (std::uint64_t commit = 1; commit < 9; ++commit) {
-      const auto before = static_cast<std::uint64_t>(one_by_one.counts().commit);
-      one_by_one.set_faults(store::FaultScript().from_commit(before + commit, store::Fault::storage_full));
-      static_cast<void>(create_pool(there, wanted));
-      const auto pools = list_pools(there);
+      const auto before = static_cast<std::uint64_t>(store.counts().commit);
+      store.set_faults(store::FaultScript().from_commit(before + commit, store::Fault::storage_full));
+      static_cast<void>(create_pool(context, wanted));
+      const auto pools = list_pools(context);
       if (pools && !pools->empty() && pools->front().disabled) break;
-      const store::Write gone{core::reservation_key("pool-a"), std::nullopt, store::Condition::always()};
-      one_by_one.set_faults({});
-      static_cast<void>(one_by_one.commit({&gone, 1}, {}, Deadline{}));
+      store.set_faults({});
+      put(core::reservation_key("pool-a"), std::nullopt);
     }
-    one_by_one.set_faults({});
+    store.set_faults({});
     EXPECT_TRUE(stored().disabled && stored().being_made);
   }
   core::Pool stored() {
-    const auto pools = list_pools(there);
+    const auto pools = list_pools(context);
     return pools && !pools->empty() ? pools->front() : core::Pool{};
   }
-  void put_pool(const core::Pool& pool) {
-    const store::Write write{core::pool_key(pool.name), pool, store::Condition::always()};
-    EXPECT_TRUE(one_by_one.commit({&write, 1}, {}, Deadline{}));
-  }
-  store::MemoryStore one_by_one;
-  const Context there{one_by_one, clock, random};
+  void put_pool(const core::Pool& pool) { put(core::pool_key(pool.name), pool); }
   const core::PoolSpec wanted{"a", net::Prefix::parse("10.1.0.0/16").value(), {}, {}, {}, {}};
 };
 
 TEST_F(HalfMade, WhoAsksForItAgainCompletesIt) {
-  const auto again = create_pool(there, wanted);
+  const auto again = create_pool(context, wanted);
   ASSERT_TRUE(again) << again.error().message;
   EXPECT_TRUE(again->was_completed);
   EXPECT_FALSE(stored().disabled || stored().being_made);
-  const auto reservation = one_by_one.get(core::reservation_key("pool-a"), Deadline{});
+  const auto reservation = store.get(core::reservation_key("pool-a"), Deadline{});
   EXPECT_TRUE(reservation && *reservation);
-  const auto third = create_pool(there, wanted);
+  const auto third = create_pool(context, wanted);
   ASSERT_TRUE(third);
   EXPECT_TRUE(third->existed_before && !third->was_completed);
 }
 
 TEST_F(HalfMade, AlsoAPluginsConfigurationAndTheDefaultPools) {
   const core::Pool half = stored();
-  ASSERT_TRUE(ensure_pools(there, {wanted}));
+  ASSERT_TRUE(ensure_pools(context, {wanted}));
   EXPECT_FALSE(stored().disabled);
   put_pool(half);
-  const auto defaults = ensure_default_pools(there, {wanted}, {});
+  const auto defaults = ensure_default_pools(context, {wanted}, {});
   ASSERT_TRUE(defaults) << defaults.error().message;
   EXPECT_EQ(defaults->front().outcome, DefaultPool::Outcome::made);
   EXPECT_FALSE(stored().disabled);
   put_pool(half);
   core::PoolSpec other = wanted;
   other.cidr = prefix("10.2.0.0/16");
-  const auto refused = ensure_default_pools(there, {other}, {});
+  const auto refused = ensure_default_pools(context, {other}, {});
   ASSERT_FALSE(refused);
   EXPECT_THAT(refused.error().message, testing::AllOf(HasSubstr("croft pool enable a"), HasSubstr("10.2.0.0/16")));
   EXPECT_TRUE(stored().disabled);
@@ -253,48 +239,48 @@ TEST_F(HalfMade, ItIsNotEnabledOverAnother) {
   other.cidr = prefix("10.1.128.0/17");
   other.disabled = other.being_made = false;
   put_pool(other);
-  for (const auto& error : {create_pool(there, wanted).error(), set_pool_disabled(there, "a", false).error()}) {
+  for (const auto& error : {create_pool(context, wanted).error(), set_pool_disabled(context, "a", false).error()}) {
     EXPECT_EQ(error.code, ErrorCode::refused_by_configuration);
     EXPECT_THAT(error.message, testing::AllOf(HasSubstr("10.1.128.0/17"), HasSubstr("pool b")));
   }
   EXPECT_TRUE(stored().disabled);
-  EXPECT_TRUE(set_pool_disabled(there, "b", true) && delete_pool(there, "b"));
-  EXPECT_TRUE(create_pool(there, wanted));
+  EXPECT_TRUE(set_pool_disabled(context, "b", true) && delete_pool(context, "b"));
+  EXPECT_TRUE(create_pool(context, wanted));
   EXPECT_FALSE(stored().disabled);
 }
 
 TEST_F(HalfMade, WhatAnOperatorDisabledStaysSo) {
   const core::Pool half = stored();
-  ASSERT_TRUE(set_pool_disabled(there, "a", true)) << "somebody means it now";
+  ASSERT_TRUE(set_pool_disabled(context, "a", true)) << "somebody means it now";
   EXPECT_FALSE(stored().being_made);
   const auto stays = [&] {
-    const auto again = create_pool(there, wanted);
+    const auto again = create_pool(context, wanted);
     ASSERT_TRUE(again);
     EXPECT_TRUE(again->existed_before && !again->was_completed);
-    ASSERT_TRUE(ensure_pools(there, {wanted}) && ensure_default_pools(there, {wanted}, {}));
+    ASSERT_TRUE(ensure_pools(context, {wanted}) && ensure_default_pools(context, {wanted}, {}));
     EXPECT_TRUE(stored().disabled);
   };
   stays();
-  ASSERT_TRUE(set_pool_disabled(there, "a", false) && set_pool_disabled(there, "a", true));
+  ASSERT_TRUE(set_pool_disabled(context, "a", false) && set_pool_disabled(context, "a", true));
   stays();
   // Another program has enabled it, it was used, and disabled again: the mark was nobody's to take away.
   core::Pool used = half;
   used.disabled = used.being_made = false;
   put_pool(used);
-  ASSERT_TRUE(assign(there, request("c")));
+  ASSERT_TRUE(assign(context, request("c")));
   put_pool(half);
   stays();
 }
 
 TEST_F(HalfMade, ItIsToldByNameAndCanBeTakenAway) {
-  const auto told = audit(there, {});
+  const auto told = audit(context, {});
   ASSERT_TRUE(told && told->findings.size() == 1);
   EXPECT_EQ(told->findings[0].id, "pool_half_made");
   EXPECT_EQ(told->findings[0].subject, "pool a");
   EXPECT_THAT(told->findings[0].remedy,
               testing::AllOf(HasSubstr("croft pool enable a"), HasSubstr("croft pool delete a")));
-  EXPECT_TRUE(delete_pool(there, "a"));
-  EXPECT_THAT(audit(there, {})->findings, testing::IsEmpty());
+  EXPECT_TRUE(delete_pool(context, "a"));
+  EXPECT_THAT(audit(context, {})->findings, testing::IsEmpty());
 }
 
 TEST_F(HalfMade, OfManyWhoCompleteItNoneFails) {
@@ -303,7 +289,7 @@ TEST_F(HalfMade, OfManyWhoCompleteItNoneFails) {
   for (std::size_t i = 0; i < said.size(); ++i) {
     threads.emplace_back([&, i] {
       SeededRandom own(i + 1);
-      const auto done = create_pool({one_by_one, clock, own}, wanted);
+      const auto done = create_pool({store, clock, own}, wanted);
       if (!done) said[i] = done.error().message;
     });
   }

@@ -126,8 +126,7 @@ void add_block(core::PoolFill& fill, const core::PoolTable& pools, const BlockVi
   fill.cooling += view.usage.cooling;
   fill.owned_blocks += view.block.affinity ? 1 : 0;
   core::for_each_held(view.block, [&](net::Ordinal, const core::Attribute& holder) {
-    const std::string node = core::member_of(holder.secondary, core::kNodeKey);
-    fill.borrowed += !node.empty() && (!view.block.affinity || view.block.affinity->name != node) ? 1 : 0;
+    fill.borrowed += core::is_borrowed(view.block, holder) ? 1 : 0;
   });
   if (!fill.pool.cidr.contains(view.block.cidr)) return;
   if (pools.config().strict_affinity && view.block.affinity) fill.stranded += view.usage.free();

@@ -99,7 +99,7 @@ TEST_F(OperatorTest, SplitWithoutApplyingChangesNothing) {
 
 TEST_F(OperatorTest, SplitNeedsOneCommit) {
   pool("a", "10.1.0.0/24", 26);
-  store.set_capabilities({.atomic_commit = false});
+  write_one_by_one(store);
   EXPECT_EQ(split(2, core::SplitGateways::none).error().code, ErrorCode::refused_by_configuration);
 }
 
@@ -286,34 +286,30 @@ TEST_F(OperatorTest, ADeletionWhoseReplyWasLostIsDone) {
 /// A store that writes one record at a time, with a pool whose blocks are empty again.
 struct Killed : World {
   Killed() {
-    store::Capabilities can = own.capabilities();
-    can.atomic_commit = false;
-    own.set_capabilities(can);
-    EXPECT_TRUE(create_pool(here, {"a", prefix("10.1.0.0/24"), 29, {}, 0s, {}}));
+    write_one_by_one(store);
+    pool("a", "10.1.0.0/24", 29, 0);
     // More blocks than one step deletes.
     for (int i = 0; i < 24; ++i) {
       const std::string name = std::to_string(i);
-      EXPECT_TRUE(assign(here, request("c" + name, "node-" + name)));
-      EXPECT_TRUE(release_owner(here, {"net", "c" + name, "eth0"}));
+      add("c" + name, "node-" + name);
+      EXPECT_EQ(del("c" + name), 1U);
     }
   }
   /// Its process dies before this commit from now on.
   Result<void> killed_at(std::uint64_t commit) {
-    const auto before = static_cast<std::uint64_t>(own.counts().commit);
-    own.set_faults(store::FaultScript().from_commit(before + commit, store::Fault::storage_full));
-    auto done = delete_pool(here, "a");
-    own.set_faults({});
+    const auto before = static_cast<std::uint64_t>(store.counts().commit);
+    store.set_faults(store::FaultScript().from_commit(before + commit, store::Fault::storage_full));
+    auto done = delete_pool(context, "a");
+    store.set_faults({});
     return done;
   }
   std::vector<std::string> told() {
     std::vector<std::string> texts;
-    const auto report = audit(here, {});
+    const auto report = audit(context, {});
     EXPECT_TRUE(report);
     for (const auto& one : report->findings) texts.push_back(std::string(one.id) + ": " + one.remedy);
     return texts;
   }
-  store::MemoryStore own;
-  const Context here{own, clock, random};
 };
 
 class KilledDeletion : public testing::Test, public Killed {};
@@ -323,7 +319,7 @@ TEST_F(KilledDeletion, IsToldWhereverItWasAndEndedByAskingAgain) {
   for (std::uint64_t commit = 1; commit < 500 && !is_done; ++commit) {
     Killed fresh;
     const auto killed = fresh.killed_at(commit);
-    const auto pools = list_pools(fresh.here).value();
+    const auto pools = list_pools(fresh.context).value();
     is_done = killed && fresh.told().empty();
     if (is_done) break;
     if (commit > 1) {
@@ -335,10 +331,10 @@ TEST_F(KilledDeletion, IsToldWhereverItWasAndEndedByAskingAgain) {
     } else {
       EXPECT_THAT(fresh.told(), IsEmpty());
     }
-    const auto again = delete_pool(fresh.here, "a");
+    const auto again = delete_pool(fresh.context, "a");
     ASSERT_TRUE(again) << "killed at " << commit << ": " << again.error().message;
     EXPECT_THAT(fresh.told(), IsEmpty()) << "killed at " << commit;
-    EXPECT_EQ(delete_pool(fresh.here, "a").error().code, ErrorCode::not_found);
+    EXPECT_EQ(delete_pool(fresh.context, "a").error().code, ErrorCode::not_found);
   }
   EXPECT_TRUE(is_done && has_left_reservation);
 }
@@ -346,32 +342,31 @@ TEST_F(KilledDeletion, IsToldWhereverItWasAndEndedByAskingAgain) {
 TEST_F(KilledDeletion, APoolThatIsEnabledOrDisabledOnPurposeIsNoLongerBeingDeleted) {
   for (const bool disabled : {true, false}) {
     ASSERT_FALSE(killed_at(2));
-    ASSERT_TRUE(list_pools(here)->at(0).being_deleted);
-    ASSERT_TRUE(set_pool_disabled(here, "a", disabled));
-    EXPECT_FALSE(list_pools(here)->at(0).being_deleted);
-    EXPECT_EQ(list_pools(here)->at(0).disabled, disabled);
+    ASSERT_TRUE(list_pools(context)->at(0).being_deleted);
+    ASSERT_TRUE(set_pool_disabled(context, "a", disabled));
+    EXPECT_FALSE(list_pools(context)->at(0).being_deleted);
+    EXPECT_EQ(list_pools(context)->at(0).disabled, disabled);
     EXPECT_THAT(told(), IsEmpty());
   }
 }
 
 TEST_F(KilledDeletion, OneThatIsRefusedLeavesThePoolAsItWas) {
-  ASSERT_TRUE(assign(here, request("live")));
+  ASSERT_TRUE(assign(context, request("live")));
   for (const bool disabled : {true, false}) {
-    ASSERT_TRUE(set_pool_disabled(here, "a", disabled));
-    const core::Pool before = list_pools(here)->at(0);
-    EXPECT_EQ(delete_pool(here, "a").error().code, ErrorCode::refused_for_safety);
-    EXPECT_EQ(list_pools(here)->at(0), before);
+    ASSERT_TRUE(set_pool_disabled(context, "a", disabled));
+    const core::Pool before = list_pools(context)->at(0);
+    EXPECT_EQ(delete_pool(context, "a").error().code, ErrorCode::refused_for_safety);
+    EXPECT_EQ(list_pools(context)->at(0), before);
   }
 }
 
 /// Its name alone makes no reservation a pool's.
 TEST_F(KilledDeletion, WhatSomebodyReservedByHandStays) {
   const core::Reservation by_hand{"pool-b", {prefix("10.1.0.7/32"), prefix("10.1.0.9/32")}, {}};
-  const store::Write write{core::reservation_key("pool-b"), by_hand, store::Condition::always()};
-  ASSERT_TRUE(own.commit({&write, 1}, {}, Deadline{}));
+  put(core::reservation_key("pool-b"), by_hand);
   EXPECT_THAT(told(), IsEmpty());
-  EXPECT_EQ(delete_pool(here, "b").error().code, ErrorCode::not_found);
-  EXPECT_TRUE(own.get(core::reservation_key("pool-b"), Deadline{}).value());
+  EXPECT_EQ(delete_pool(context, "b").error().code, ErrorCode::not_found);
+  EXPECT_TRUE(store.get(core::reservation_key("pool-b"), Deadline{}).value());
 }
 
 // ---------------------------------------------------------------- releasing

@@ -52,6 +52,13 @@ class LateClock final : public Clock {
   const std::uint64_t commits_;
 };
 
+/// From now on the store writes one record at a time.
+inline void write_one_by_one(store::MemoryStore& store) {
+  store::Capabilities can = store.capabilities();
+  can.atomic_commit = false;
+  store.set_capabilities(can);
+}
+
 /// A store, a clock moved by hand, and short words for what tests do all the time.
 struct World {
   TestStore store;

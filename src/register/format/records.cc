@@ -2,22 +2,29 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
+#include <chrono>
 #include <cstddef>
 #include <functional>
 #include <utility>
 #include <variant>
+#include <vector>
 
 #include <fmt/format.h>
 
-#include "base/assert.h"
+#include "base/hex.h"
+#include "base/shared_map.h"
 #include "base/text/base64.h"
-#include "register/format/canonical_json.h"
 #include "register/format/fields.h"
 #include "register/handle_blocks.h"
 
 namespace croft::wire {
 namespace {
 
+using core::Attribute;
+using core::Block;
+using core::Cooling;
+using core::CoolingBeside;
 using core::IpAddressObject;
 using core::Kind;
 using core::Service;
@@ -62,18 +69,206 @@ constexpr EnumTexts<core::TunnelKind, 5> kTunnelKinds = {{
     {core::TunnelKind::wireguard_v6, "wireguardV6"},
 }};
 
-template <class Enum, std::size_t kCount>
-std::string_view text_in(const EnumTexts<Enum, kCount>& texts, Enum value) {
-  for (const auto& [candidate, text] : texts) {
-    if (candidate == value) return text;
-  }
-  CROFT_ASSERT(false);
-  return {};
+// A table a kind: the members after the version, in the order of docs/formats/records.md.
+
+/// A longer list is damage, not a reason to use memory.
+constexpr std::uint32_t kOrdinalMax = core::kBlockSizeMax - 1;
+
+std::optional<BootId> boot_of(std::string_view hex) {
+  const auto bytes = bytes_of_hex<sizeof(BootId::bytes)>(hex);
+  return bytes ? std::optional(BootId{*bytes}) : std::nullopt;
 }
 
-// A table a kind: the members after the version, in the order of docs/formats/records.md.
-// clang-format off: a member a line
+/// Nothing unless writing it gives the same texts again.
+std::optional<core::ClockMark> mark_of(std::string_view hex, const std::string& text) {
+  const auto boot = boot_of(hex);
+  std::int64_t count = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), count);
+  if (!boot || error != std::errc() || end != text.data() + text.size() || std::to_string(count) != text) return {};
+  return core::ClockMark{*boot, std::chrono::nanoseconds{count}};
+}
 
+/// Marks are kept among the texts of `previousSecondary`, which every version carries along: one that knows nothing of
+/// them reads the record, and takes them for what the last holder had.
+constexpr std::string_view kMarkKey = "croft-clock-mark/";
+
+/// The same for the cooldown that held at the release, in seconds.
+constexpr std::string_view kCooldownMarkKey = "croft-cooldown";
+
+std::map<std::string, std::string> with_marks(const Cooling& cooling) {
+  std::map<std::string, std::string> texts = cooling.previous_secondary;
+  if (cooling.cooldown.count() > 0) {
+    texts.insert_or_assign(std::string(kCooldownMarkKey), std::to_string(cooling.cooldown.count()));
+  }
+  for (std::size_t i = 0; i < cooling.seen.size(); ++i) {
+    const core::ClockMark& mark = cooling.seen[i];
+    texts.insert_or_assign(std::string(kMarkKey) + hex_of(mark.boot.bytes), std::to_string(mark.since_boot.count()));
+  }
+  return texts;
+}
+
+std::chrono::seconds cooldown_of(const std::string& text) {
+  std::int64_t count = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), count);
+  const bool reads = error == std::errc() && end == text.data() + text.size() && std::to_string(count) == text;
+  const bool is_one = reads && count > 0 && count <= core::kCooldownMax.count();
+  return std::chrono::seconds{is_one ? count : 0};
+}
+
+/// Texts that read as marks are taken out; anything else under such a name stays a text.
+void take_marks(Cooling& cooling) {
+  const std::string cooldown_key(kCooldownMarkKey);
+  if (const auto found = cooling.previous_secondary.find(cooldown_key); found != cooling.previous_secondary.end()) {
+    cooling.cooldown = cooldown_of(found->second);
+    if (cooling.cooldown.count() > 0) cooling.previous_secondary.erase(cooldown_key);
+  }
+  const auto& texts = cooling.previous_secondary.get();
+  const auto first = texts.lower_bound(std::string(kMarkKey));
+  if (first == texts.end() || !first->first.starts_with(kMarkKey)) return;
+  std::map<std::string, std::string> rest;
+  for (const auto& [name, text] : texts) {
+    const auto mark = name.starts_with(kMarkKey) ? mark_of(name.substr(kMarkKey.size()), text) : std::nullopt;
+    if (mark) {
+      cooling.seen.push_back(*mark);
+    } else {
+      rest.emplace(name, text);
+    }
+  }
+  if (!cooling.seen.empty()) cooling.previous_secondary = std::move(rest);
+}
+
+void write_last_holder(CanonicalWriter& out, const Cooling& cooling) {
+  const bool has_marks = !cooling.seen.empty() || cooling.cooldown.count() > 0;
+  has_marks ? out.texts(with_marks(cooling)) : out.texts(cooling.previous_secondary);
+}
+
+void read_last_holder(CanonicalReader& in, Cooling& cooling) {
+  cooling.previous_secondary = in.texts();
+  take_marks(cooling);
+}
+
+struct BootIdText {
+  static void write(CanonicalWriter& out, const BootId& boot) { out.text(hex_of(boot.bytes)); }
+  static void read(CanonicalReader& in, BootId& value) {
+    const auto boot = boot_of(in.text());
+    if (!boot) in.reject("no boot id of 32 hex digits");
+    value = boot.value_or(BootId{});
+  }
+};
+
+// clang-format off: a member a line
+constexpr auto kCooling = fields(field("releasedAt", Within{&Cooling::released_at, &Instant::wall}),
+                                 field("sinceBootNanoseconds", Within{&Cooling::released_at, &Instant::since_boot}),
+                                 field("bootID", Within{&Cooling::released_at, &Instant::boot}, BootIdText{}),
+                                 field("previousHandle", &Cooling::previous_handle),
+                                 field_of_all("previousSecondary", write_last_holder, read_last_holder));
+
+constexpr auto kAttribute =
+    fields(field("handle_id", &Attribute::handle_id, OrNull{}), unless_empty("secondary", &Attribute::secondary),
+           unless_empty("alternateOwnerAttrs", &Attribute::alternate_owner), spread<kCooling>(&Attribute::cooling));
+// clang-format on
+
+/// host:NAME or virtual:NAME.
+struct OwnerText {
+  static void write(CanonicalWriter& out, const core::AffinityOwner& owner) { out.text(core::to_string(owner)); }
+  static void read(CanonicalReader& in, core::AffinityOwner& value) {
+    if (auto owner = core::parse_affinity_owner(in.text())) {
+      value = *std::move(owner);
+    } else {
+      in.reject("affinity is neither host:NAME nor virtual:NAME");
+    }
+  }
+};
+
+/// A list of at most one element an address.
+template <class Form>
+constexpr ListOf<Form> one_an_address(Form form) {
+  return {form, kOrdinalMax + 1};
+}
+
+void write_free_list(CanonicalWriter& out, const Block& block) { write_list(out, Plain{}, block.unallocated.order()); }
+
+void read_free_list(CanonicalReader& in, Block& block) {
+  std::vector<std::uint32_t> order;
+  one_an_address(UpTo{kOrdinalMax}).read(in, order);
+  if (!in.ok()) return;
+  const auto size = static_cast<std::uint32_t>(block.allocations.size());
+  auto free_list = core::space::OrderedFreeList::from_order(size, std::move(order));
+  if (free_list) {
+    block.unallocated = *std::move(free_list);
+  } else {
+    in.reject("unallocated names an ordinal twice or one outside the block");
+  }
+}
+
+/// An object by ordinal, ascending by number, not by text.
+struct SequenceNumbers {
+  using Map = SharedMap<std::uint32_t, core::SequenceNumber>;
+
+  static void write(CanonicalWriter& out, const Map& numbers) {
+    std::string_view separator = "{";
+    for (const auto& [ordinal, sequence_number] : numbers) {
+      out.raw(separator).raw("\"").number(std::uint64_t{ordinal}).raw("\":").number(sequence_number.value);
+      separator = ",";
+    }
+    out.raw(numbers.empty() ? "{}" : "}");
+  }
+  static void read(CanonicalReader& in, Map& value) {
+    value.clear();
+    if (in.accept("{}")) return;
+    Map::Map numbers;
+    in.expect("{");
+    do {
+      in.expect("\"");
+      const std::uint32_t ordinal = in.small_number(kOrdinalMax);
+      in.expect("\":");
+      if (!numbers.empty() && numbers.rbegin()->first >= ordinal) in.reject("ordinal out of order");
+      numbers.emplace_hint(numbers.end(), ordinal, in.unsigned_number());
+    } while (in.another('}'));
+    value = std::move(numbers);
+  }
+};
+
+// clang-format off: a member a line
+constexpr auto kBlock =
+    fields(field("cidr", &Block::cidr), maybe("affinity", &Block::affinity, OwnerText{}),
+           maybe("affinityClaimTime", &Block::affinity_claim_time),
+           field("allocations", &Block::allocations, one_an_address(OrNull<UpTo>{UpTo{kOrdinalMax}})),
+           field_of_all("unallocated", write_free_list, read_free_list),
+           field("attributes", &Block::attributes, one_an_address(Object<kAttribute>{})),
+           field("sequenceNumber", &Block::sequence_number),
+           field("sequenceNumberForAllocation", &Block::sequence_number_for_allocation, SequenceNumbers{}),
+           field("deleted", &Block::deleted));
+// clang-format on
+
+constexpr auto kBesideOrdinal = fields(field("ordinal", &CoolingBeside::ordinal, UpTo{kOrdinalMax}));
+constexpr auto kBesideRest =
+    fields(field("sequenceNumber", &CoolingBeside::sequence_number), spread<kCooling>(&CoolingBeside::cooling));
+
+/// Ascending by ordinal.
+struct CoolingList {
+  static void write(CanonicalWriter& out, const CoolingBeside& one) {
+    kBesideOrdinal.write(out, one, Lead::brace);
+    kBesideRest.write(out, one, Lead::comma);
+    out.raw("}");
+  }
+  static void write(CanonicalWriter& out, const std::vector<CoolingBeside>& list) {
+    write_list(out, CoolingList{}, list);
+  }
+  static void read(CanonicalReader& in, std::vector<CoolingBeside>& list) {
+    read_list(in, kOrdinalMax + 1, list, [&](CoolingBeside& one) {
+      kBesideOrdinal.read(in, one, Lead::brace);
+      const bool is_next = list.size() < 2 || list[list.size() - 2].ordinal < one.ordinal;
+      if (!is_next) in.reject("ordinal out of order");
+      kBesideRest.read(in, one, Lead::comma);
+      in.expect("}");
+    });
+  }
+};
+
+constexpr auto kCoolingBeside = fields(field("cooling", std::identity{}, CoolingList{}));
+
+// clang-format off: a member a line
 constexpr std::uint32_t kBlockLengthMax = 128;
 
 bool fits_block_length(const core::Pool& pool) { return core::is_block_length(pool.cidr, pool.block_length); }
@@ -251,20 +446,6 @@ struct MacText {
   }
 };
 
-/// As a block has it, in braces.
-struct CoolingObject {
-  static void write(CanonicalWriter& out, const core::Cooling& cooling) {
-    out.raw("{");
-    write_members(out, cooling);
-    out.raw("}");
-  }
-  static void read(CanonicalReader& in, core::Cooling& cooling) {
-    in.expect("{");
-    read_members(in, cooling);
-    in.expect("}");
-  }
-};
-
 constexpr std::uint32_t kPrefixLengthMax = 128;
 
 bool is_of_its_family(const WarmAddress& address) {
@@ -302,7 +483,7 @@ constexpr auto kWarmAddress = fields(
     field("namespace", Within{&WarmAddress::pod, &core::PodIdentity::namespace_name}),
     field("pod", Within{&WarmAddress::pod, &core::PodIdentity::name}),
     field("podUID", Within{&WarmAddress::pod, &core::PodIdentity::uid}), field("netns", &WarmAddress::netns),
-    unless_empty("extra", &WarmAddress::extra), maybe("cooling", &WarmAddress::cooling, CoolingObject{}),
+    unless_empty("extra", &WarmAddress::extra), maybe("cooling", &WarmAddress::cooling, Object<kCooling>{}),
     maybe("otherMAC", &WarmAddress::other_mac, MacText{}),
     checked(unless_empty("doubts", &WarmAddress::doubts, ListOf<OneOf<kWarmDoubts>>{.max = kWarmDoubts.size()}),
             is_ascending, "its doubts are not in order"),
@@ -327,11 +508,10 @@ constexpr auto kWarmNode =
            checked(maybe("nodeMax", &WarmNode::node_max), has_room, "nodeMax is 0"));
 // clang-format on
 
-// clang-format on
-
 constexpr const auto& table_of(const core::Pool&) { return kPool; }
 constexpr const auto& table_of(const core::Reservation&) { return kReservation; }
 constexpr const auto& table_of(const core::IpamConfig&) { return kIpamConfig; }
+constexpr const auto& table_of(const Block&) { return kBlock; }
 constexpr const auto& table_of(const core::Affinity&) { return kAffinity; }
 constexpr const auto& table_of(const core::Handle&) { return kHandle; }
 constexpr const auto& table_of(const core::Vacancy&) { return kVacancy; }
@@ -351,24 +531,11 @@ constexpr const auto& table_of(const WarmAddress&) { return kWarmAddress; }
 constexpr const auto& table_of(const WarmIntent&) { return kWarmIntent; }
 constexpr const auto& table_of(const WarmNode&) { return kWarmNode; }
 
-template <class Record>
-void write_record(CanonicalWriter& out, const Record& record) {
-  if constexpr (requires { table_of(record); }) {
-    table_of(record).write(out, record);
-  } else {
-    write_members(out, record);  // of another file (fields.h)
-  }
-}
-
 template <std::size_t kIndex>
 core::Value read_record(CanonicalReader& in) {
   core::Value value(std::in_place_index<kIndex>);
   auto& record = std::get<kIndex>(value);
-  if constexpr (requires { table_of(record); }) {
-    table_of(record).read(in, record);
-  } else {
-    read_members(in, record);
-  }
+  table_of(record).read(in, record);
   return value;
 }
 
@@ -379,42 +546,27 @@ core::Value read_value(CanonicalReader& in, Kind kind, std::index_sequence<kIndi
   return kReaders[static_cast<std::size_t>(kind)](in);
 }
 
-/// The key that the value says it belongs to; nothing for kinds whose values don't say.
-struct OwnKey {
-  std::optional<core::Key> operator()(const core::Pool& pool) const { return core::pool_key(pool.name); }
-  std::optional<core::Key> operator()(const core::Reservation& r) const { return core::reservation_key(r.name); }
-  std::optional<core::Key> operator()(const core::Block& block) const { return core::block_key(block.cidr); }
-  std::optional<core::Key> operator()(const core::Affinity& affinity) const {
-    return core::affinity_key(affinity.owner, affinity.cidr);
-  }
-  std::optional<core::Key> operator()(const core::Node& node) const { return core::node_key(node.name); }
-  std::optional<core::Key> operator()(const core::Handle& handle) const { return core::handle_key(handle.id); }
-  std::optional<core::Key> operator()(const core::Service& service) const { return core::service_key(service.name); }
-  std::optional<core::Key> operator()(const core::ForeignService& foreign) const {
-    return core::foreign_service_key(foreign.service.name);
-  }
-  std::optional<core::Key> operator()(const core::IpAddressObject& object) const {
-    return core::ip_address_key(object.address);
-  }
-  std::optional<core::Key> operator()(const core::ServiceCidrObject& object) const {
-    return core::service_cidr_key(object.name);
-  }
-  std::optional<core::Key> operator()(const core::RemovedNode& removed) const {
-    return core::removed_node_key(removed.node);
-  }
-  std::optional<core::Key> operator()(const core::Namespace& name_space) const {
-    return core::namespace_key(name_space.name);
-  }
-  std::optional<core::Key> operator()(const core::NodeRange& range) const { return core::node_range_key(range.cidr); }
-  std::optional<core::Key> operator()(const core::WarmAddress& address) const {
-    return core::warm_address_key(address.address);
-  }
-  std::optional<core::Key> operator()(const core::WarmIntent& intent) const { return core::warm_intent_key(intent.id); }
-  template <class Other>
-  std::optional<core::Key> operator()(const Other&) const {
-    return std::nullopt;
-  }
-};
+// The key that a value says it belongs to; nothing for kinds whose values don't say.
+using OwnKey = std::optional<core::Key>;
+OwnKey own_key(const core::Pool& pool) { return core::pool_key(pool.name); }
+OwnKey own_key(const core::Reservation& reservation) { return core::reservation_key(reservation.name); }
+OwnKey own_key(const Block& block) { return core::block_key(block.cidr); }
+OwnKey own_key(const core::Affinity& affinity) { return core::affinity_key(affinity.owner, affinity.cidr); }
+OwnKey own_key(const core::Node& node) { return core::node_key(node.name); }
+OwnKey own_key(const core::Handle& handle) { return core::handle_key(handle.id); }
+OwnKey own_key(const Service& service) { return core::service_key(service.name); }
+OwnKey own_key(const core::ForeignService& foreign) { return core::foreign_service_key(foreign.service.name); }
+OwnKey own_key(const IpAddressObject& object) { return core::ip_address_key(object.address); }
+OwnKey own_key(const ServiceCidrObject& object) { return core::service_cidr_key(object.name); }
+OwnKey own_key(const core::RemovedNode& removed) { return core::removed_node_key(removed.node); }
+OwnKey own_key(const core::Namespace& name_space) { return core::namespace_key(name_space.name); }
+OwnKey own_key(const core::NodeRange& range) { return core::node_range_key(range.cidr); }
+OwnKey own_key(const WarmAddress& address) { return core::warm_address_key(address.address); }
+OwnKey own_key(const WarmIntent& intent) { return core::warm_intent_key(intent.id); }
+template <class Other>
+OwnKey own_key(const Other&) {
+  return std::nullopt;
+}
 
 Error damaged(const core::Key& key, std::string_view why) {
   return {ErrorCode::corrupt,
@@ -440,6 +592,11 @@ Error damaged(const core::Key& key, std::string_view why) {
 
 }  // namespace
 
+void write_cooling_beside(CanonicalWriter& out, const std::vector<CoolingBeside>& beside) {
+  kCoolingBeside.write(out, beside);
+}
+void read_cooling_beside(CanonicalReader& in, std::vector<CoolingBeside>& beside) { kCoolingBeside.read(in, beside); }
+
 std::uint8_t number_of(Kind kind) { return core::traits_of(kind).number; }
 
 std::optional<Kind> kind_numbered(std::uint8_t number) {
@@ -455,7 +612,7 @@ std::string encode_record(const core::Value& value) {
   if (const auto* range = std::get_if<core::RangeAllocation>(&value)) bytes += range->data.size() / 3 * 4;
   CanonicalWriter out(bytes);
   out.raw("{\"v\":").number(std::uint64_t{core::traits_of(core::kind_of(value)).version}).raw(",");
-  std::visit([&](const auto& record) { write_record(out, record); }, value);
+  std::visit([&](const auto& record) { table_of(record).write(out, record); }, value);
   out.raw("}");
   return out.take();
 }
@@ -469,8 +626,8 @@ Result<core::Value> decode_record(const core::Key& key, std::string_view bytes) 
   core::Value value = read_value(in, key.kind, std::make_index_sequence<core::kKindCount>{});
   in.expect("}");
   if (const auto finished = in.finish(); !finished) return fail(damaged(key, finished.error().message));
-  const auto own_key = std::visit(OwnKey{}, value);
-  if (own_key && *own_key != key) return fail(damaged(key, "it says that it is " + own_key->name));
+  const OwnKey own = std::visit([](const auto& record) { return own_key(record); }, value);
+  if (own && *own != key) return fail(damaged(key, "it says that it is " + own->name));
   if (const auto* block = std::get_if<core::Block>(&value)) {
     if (const auto checked = core::check_block(*block); !checked) return fail(damaged(key, checked.error().message));
   }
@@ -479,9 +636,5 @@ Result<core::Value> decode_record(const core::Key& key, std::string_view bytes) 
   }
   return value;
 }
-
-std::string_view text_of(core::PoolUse use) { return text_in(kPoolUses, use); }
-std::string_view text_of(core::AssignmentMode mode) { return text_in(kAssignmentModes, mode); }
-std::string_view text_of(core::Encapsulation encapsulation) { return text_in(kEncapsulations, encapsulation); }
 
 }  // namespace croft::wire

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -32,13 +31,5 @@ inline constexpr std::size_t kRecordBytesMax = 8U << 20;
 /// an unknown member would be lost by the next write, so it must not be let through), when the value belongs to another
 /// key, or when a block contradicts itself (core::check_block).
 [[nodiscard]] Result<core::Value> decode_record(const core::Key& key, std::string_view bytes);
-
-// Texts of a record, for who shows it in another form.
-
-[[nodiscard]] std::string_view text_of(core::PoolUse use);
-[[nodiscard]] std::string_view text_of(core::AssignmentMode mode);
-[[nodiscard]] std::string_view text_of(core::Encapsulation encapsulation);
-/// The member `previousSecondary`: the last holder's attributes, with the marks that are kept among them.
-[[nodiscard]] std::map<std::string, std::string> previous_secondary_of(const core::Cooling& cooling);
 
 }  // namespace croft::wire

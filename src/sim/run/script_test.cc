@@ -129,8 +129,7 @@ TEST_F(CheckerTest, ABlockIsWrittenUnderANewNumber) {
   const net::Address address = assign("c1");
   const core::Key key = core::block_key(net::Prefix::containing(address, 28));
   const core::Block before = std::get<core::Block>(*server_.records().get(key, {}).value()->value);
-  core::Block after =
-      core::release(before, core::held_by_handle(before, core::handle_of({"net", "c1", "eth0"})), {}, clock_.now());
+  core::Block after = core::release(before, core::held_by(before, {"net", "c1", "eth0"}), {}, clock_.now());
   ASSERT_NE(before.allocations, after.allocations);
   checker_.committed({{key, before, after}});
   EXPECT_THAT(checker_.violation(), StartsWith("sequence number not raised: "));

@@ -55,10 +55,6 @@ std::optional<OwnBytes> split_own(std::string_view stored) {
 }
 
 [[nodiscard]] Result<Decoded> decode_own(const Key& key, const std::string& place, std::string_view bytes) {
-  if (key.kind == Kind::block_beside) {
-    TRY(auto cooling, wire::decode_cooling_beside(place, bytes));
-    return Decoded{core::BlockBeside{std::move(cooling)}, {}};
-  }
   const auto own = split_own(bytes);
   if (!own) return fail(ErrorCode::corrupt, fmt::format("{} is no record of Croft's; restore it", place));
   if (key.kind == Kind::foreign_service) {
@@ -103,10 +99,7 @@ std::string_view own_root() { return kOwnRoot; }
 
 bool is_calicos(Kind kind) { return core::traits_of(kind).system == core::System::calico; }
 
-std::string own_root_of(Kind kind) {
-  if (kind == Kind::block_beside) return *places_beside(Kind::block);
-  return fmt::format("{}{}/", kOwnRoot, core::name_of(kind));
-}
+std::string own_root_of(Kind kind) { return fmt::format("{}{}/", kOwnRoot, core::name_of(kind)); }
 
 std::optional<std::string> place_beside(const core::Key& key) {
   if (beside_name_of(key.kind).empty()) return std::nullopt;
@@ -134,9 +127,6 @@ std::string uid_of(const WriteToken& token) {
 }
 
 StoredBytes encode(const Value& value, const WriteToken& token, WallTime now) {
-  if (const auto* beside = std::get_if<core::BlockBeside>(&value)) {
-    return {wire::encode_cooling_beside(beside->cooling), {}};
-  }
   if (!is_calicos(core::kind_of(value))) {
     return {fmt::format("{}{}{}{}}}", kTokenStart, hex_of(token.bytes), kRecordStart, wire::encode_record(value)), {}};
   }
@@ -181,7 +171,7 @@ std::shared_ptr<const Value> without_beside(const Key& key, const std::string& p
 }
 
 bool is_written_by(const Key& key, const Value& value, const WriteToken& token, std::string_view stored) {
-  if (!is_calicos(key.kind) && key.kind != Kind::block_beside) {
+  if (!is_calicos(key.kind)) {
     const auto own = split_own(stored);
     return own && own->token == token;
   }
@@ -198,7 +188,6 @@ bool names_its_commit(const Write& write) {
     case Kind::block:
     case Kind::affinity:
     case Kind::handle:
-    case Kind::block_beside:
       return false;
     case Kind::pool:
     case Kind::reservation:

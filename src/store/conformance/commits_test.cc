@@ -170,7 +170,6 @@ TEST_P(StoreConformance, ValuesOfEveryKindComeBackAsTheyWere) {
       {core::removed_node_key("node-a"),
        core::RemovedNode{"node-a", {{block.cidr.to_string(), core::SequenceNumber(7)}}}},
       {core::foreign_service_key({"default", "web"}), core::ForeignService{sample_service()}},
-      {core::block_beside_key(block.cidr), core::BlockBeside{}},
       {core::namespace_key("shop"), core::Namespace{"shop", {{"team", "x"}}}},
       {core::warm_address_key(warm.address), warm},
       {core::warm_intent_key("0123456789abcdef0123456789abcdef"), intent},

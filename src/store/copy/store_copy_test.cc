@@ -100,9 +100,8 @@ TEST(DueTest, EveryKindIsCopiedOrIsKnownToStay) {
     const bool goes = std::ranges::count(kCopiedKinds, traits.kind) == 1;
     const bool stays = std::ranges::count(kStayingKinds, traits.kind) == 1;
     const bool is_kubernetes = traits.system == System::kubernetes;
-    const bool is_beside = traits.kind == Kind::block_beside;
     const bool is_of_a_stock = traits.kind == Kind::warm_intent || traits.kind == Kind::warm_node;
-    EXPECT_EQ(int{goes} + int{stays} + int{is_kubernetes} + int{is_beside} + int{is_of_a_stock}, 1) << traits.name;
+    EXPECT_EQ(int{goes} + int{stays} + int{is_kubernetes} + int{is_of_a_stock}, 1) << traits.name;
   }
   EXPECT_EQ(kCopiedKinds.back(), Kind::pool) << "a register without pools gives nothing";
 }

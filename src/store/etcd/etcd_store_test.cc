@@ -176,7 +176,7 @@ TEST(EtcdPlaces, WhatIsCroftsOwnCanBeLeftOut) {
   EXPECT_FALSE(places.leaves_out(Kind::pool_set));
   EXPECT_TRUE(places.place_beside(core::pool_key("a")));
   places.leave_out_own();
-  for (const Kind kind : {Kind::pool_set, Kind::node_range, Kind::removed_node, Kind::block_beside, Kind::service}) {
+  for (const Kind kind : {Kind::pool_set, Kind::node_range, Kind::removed_node, Kind::service}) {
     EXPECT_TRUE(places.leaves_out(kind)) << core::name_of(kind);
     EXPECT_TRUE(places.ranges_of({kind, ""})->empty()) << core::name_of(kind);
   }

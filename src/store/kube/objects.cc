@@ -88,8 +88,7 @@ Objects::Objects(Api& api, std::vector<std::unique_ptr<Form>> forms, const Clock
       clock_(clock) {}
 
 bool Objects::keeps(Kind kind) const {
-  if (kind == Kind::block_beside || core::is_hint(kind)) return false;
-  if (kind == Kind::range_allocation || kind == Kind::foreign_service) return false;
+  if (core::is_hint(kind) || kind == Kind::range_allocation || kind == Kind::foreign_service) return false;
   return keeps_own_ || wire::kube::own_kind_of(kind) == nullptr;
 }
 
