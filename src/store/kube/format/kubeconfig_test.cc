@@ -69,7 +69,7 @@ TEST(Kubeconfig, ServersOfTheExtensionComeAfterTheClustersOwn) {
   ASSERT_EQ(access->servers.size(), 3U);
   EXPECT_EQ(access->servers[2].host, "fd00::3");
   const std::string mixed = R"(,"extensions":[{"name":"croft","extension":{"servers":["http://10.0.0.2:80"]}}])";
-  EXPECT_NE(refusal(config(kHttps + mixed, R"("token":"t")")).find("http://10.0.0.2:80 is no https"),
+  EXPECT_NE(refusal(config(kHttps + mixed, R"("token":"t")")).find("http://10.0.0.2 is no https"),
             std::string::npos);
   EXPECT_NE(refusal(config(kHttps + R"(,"extensions":[{"name":"croft","extension":{"server":[]}}])", ""))
                 .find("clusters[k].cluster.extensions[croft]: "),
@@ -153,7 +153,7 @@ TEST(Kubeconfig, WhatBelongsTogetherAndWhatDoesNot) {
     EXPECT_NE(text.find(part), std::string::npos) << text;
   };
   says(R"("server":"https://10.0.0.1")", "", "https://10.0.0.1: who signed its certificate is not said");
-  says("", "", "clusters[k].cluster.server: \"\" must begin with https://");
+  says("", "", "clusters[k].cluster.server: URL \"\" must begin with http:// or https://");
   says(kHttps, R"("client-certificate":"a")", "client-key belong together");
   says(kHttps, R"("client-key-data":"S0VZ")", "client-key belong together");
   says(kHttps, R"("client-key-data":"no base64","client-certificate":"a")", "client-key-data: it is no base64");
