@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <thread>
 
 #include <gtest/gtest.h>
 
@@ -456,24 +455,6 @@ TEST_F(KubeClientTest, AnAnswerIsBounded) {
   EXPECT_EQ(read.error.code, ErrorCode::invalid_argument);
   EXPECT_EQ(server.requests().size(), 1U);  // no server would do better
   EXPECT_EQ(client->call(put(), in(10s)).outcome, Outcome::unknown);
-}
-
-TEST_F(KubeClientTest, ThreadsShareAConnection) {
-  Server server([](const Server::Request& request) { return json(200, request.body); });
-  const auto client = client_of(server);
-  std::atomic<int> right{0};
-  std::vector<std::thread> threads;
-  for (int t = 0; t < 4; ++t) {
-    threads.emplace_back([&, t] {
-      for (int i = 0; i < 50; ++i) {
-        const std::string body = std::to_string(t) + "-" + std::to_string(i);
-        if (client->call(put(body), in(20s)).body == body) ++right;
-      }
-    });
-  }
-  for (auto& thread : threads) thread.join();
-  EXPECT_EQ(right, 200);
-  EXPECT_EQ(server.connections(), 1);
 }
 
 constexpr std::string_view kAdded = R"({"type":"ADDED","object":{"metadata":{"name":"a","resourceVersion":"1"}}})";
