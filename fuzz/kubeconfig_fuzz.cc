@@ -27,7 +27,7 @@ void check(const Result<KubeAccess>& access) {
   CROFT_ASSERT(!access->servers.empty());
   for (const auto& server : access->servers) {
     CROFT_ASSERT(server.secure ? access->ca.is_set() : !has_identity);
-    const auto again = wire::kube::parse_kube_server(server.text());
+    const auto again = wire::Url::parse(server.text());
     CROFT_ASSERT(again && *again == server);
   }
   CROFT_ASSERT(access->certificate.is_set() == access->key.is_set());
@@ -42,8 +42,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const std::string_view text(reinterpret_cast<const char*>(data), size);
   check(wire::kube::decode_kubeconfig(text, "/etc/croft"));
   if (const auto json = wire::kubeconfig_json(text)) check(wire::kube::decode_kubeconfig(*json, "/etc/croft"));
-  if (const auto server = wire::kube::parse_kube_server(text)) {
-    const auto again = wire::kube::parse_kube_server(server->text());
+  if (const auto server = wire::Url::parse(text)) {
+    const auto again = wire::Url::parse(server->text());
     CROFT_ASSERT(again && *again == *server);
   }
   check(wire::kube::in_cluster_access(text, "443"));

@@ -47,7 +47,7 @@ GrpcStatus status_of_answer(const std::vector<Http2Header>& headers, const std::
     const int http_status = http_status_of(headers);
     if (http_status == 200) return broken_answer("the answer has no grpc-status");
     // A proxy or another kind of server in between. Whether it asked anybody else we don't know.
-    return {grpc_code_of_http(http_status), fmt::format("HTTP status {}", http_status), false, false};
+    return {GrpcCode::unavailable, fmt::format("HTTP status {}", http_status), false, false};
   }
   const auto code = parse_grpc_code(*code_text);
   if (!code) return broken_answer("the answer's grpc-status is no number");
@@ -85,58 +85,30 @@ std::vector<Http2Header> GrpcChannel::headers(std::string_view path, const std::
   return headers;
 }
 
-std::shared_ptr<Http2Stream> GrpcChannel::begin(std::string_view path, std::string_view message, Deadline deadline,
-                                                const std::vector<Http2Header>& metadata, GrpcStatus& end) {
+GrpcReply GrpcChannel::call(std::string_view path, std::string_view message, Deadline deadline,
+                            const std::vector<Http2Header>& metadata, const GrpcSigns& signs) {
   auto sent = headers(path, metadata);
   if (deadline.at_since_boot != std::chrono::nanoseconds::max()) {
     const auto now = clock_.now();
-    if (deadline.passed(now)) {
-      end = {GrpcCode::deadline_exceeded, "no time was left to ask", false, true};
-      return nullptr;
-    }
+    if (deadline.passed(now)) return {{GrpcCode::deadline_exceeded, "no time was left to ask", false, true}, {}};
     sent.push_back({"grpc-timeout", grpc_timeout_text(deadline.at_since_boot - now.since_boot)});
   }
-  auto stream = connection_->open(sent, grpc_framed(message), true, options_.message_bytes_max + kFrameSlackBytes);
-  if (stream) return *std::move(stream);
-  end = status_of(stream.error(), true);
-  return nullptr;
-}
-
-GrpcReply GrpcChannel::call(std::string_view path, std::string_view message, Deadline deadline,
-                            const std::vector<Http2Header>& metadata) {
+  auto opened = connection_->open(sent, grpc_framed(message), true, options_.message_bytes_max + kFrameSlackBytes);
+  if (!opened) return {status_of(opened.error(), true), {}};
+  GrpcStream stream(*std::move(opened), options_.message_bytes_max);
   GrpcReply reply;
-  const auto stream = begin(path, message, deadline, metadata, reply.status);
-  if (stream == nullptr) return reply;
-  auto received = stream->read_all(deadline);
-  if (received.failure) return {status_of(received.failure->error, received.failure->surely_not_processed), {}};
-
-  reply.status = status_of_answer(stream->headers(), stream->trailers());
-  if (!reply.status.ok()) return reply;
-  GrpcUnframer unframer(options_.message_bytes_max, std::move(received.bytes));
-  auto first = unframer.next();
-  if (!first) return {status_of(first.error(), false), {}};
-  if (!*first || unframer.has_rest()) return {broken_answer("the answer is not one whole message"), {}};
-  reply.message = std::move(**first);
-  return reply;
-}
-
-GrpcReply GrpcChannel::call(std::string_view path, std::string_view message, Deadline deadline,
-                            const GrpcSigns& signs) {
-  GrpcReply reply;
-  auto begun = begin(path, message, deadline, {}, reply.status);
-  if (begun == nullptr) return reply;
-  GrpcStream stream(std::move(begun), options_.message_bytes_max);
   bool is_answered = false;
   for (Deadline next = signs.first;;) {
     auto received = stream.read({std::min(next.at_since_boot, deadline.at_since_boot)});
-    if (received.message && !is_answered && signs.is_one(*received.message)) {
+    if (received.message && !is_answered && signs.is_one && signs.is_one(*received.message)) {
       next = Deadline::after(clock_.now(), signs.silence);
     } else if (received.message) {
       if (std::exchange(is_answered, true)) return {broken_answer("the answer is not one whole message"), {}};
       reply.message = *std::move(received.message);
     } else if (!received.status) {
       const bool is_silent = next.at_since_boot < deadline.at_since_boot;
-      return {{GrpcCode::deadline_exceeded, is_silent ? "no sign of life in time" : "no answer in time", false, false},
+      return {{GrpcCode::deadline_exceeded, is_silent ? "no sign of life in time" : "no answer in time", false,
+               stream.stream_->nothing_sent()},
               {}};
     } else if (!received.status->ok()) {
       return {*std::move(received.status), {}};

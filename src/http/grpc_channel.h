@@ -35,9 +35,9 @@ struct GrpcReply {
 
 /// Signs of life that a server gives before its answer to a unary call (GrpcServer::give_signs).
 struct GrpcSigns {
-  std::function<bool(std::string_view message)> is_one;
-  Deadline first;                      ///< for the first of them, or the answer
-  std::chrono::nanoseconds silence{};  ///< the longest time to the next
+  std::function<bool(std::string_view message)> is_one;  ///< absent: none are given
+  Deadline first;                                        ///< for the first of them, or the answer
+  std::chrono::nanoseconds silence{};                    ///< the longest time to the next
 };
 
 struct GrpcOptions {
@@ -79,12 +79,9 @@ class GrpcChannel {
                                                                     Deadline deadline);
 
   /// One message there, one back. `path` is "/package.Service/Method". `metadata` is sent as it is; names lower case.
+  /// Waits until the deadline, and with `signs` no longer than they come.
   [[nodiscard]] GrpcReply call(std::string_view path, std::string_view message, Deadline deadline,
-                               const std::vector<Http2Header>& metadata = {});
-
-  /// The same of a server that gives signs of life: waits until the deadline, and no longer than they come.
-  [[nodiscard]] GrpcReply call(std::string_view path, std::string_view message, Deadline deadline,
-                               const GrpcSigns& signs);
+                               const std::vector<Http2Header>& metadata = {}, const GrpcSigns& signs = {});
 
   /// A call that stays open. Errors: as Http2Connection::open.
   [[nodiscard]] Result<std::unique_ptr<GrpcStream>> open_stream(std::string_view path,
@@ -98,9 +95,6 @@ class GrpcChannel {
   GrpcChannel(std::shared_ptr<Http2Connection> connection, const Endpoint& endpoint, const GrpcOptions& options,
               const Clock& clock);
   [[nodiscard]] std::vector<Http2Header> headers(std::string_view path, const std::vector<Http2Header>& metadata) const;
-  /// Sends a unary call; what keeps it from being sent is said in `end`.
-  [[nodiscard]] std::shared_ptr<Http2Stream> begin(std::string_view path, std::string_view message, Deadline deadline,
-                                                   const std::vector<Http2Header>& metadata, GrpcStatus& end);
 
   std::shared_ptr<Http2Connection> connection_;
   std::string authority_;

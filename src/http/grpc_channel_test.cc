@@ -90,11 +90,10 @@ TEST(GrpcChannel, AnAnswer) {
 
 /// A proxy in between: whatever else the answer says, nobody knows what became of the call.
 TEST(GrpcChannel, AnotherHttpStatusIsNoSuccess) {
-  for (const auto& [status, code] : std::vector<std::pair<std::string, GrpcCode>>{
-           {"503", GrpcCode::unavailable}, {"404", GrpcCode::unimplemented}, {"302", GrpcCode::unknown}}) {
+  for (const std::string status : {"503", "404", "302"}) {
     const GrpcReply reply =
         reply_to({{":status", status}, {"content-type", "application/grpc"}}, {{"grpc-status", "0"}});
-    EXPECT_EQ(reply.status.code, code) << status;
+    EXPECT_EQ(reply.status.code, GrpcCode::unavailable) << status;
     EXPECT_FALSE(reply.status.from_server) << status;
     EXPECT_FALSE(reply.status.surely_not_processed) << status;
     EXPECT_EQ(reply.status.message, "HTTP status " + status);
@@ -174,18 +173,6 @@ TEST(GrpcFrame, AMessageComesBackInPieces) {
   EXPECT_FALSE(unframer.has_rest());
 }
 
-TEST(GrpcFrame, ABodyOfOneMessageIsThatMessage) {
-  GrpcUnframer unframer(100, grpc_framed("hello"));
-  EXPECT_EQ(unframer.next().value(), "hello");
-  EXPECT_FALSE(unframer.has_rest());
-  EXPECT_FALSE(unframer.next().value());
-  unframer.add(grpc_framed("more") + grpc_framed("and more"));
-  EXPECT_EQ(unframer.next().value(), "more");
-  EXPECT_TRUE(unframer.has_rest());
-  EXPECT_EQ(unframer.next().value(), "and more");
-  EXPECT_EQ(GrpcUnframer(4, grpc_framed("hello")).next().error().code, ErrorCode::invalid_argument);
-}
-
 TEST(GrpcFrame, TooLongIsSeenFromTheLengthAlone) {
   GrpcUnframer unframer(100);
   unframer.add(grpc_framed(std::string(101, 'x')).substr(0, 5));
@@ -260,7 +247,6 @@ TEST(GrpcFrame, Codes) {
   EXPECT_EQ(parse_grpc_code("-1"), std::nullopt);
   EXPECT_EQ(parse_grpc_code("0x"), std::nullopt);
   EXPECT_EQ(name_of(GrpcCode::unauthenticated), "UNAUTHENTICATED");
-  EXPECT_EQ(grpc_code_of_http(503), GrpcCode::unavailable);
 }
 
 TEST(GrpcFrame, PercentDecoding) {

@@ -42,26 +42,6 @@ std::optional<GrpcCode> parse_grpc_code(std::string_view text) {
   return number < kCodeNames.size() ? static_cast<GrpcCode>(number) : GrpcCode::unknown;
 }
 
-GrpcCode grpc_code_of_http(int http_status) {
-  switch (http_status) {
-    case 400:
-      return GrpcCode::internal;
-    case 401:
-      return GrpcCode::unauthenticated;
-    case 403:
-      return GrpcCode::permission_denied;
-    case 404:
-      return GrpcCode::unimplemented;
-    case 429:
-    case 502:
-    case 503:
-    case 504:
-      return GrpcCode::unavailable;
-    default:
-      return GrpcCode::unknown;
-  }
-}
-
 std::string grpc_timeout_text(std::chrono::nanoseconds span) {
   constexpr std::int64_t kValueMax = 99'999'999;  // eight digits
   const std::int64_t wanted = std::max<std::int64_t>(span.count(), 1);

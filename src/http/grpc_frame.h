@@ -36,9 +36,6 @@ enum class GrpcCode : std::uint8_t {
 [[nodiscard]] std::string_view name_of(GrpcCode code);
 /// The code that `grpc-status` names; nothing when that is no number. A number without a name is `unknown`.
 [[nodiscard]] std::optional<GrpcCode> parse_grpc_code(std::string_view text);
-/// The code that gRPC prescribes when an answer has no `grpc-status`: 401 unauthenticated, 403 permission_denied, 404
-/// unimplemented, 429, 502, 503, 504 unavailable, 400 internal, else unknown.
-[[nodiscard]] GrpcCode grpc_code_of_http(int http_status);
 
 /// The value of `grpc-timeout`: at most 8 digits and a unit, never longer than the span asked for by more than a unit.
 [[nodiscard]] std::string grpc_timeout_text(std::chrono::nanoseconds span);
@@ -63,9 +60,7 @@ struct GrpcPrefix {
 /// Cuts the bytes of a body into messages.
 class GrpcUnframer {
  public:
-  /// Begins with what is there; a body that is one message is not copied.
-  explicit GrpcUnframer(std::size_t message_bytes_max, std::string bytes = {})
-      : message_bytes_max_(message_bytes_max), buffer_(std::move(bytes)) {}
+  explicit GrpcUnframer(std::size_t message_bytes_max) : message_bytes_max_(message_bytes_max) {}
   void add(std::string_view bytes) { buffer_ += bytes; }
   /// The prefix of the next message, for a look before next(); nothing when more bytes are needed.
   [[nodiscard]] std::optional<GrpcPrefix> prefix() const;

@@ -54,8 +54,10 @@ class GrpcListener {
   /// After next(): somebody waits who can be neither accepted nor refused, as there is no descriptor at all. To be
   /// tried again after a pause: descriptor() stays readable.
   [[nodiscard]] virtual bool is_stuck() const = 0;
-  /// A function that closes the way here to new callers; from any thread, also after this object.
-  [[nodiscard]] virtual std::function<void()> closer() const = 0;
+  /// A function that closes the way here to new callers, if there is one; from any thread, also after this object.
+  [[nodiscard]] virtual std::function<void()> closer() const {
+    return [] {};
+  }
   /// Where it listens, for people.
   [[nodiscard]] virtual std::string where() const = 0;
 

@@ -36,23 +36,20 @@ constexpr int kAcceptsInARound = 128;
 /// Before another attempt to accept when there is no descriptor at all.
 constexpr Nanos kStuckPause = std::chrono::milliseconds{50};
 
-// The subject of an event: the alarm, a listener, or the number of a connection.
+// The subject of an event: the alarm, the listener, or the number of a connection.
 constexpr std::uint64_t kAlarm = 0;
-constexpr std::uint64_t kFirstListener = 1;
-constexpr std::size_t kListenersMax = 4;
-constexpr std::uint64_t kFirstConnection = kFirstListener + kListenersMax;
+constexpr std::uint64_t kListener = 1;
+constexpr std::uint64_t kFirstConnection = 2;
 
 struct Connection {
-  Connection(std::uint64_t its_number, std::size_t its_door, Accepted accepted, GrpcHandler& handler,
-             const GrpcSessionOptions& options, GrpcMemory& memory, const Clock& clock)
+  Connection(std::uint64_t its_number, Accepted accepted, GrpcHandler& handler, const GrpcSessionOptions& options,
+             GrpcMemory& memory, const Clock& clock)
       : number(its_number),
-        door(its_door),
         transport(std::move(accepted.transport)),
         guard(accepted.guard),
         proven(accepted.guard == nullptr),
         session(its_number, handler, options, memory, clock) {}
   const std::uint64_t number;
-  const std::size_t door;  ///< which of the listeners it came through
   const std::unique_ptr<Transport> transport;
   GuardedTransport* const guard;  ///< Accepted::guard
   bool proven;
@@ -65,39 +62,22 @@ struct Connection {
   Nanos sign_due = kNever;      ///< when somebody of it gets a sign of life
 };
 
-/// A listener, and what is known of those who came through it.
-struct Door {
-  std::unique_ptr<GrpcListener> listener;  ///< null: closed
-  std::optional<Nanos> stuck_until;
-  GrpcListener::Counts counts;
-  std::size_t open = 0;
-  std::set<std::uint64_t> unproven;  ///< connections, the oldest first
-};
-
 }  // namespace
 
 /// Everything. Work of other threads passes through `mutex_`; the rest belongs to the thread that serves.
 class GrpcServer::Loop {
  public:
-  Loop(std::vector<std::unique_ptr<GrpcListener>> listeners, const GrpcServerOptions& options, const Clock& clock)
-      : options_(options), clock_(clock) {
-    CROFT_ASSERT(!listeners.empty() && listeners.size() <= kListenersMax);
-    for (std::unique_ptr<GrpcListener>& listener : listeners) {
-      closers_.push_back(listener->closer());
-      doors_.emplace_back().listener = std::move(listener);
-    }
-  }
+  Loop(std::unique_ptr<GrpcListener> listener, const GrpcServerOptions& options, const Clock& clock)
+      : options_(options), clock_(clock), close_(listener->closer()), listener_(std::move(listener)) {}
 
   [[nodiscard]] Result<void> open() {
     epoll_ = FileDescriptor(::epoll_create1(EPOLL_CLOEXEC));
     alarm_ = FileDescriptor(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
     // By the edge: each ring is an event of its own, and nobody has to read the counter.
-    bool opened = epoll_.is_open() && alarm_.is_open() && watch(EPOLL_CTL_ADD, alarm_.get(), kAlarm, EPOLLIN | EPOLLET);
-    for (std::size_t i = 0; opened && i < doors_.size(); ++i) {
-      opened = watch(EPOLL_CTL_ADD, doors_[i].listener->descriptor(), kFirstListener + i, EPOLLIN);
-    }
-    if (!opened) return fail(system_error("serve", doors_.front().listener->where(), errno));
-    return {};
+    const bool is_open = epoll_.is_open() && alarm_.is_open() &&
+                         watch(EPOLL_CTL_ADD, alarm_.get(), kAlarm, EPOLLIN | EPOLLET) &&
+                         watch(EPOLL_CTL_ADD, listener_->descriptor(), kListener, EPOLLIN);
+    return is_open ? Result<void>() : fail(system_error("serve", listener_->where(), errno));
   }
 
   void serve(GrpcHandler& handler) {
@@ -119,7 +99,7 @@ class GrpcServer::Loop {
   }
 
   void stop_listening() {
-    for (const auto& close_it : closers_) close_it();
+    close_();
     {
       const std::lock_guard lock(mutex_);
       closed_ = true;
@@ -133,7 +113,7 @@ class GrpcServer::Loop {
     }
     stop_listening();
     if (thread_.joinable()) thread_.join();
-    for (Door& door : doors_) door.listener.reset();
+    listener_.reset();
   }
 
   [[nodiscard]] Counts counts() const {
@@ -199,9 +179,7 @@ class GrpcServer::Loop {
     Nanos due = due_.empty() ? kNever : due_.begin()->first;
     if (!signs_due_.empty()) due = std::min(due, signs_due_.begin()->first);
     if (stop_by_seen_) due = std::min(due, *stop_by_seen_);
-    for (const Door& door : doors_) {
-      if (door.stuck_until) due = std::min(due, *door.stuck_until);
-    }
+    if (stuck_until_) due = std::min(due, *stuck_until_);
     if (!unread_.empty()) return 0;
     if (due == kNever) return -1;
     const Nanos left = std::max(due - clock_.now().since_boot, Nanos{0});
@@ -212,8 +190,8 @@ class GrpcServer::Loop {
   void read_all(std::span<const epoll_event> events) {
     for (const epoll_event& event : events) {
       if (event.data.u64 == kAlarm) continue;
-      if (event.data.u64 < kFirstConnection) {
-        accept_all(event.data.u64 - kFirstListener);
+      if (event.data.u64 == kListener) {
+        accept_all();
       } else if (Connection* connection = find(event.data.u64)) {
         if ((event.events & EPOLLOUT) != 0) touch(*connection);
         const bool to_read = (event.events & ~static_cast<std::uint32_t>(EPOLLOUT)) != 0;
@@ -227,44 +205,38 @@ class GrpcServer::Loop {
     if (rest || !events.empty()) handler_->on_batch_end();
   }
 
-  void accept_all(std::size_t place) {
-    Door& door = doors_[place];
-    for (int i = 0; door.listener && i < kAcceptsInARound; ++i) {
-      auto accepted = door.listener->next();
+  void accept_all() {
+    for (int i = 0; listener_ && i < kAcceptsInARound; ++i) {
+      auto accepted = listener_->next();
       if (!accepted) break;
-      take(place, *std::move(accepted));
+      take(*std::move(accepted));
     }
-    if (door.listener && door.listener->is_stuck()) {
+    if (listener_ && listener_->is_stuck()) {
       // Readable all the time: not to be watched for a while.
-      if (watch(EPOLL_CTL_MOD, door.listener->descriptor(), kFirstListener + place, 0)) {
-        door.stuck_until = now_ + kStuckPause;
-      }
+      if (watch(EPOLL_CTL_MOD, listener_->descriptor(), kListener, 0)) stuck_until_ = now_ + kStuckPause;
     }
     publish();
   }
 
-  void take(std::size_t place, Accepted accepted) {
-    Door& door = doors_[place];
-    if (door.open >= options_.connections_max) {
-      if (door.unproven.empty()) {
+  void take(Accepted accepted) {
+    if (connections_.size() >= options_.connections_max) {
+      if (waiting_for_proof_.empty()) {
         ++too_many_;
         return;
       }
       // A connection that holds a place without a proof keeps nobody out who has one: those need moments.
       ++unproven_;
-      close(*find(*door.unproven.begin()));
+      close(*find(*waiting_for_proof_.begin()));
     }
     const std::uint64_t number = next_number();
     if (!watch(EPOLL_CTL_ADD, accepted.transport->descriptor(), number, EPOLLIN | EPOLLRDHUP)) {
       ++no_descriptors_;
       return;
     }
-    auto made =
-        std::make_unique<Connection>(number, place, std::move(accepted), *handler_, options_.session, memory_, clock_);
+    auto made = std::make_unique<Connection>(number, std::move(accepted), *handler_, options_.session, memory_, clock_);
     Connection& connection = *made;
     connections_.emplace(number, std::move(made));
-    ++door.open;
-    if (!connection.proven) door.unproven.insert(number);
+    if (!connection.proven) waiting_for_proof_.insert(number);
     set_due(connection, now_ + options_.greeting_max);
     // A peer that connects mostly has something to say.
     read(connection);
@@ -299,7 +271,7 @@ class GrpcServer::Loop {
     switch (connection.guard->prove()) {
       case GuardedTransport::Proof::given:
         connection.proven = true;
-        doors_[connection.door].unproven.erase(connection.number);
+        waiting_for_proof_.erase(connection.number);
         connection.session.set_peer(connection.guard->peer());
         return true;
       case GuardedTransport::Proof::awaited:
@@ -338,9 +310,7 @@ class GrpcServer::Loop {
       }
       touch(*connection);
     }
-    for (Door& door : doors_) {
-      if (closed) door.listener.reset();  // takes its place in epoll along
-    }
+    if (closed) listener_.reset();  // takes its place in epoll along
     if (!stop_by || stop_by_seen_) return;
     stop_by_seen_ = stop_by;
     for (const auto& [number, connection] : connections_) {
@@ -350,13 +320,9 @@ class GrpcServer::Loop {
   }
 
   void look_at_the_time() {
-    for (std::size_t i = 0; i < doors_.size(); ++i) {
-      Door& door = doors_[i];
-      if (!door.stuck_until || now_ < *door.stuck_until) continue;
-      door.stuck_until.reset();
-      if (door.listener) {
-        static_cast<void>(watch(EPOLL_CTL_MOD, door.listener->descriptor(), kFirstListener + i, EPOLLIN));
-      }
+    if (stuck_until_ && now_ >= *stuck_until_) {
+      stuck_until_.reset();
+      if (listener_) static_cast<void>(watch(EPOLL_CTL_MOD, listener_->descriptor(), kListener, EPOLLIN));
     }
     while (!signs_due_.empty() && signs_due_.begin()->first <= now_) {
       Connection& connection = *find(signs_due_.begin()->second);
@@ -433,9 +399,7 @@ class GrpcServer::Loop {
     set_due(connection, kNever);
     connection.session.hang_up();
     set_sign_due(connection);  // none is any more
-    Door& door = doors_[connection.door];
-    --door.open;
-    door.unproven.erase(connection.number);
+    waiting_for_proof_.erase(connection.number);
     connections_.erase(connection.number);  // the descriptor leaves epoll with its closing
     publish();
   }
@@ -473,21 +437,15 @@ class GrpcServer::Loop {
     counts_.open = connections_.size();
     counts_.too_many = too_many_;
     counts_.unproven = unproven_;
-    GrpcListener::Counts sum;
-    for (Door& door : doors_) {
-      if (door.listener) door.counts = door.listener->counts();
-      sum.accepted += door.counts.accepted;
-      sum.foreign_users += door.counts.foreign_users;
-      sum.no_descriptors += door.counts.no_descriptors;
-    }
-    counts_.accepted = sum.accepted - too_many_ - no_descriptors_;
-    counts_.foreign_users = sum.foreign_users;
-    counts_.no_descriptors = sum.no_descriptors + no_descriptors_;
+    if (listener_) accepted_ = listener_->counts();
+    counts_.accepted = accepted_.accepted - too_many_ - no_descriptors_;
+    counts_.foreign_users = accepted_.foreign_users;
+    counts_.no_descriptors = accepted_.no_descriptors + no_descriptors_;
   }
 
   const GrpcServerOptions options_;
   const Clock& clock_;
-  std::vector<std::function<void()>> closers_;
+  const std::function<void()> close_;  ///< keeps new callers out, from any thread
   FileDescriptor epoll_;
   FileDescriptor alarm_;  ///< eventfd
   GrpcHandler* handler_ = nullptr;
@@ -504,9 +462,12 @@ class GrpcServer::Loop {
 
   // Used by the loop alone.
   Nanos now_{};
-  std::vector<Order> own_;  ///< by the handler
-  GrpcMemory memory_;       ///< before the sessions, which count in it
-  std::vector<Door> doors_;
+  std::vector<Order> own_;                     ///< by the handler
+  GrpcMemory memory_;                          ///< before the sessions, which count in it
+  std::unique_ptr<GrpcListener> listener_;     ///< null: closed
+  std::optional<Nanos> stuck_until_;           ///< it is not watched
+  GrpcListener::Counts accepted_;              ///< by it
+  std::set<std::uint64_t> waiting_for_proof_;  ///< connections, the oldest first
   std::unordered_map<std::uint64_t, std::unique_ptr<Connection>> connections_;
   std::uint64_t number_ = kFirstConnection;
   std::vector<std::uint64_t> touched_;  ///< connections with something to be sent, or to be looked at
@@ -526,14 +487,7 @@ GrpcServer::~GrpcServer() { loop_->stop(Deadline{Nanos{0}}); }
 
 Result<std::unique_ptr<GrpcServer>> GrpcServer::make(std::unique_ptr<GrpcListener> listener,
                                                      const GrpcServerOptions& options, const Clock& clock) {
-  std::vector<std::unique_ptr<GrpcListener>> listeners;
-  listeners.push_back(std::move(listener));
-  return make(std::move(listeners), options, clock);
-}
-
-Result<std::unique_ptr<GrpcServer>> GrpcServer::make(std::vector<std::unique_ptr<GrpcListener>> listeners,
-                                                     const GrpcServerOptions& options, const Clock& clock) {
-  auto loop = std::make_unique<Loop>(std::move(listeners), options, clock);
+  auto loop = std::make_unique<Loop>(std::move(listener), options, clock);
   TRY_VOID(loop->open());
   return std::unique_ptr<GrpcServer>(new GrpcServer(std::move(loop)));
 }

@@ -18,7 +18,7 @@ namespace croft::os {
 
 struct GrpcServerOptions {
   GrpcSessionOptions session;
-  std::size_t connections_max = 512;  ///< open at once, of each listener; further ones are closed at once
+  std::size_t connections_max = 512;  ///< open at once; further ones are closed at once
   /// For the peer to prove itself, where the listener asks for that, and to show that it speaks HTTP/2.
   std::chrono::nanoseconds greeting_max = std::chrono::seconds{5};
   /// A connection of which the handler has no call for so long is closed, also while a request is half there or an
@@ -26,16 +26,13 @@ struct GrpcServerOptions {
   std::chrono::nanoseconds idle_max = std::chrono::seconds{30};
 };
 
-/// A gRPC server on a Unix socket (UnixListener), on TCP for peers with certificates (TlsListener), or on several of
-/// them. One thread moves the bytes of all connections, and sleeps without a timer unless a connection may become too
-/// old. It knows no protocol above gRPC; see GrpcSession for what a peer may do to it.
+/// A gRPC server on a Unix socket (UnixListener), or on TCP for peers with certificates (TlsListener). One thread moves
+/// the bytes of all connections, and sleeps without a timer unless a connection may become too old. It knows no
+/// protocol above gRPC; see GrpcSession for what a peer may do to it.
 class GrpcServer {
  public:
   /// Listens, and serves nobody yet. `clock` must outlive it. Error: unavailable when descriptors are missing.
   [[nodiscard]] static Result<std::unique_ptr<GrpcServer>> make(std::unique_ptr<GrpcListener> listener,
-                                                                const GrpcServerOptions& options, const Clock& clock);
-  /// With one to four listeners. A flood of connections to one of them takes none from the others.
-  [[nodiscard]] static Result<std::unique_ptr<GrpcServer>> make(std::vector<std::unique_ptr<GrpcListener>> listeners,
                                                                 const GrpcServerOptions& options, const Clock& clock);
   /// As stop() with no patience.
   ~GrpcServer();

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstddef>
-#include <cstdint>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -13,25 +12,9 @@
 #include "base/clock.h"
 #include "base/result.h"
 #include "http/transport.h"
+#include "http/url/url.h"
 
 namespace croft::os {
-
-/// Where HTTP/1.1 is spoken: `http://api.example`, `https://[fd00::1]:8443/node-a`.
-struct HttpUrl {
-  bool secure = false;
-  std::string host;  ///< a numeric address (IPv6 without brackets), or a name in small letters
-  bool is_numeric = false;
-  std::uint16_t port = 0;
-  std::string path;  ///< in front of every target: empty, or with `/` first and none last
-
-  /// Without a port it is 80 or 443. Error: invalid_argument, saying what is wrong: another scheme, a user, a question
-  /// mark, a host that is none.
-  [[nodiscard]] static Result<HttpUrl> parse(std::string_view text);
-  [[nodiscard]] std::string text() const;
-  /// The value of `Host`: without the port when that is the usual one.
-  [[nodiscard]] std::string authority() const;
-  friend bool operator==(const HttpUrl&, const HttpUrl&) = default;
-};
 
 using HttpHeaders = std::vector<std::pair<std::string, std::string>>;
 
@@ -62,7 +45,7 @@ struct Http1Options {
 /// server has just closed never makes a call ambiguous. Safe to use from several threads.
 class Http1Client {
  public:
-  Http1Client(HttpUrl url, Http1Options options, const Clock& clock);
+  Http1Client(wire::Url url, Http1Options options, const Clock& clock);
 
   /// Sends a request and returns the whole answer, whatever its status. Where a name has several addresses, they are
   /// tried in turn until one connects; when names cannot be looked up, those of the last time are.
@@ -74,13 +57,13 @@ class Http1Client {
   ///   unknown_outcome    it was sent, or part of it, and no whole, valid answer came
   [[nodiscard]] Result<HttpResponse> call(const HttpRequest& request, Deadline deadline);
 
-  [[nodiscard]] const HttpUrl& url() const { return url_; }
+  [[nodiscard]] const wire::Url& url() const { return url_; }
 
  private:
   [[nodiscard]] Result<std::vector<std::string>> addresses(Deadline deadline);
   [[nodiscard]] Result<std::unique_ptr<Transport>> connect(Deadline deadline);
 
-  const HttpUrl url_;
+  const wire::Url url_;
   const Http1Options options_;
   const Clock& clock_;
   std::mutex mutex_;

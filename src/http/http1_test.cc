@@ -14,44 +14,10 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-TEST(HttpUrl, ReadsWhatItShould) {
-  const HttpUrl plain = HttpUrl::parse("http://API.service.ucloud.cn/").value();
-  EXPECT_EQ(plain, (HttpUrl{false, "api.service.ucloud.cn", false, 80, ""}));
-  EXPECT_EQ(plain.text(), "http://api.service.ucloud.cn");
-  const HttpUrl deep = HttpUrl::parse("https://[fd00::1]:8443/node-a/").value();
-  EXPECT_EQ(deep, (HttpUrl{true, "fd00::1", true, 8443, "/node-a"}));
-  EXPECT_EQ(deep.authority(), "[fd00::1]:8443");
-  EXPECT_EQ(HttpUrl::parse(deep.text()).value(), deep);
-  EXPECT_TRUE(HttpUrl::parse("http://10.0.0.1:8080").value().is_numeric);
-  for (const char* wrong : {"",
-                            "ftp://a",
-                            "http://",
-                            "http://:80",
-                            "http://a:0",
-                            "http://a:65536",
-                            "http://a:8x",
-                            "http://a?b",
-                            "http://a#b",
-                            "http://u:p@a",
-                            "http://10.0.0.256",
-                            "http://[fd00::1",
-                            "http://[10.0.0.1]",
-                            "http://fd00::1",
-                            "http://a b",
-                            "http://a\r\nX:",
-                            "http://a/\x7f",
-                            "http://[fd00::1]x",
-                            "http://-a",
-                            "http://a_b"}) {
-    EXPECT_FALSE(HttpUrl::parse(wrong)) << wrong;
-  }
-  EXPECT_EQ(HttpUrl::parse("http://me:secret@a").error().message.find("secret"), std::string::npos);
-}
-
 class Http1 : public testing::Test {
  protected:
   Http1Client client(const Http1ServerFixture& server, const std::string& path = {}) {
-    return {HttpUrl::parse("http://" + server.where() + path).value(), {}, clock};
+    return {wire::Url::parse("http://" + server.where() + path).value(), {}, clock};
   }
   /// What the client makes of an answer of these bytes.
   Result<HttpResponse> read(const std::string& bytes, std::size_t header_max = 32 << 10,
@@ -60,7 +26,7 @@ class Http1 : public testing::Test {
     Http1Options options;
     options.header_bytes_max = header_max;
     options.body_bytes_max = body_max;
-    return Http1Client(HttpUrl::parse("http://" + server.where()).value(), options, clock).call({}, in(seconds(10)));
+    return Http1Client(wire::Url::parse("http://" + server.where()).value(), options, clock).call({}, in(seconds(10)));
   }
   Deadline in(std::chrono::nanoseconds span) { return Deadline::after(clock.now(), span); }
 
@@ -130,14 +96,14 @@ TEST_F(Http1, TellsWhetherAnythingWasSent) {
         HttpRequest{"GET", "/", {{"A", "b\r\nC: d"}}, {}}, HttpRequest{"GET", "/", {{"A:", "b"}}, {}}}) {
     EXPECT_EQ(asked.call(wrong, in(seconds(1))).error().code, ErrorCode::invalid_argument);
   }
-  Http1Client nobody(HttpUrl::parse("http://127.0.0.1:1").value(), {}, clock);
+  Http1Client nobody(wire::Url::parse("http://127.0.0.1:1").value(), {}, clock);
   EXPECT_EQ(nobody.call({}, in(seconds(5))).error().code, ErrorCode::unavailable);
 }
 
 TEST_F(Http1, LooksUpNamesAndRemembersThem) {
   const Http1ServerFixture server([](const HttpRequest&) { return HttpResponse{200, {}, "ok"}; });
   const std::string port = server.where().substr(server.where().rfind(':'));
-  const HttpUrl url = HttpUrl::parse("http://api.example" + port).value();
+  const wire::Url url = wire::Url::parse("http://api.example" + port).value();
   bool is_away = false;
   Http1Options options;
   options.look_up = [&](const std::string& name, Deadline) -> Result<std::vector<std::string>> {

@@ -1,8 +1,6 @@
 #include "http/tls.h"
 
-#include <algorithm>
-#include <array>
-#include <span>
+#include <string_view>
 #include <utility>
 
 #include <fmt/format.h>
@@ -23,21 +21,9 @@ using tls::openssl_reason;
 using tls::Pipe;
 using tls::TlsTransport;
 
-constexpr std::array<unsigned char, 3> kAlpn = {2, 'h', '2'};
-constexpr std::array<unsigned char, 9> kAlpnHttp1 = {8, 'h', 't', 't', 'p', '/', '1', '.', '1'};
-
-std::span<const unsigned char> alpn_of(const TlsFiles& files) {
-  return files.http1 ? std::span<const unsigned char>(kAlpnHttp1) : std::span<const unsigned char>(kAlpn);
-}
-
-/// Whether what both sides agreed on will do.
-bool speaks_as_asked(const SSL* connection, const TlsFiles& files) {
-  if (!files.http1) return tls::speaks_http2(connection);
-  const unsigned char* protocol = nullptr;
-  unsigned size = 0;
-  SSL_get0_alpn_selected(connection, &protocol, &size);
-  return size == 0 || std::equal(protocol, protocol + size, kAlpnHttp1.begin() + 1, kAlpnHttp1.end());
-}
+/// As ALPN offers it: its length first.
+constexpr std::string_view kHttp2 = "\x02h2";
+constexpr std::string_view kHttp1 = "\x08http/1.1";
 
 // ---------------------------------------------------------------- the handshake
 
@@ -46,9 +32,9 @@ bool speaks_as_asked(const SSL* connection, const TlsFiles& files) {
   TRY(Connection connection, tls::make_connection(context, pipe));
   X509_VERIFY_PARAM* verify = SSL_get0_param(connection.get());
   X509_VERIFY_PARAM_set_hostflags(verify, X509_CHECK_FLAG_NEVER_CHECK_SUBJECT);
-  const std::span<const unsigned char> alpn = alpn_of(files);
-  bool set =
-      SSL_set_alpn_protos(connection.get(), alpn.data(), static_cast<unsigned>(alpn.size())) == 0;  // its success
+  const std::string_view alpn = files.http1 ? kHttp1 : kHttp2;
+  bool set = SSL_set_alpn_protos(connection.get(), reinterpret_cast<const unsigned char*>(alpn.data()),
+                                 static_cast<unsigned>(alpn.size())) == 0;  // its success
   const std::string& server_name = files.server_name;
   if (server_name.empty()) {
     set = set && X509_VERIFY_PARAM_set1_ip_asc(verify, endpoint.host.c_str()) == 1;
@@ -104,7 +90,9 @@ class Tls final : public TransportSecurity {
         return fail(ErrorCode::deadline_exceeded, fmt::format("no TLS with {}: no answer in time", endpoint.text()));
       }
     }
-    if (!speaks_as_asked(connection.get(), files_)) {
+    const std::string_view agreed = tls::protocol_of(connection.get());
+    const bool speaks_http1 = agreed.empty() || agreed == kHttp1.substr(1);
+    if (files_.http1 ? !speaks_http1 : agreed != tls::kProtocol) {
       return fail(ErrorCode::unavailable, fmt::format("{} does not offer {}", endpoint.text(),
                                                       files_.http1 ? "HTTP/1.1 (ALPN)" : "HTTP/2 (ALPN h2)"));
     }

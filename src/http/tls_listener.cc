@@ -113,7 +113,7 @@ class ServerTransport final : public GuardedTransport {
     }
     const X509* certificate = SSL_get0_peer_certificate(connection);
     if (certificate == nullptr || SSL_get_verify_result(connection) != X509_V_OK) return refuse("no certificate");
-    if (!tls::speaks_http2(connection)) return refuse("it does not ask for HTTP/2 (ALPN h2)");
+    if (tls::protocol_of(connection) != tls::kProtocol) return refuse("it does not ask for HTTP/2 (ALPN h2)");
     std::string name = name_in(certificate);
     if (name.empty()) return refuse("its certificate has no name that can be used (DNS name or common name)");
     peer_ = std::make_shared<const GrpcPeer>(GrpcPeer{std::move(name), address_});
@@ -269,10 +269,6 @@ Result<void> TlsListener::open() {
     return fail(system_error("look at", where, errno));
   port_ = port_of(address);
   return gate_.open(std::move(socket));
-}
-
-std::function<void()> TlsListener::closer() const {
-  return [] {};
 }
 
 Result<std::vector<std::string>> certificate_names(const std::string& pem) {

@@ -46,8 +46,6 @@ class TlsListener final : public GrpcListener {
   [[nodiscard]] int descriptor() const override { return gate_.descriptor(); }
   [[nodiscard]] std::optional<Accepted> next() override;
   [[nodiscard]] bool is_stuck() const override { return gate_.is_stuck(); }
-  /// Nothing: a port has no file.
-  [[nodiscard]] std::function<void()> closer() const override;
   [[nodiscard]] std::string where() const override;
   [[nodiscard]] const Counts& counts() const override { return gate_.counts(); }
   /// The one it has, also when 0 was asked for.

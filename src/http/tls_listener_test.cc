@@ -22,7 +22,6 @@
 #include "http/test_certificates.h"
 #include "http/tls.h"
 #include "http/tls_parts.h"
-#include "http/unix_listener.h"
 #include "os/clock.h"
 #include "os/files.h"
 #include "os/scratch_directory.h"
@@ -85,20 +84,13 @@ class TlsListenerTest : public testing::Test {
     };
     return made;
   }
-  void start(const std::string& host = "127.0.0.1", bool with_unix = false) {
+  void start(const std::string& host = "127.0.0.1") {
     TlsListenerOptions how = options();
     how.host = host;
     auto listener = TlsListener::listen(how, clock_);
     ASSERT_TRUE(listener) << listener.error().message;
     endpoint_ = {Endpoint::Kind::tcp, true, host, (*listener)->port(), {}};
-    std::vector<std::unique_ptr<GrpcListener>> listeners;
-    listeners.push_back(*std::move(listener));
-    if (with_unix) {
-      auto local = UnixListener::listen(path("server.sock"), {{::geteuid()}}, clock_);
-      ASSERT_TRUE(local) << local.error().message;
-      listeners.push_back(*std::move(local));
-    }
-    auto server = GrpcServer::make(std::move(listeners), server_options_, clock_);
+    auto server = GrpcServer::make(*std::move(listener), server_options_, clock_);
     ASSERT_TRUE(server) << server.error().message;
     server_ = *std::move(server);
     door_.server = server_.get();
@@ -209,17 +201,6 @@ TEST_F(TlsListenerTest, IPv6) {
   }
   start("::1");
   EXPECT_EQ(call(client(certificate(authority_, "node-b"))), "node-b:hello");
-}
-
-TEST_F(TlsListenerTest, OneServerHasBothKindsOfListeners) {
-  start("127.0.0.1", true);
-  EXPECT_EQ(call(client(certificate(authority_, "node-b"))), "node-b:hello");
-  const auto local =
-      GrpcChannel::connect(Endpoint::parse("unix:" + path("server.sock")).value(), nullptr, {}, clock_, in(20s));
-  ASSERT_TRUE(local) << local.error().message;
-  EXPECT_EQ((*local)->call("/a/Echo", "hello", in(20s)).message, "nobody:hello");
-  EXPECT_EQ((*local)->call("/a/Private", "hello", in(20s)).message, "nobody:hello");
-  EXPECT_TRUE(soon([&] { return server_->counts().accepted == 2; }));
 }
 
 TEST_F(TlsListenerTest, WhoHasNoCertificateOfOursIsRefused) {

@@ -200,11 +200,11 @@ Result<Connection> make_connection(SSL_CTX* context, Pipe& pipe) {
   return connection;
 }
 
-bool speaks_http2(const SSL* connection) {
+std::string_view protocol_of(const SSL* connection) {
   const unsigned char* protocol = nullptr;
   unsigned size = 0;
   SSL_get0_alpn_selected(connection, &protocol, &size);
-  return std::equal(protocol, protocol + size, kProtocol.begin(), kProtocol.end());
+  return {reinterpret_cast<const char*>(protocol), size};
 }
 
 // ---------------------------------------------------------------- names

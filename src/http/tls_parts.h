@@ -71,8 +71,8 @@ inline constexpr std::size_t kReadableAtOnce = std::size_t{256} << 10;
 [[nodiscard]] std::vector<std::string> dns_names_of(const X509* certificate);
 [[nodiscard]] std::string common_name_of(const X509* certificate);
 
-/// Whether both sides agreed on HTTP/2.
-[[nodiscard]] bool speaks_http2(const SSL* connection);
+/// The protocol that both sides agreed on (ALPN); empty: none.
+[[nodiscard]] std::string_view protocol_of(const SSL* connection);
 
 /// A connection whose hands are shaken, as a stream of bytes.
 class TlsTransport final : public Transport {

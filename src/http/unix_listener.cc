@@ -45,9 +45,9 @@ bool somebody_listens(const sockaddr_un& address, socklen_t size) {
 UnixListener::UnixListener(std::string path, const UnixListenerOptions& options, const Clock& clock)
     : path_(std::move(path)), options_(options), clock_(clock), lock_(path_ + ".lock") {}
 
-UnixListener::~UnixListener() { file_remover()(); }
+UnixListener::~UnixListener() { UnixListener::closer()(); }
 
-std::function<void()> UnixListener::file_remover() const {
+std::function<void()> UnixListener::closer() const {
   if (inode_ == 0) return [] {};
   return [path = path_, inode = inode_, device = device_] {
     struct stat status {};
@@ -139,12 +139,8 @@ bool UnixListener::may_connect(int connection) const {
   return peer && std::find(options_.users.begin(), options_.users.end(), peer->uid) != options_.users.end();
 }
 
-std::optional<FileDescriptor> UnixListener::accept() {
-  return gate_.accept([this](int connection) { return may_connect(connection); });
-}
-
 std::optional<Accepted> UnixListener::next() {
-  auto socket = accept();
+  auto socket = gate_.accept([this](int connection) { return may_connect(connection); });
   if (!socket) return {};
   return Accepted{socket_transport(*std::move(socket), path_)};
 }

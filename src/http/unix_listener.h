@@ -42,19 +42,14 @@ class UnixListener final : public GrpcListener {
   ~UnixListener() override;
 
   [[nodiscard]] int descriptor() const override { return gate_.descriptor(); }
-  /// The next connection, not blocking, of somebody who may connect; nothing when nobody else waits. A connection of
-  /// anybody else is closed at once. After many of those it returns as well: descriptor() is readable still, then.
-  [[nodiscard]] std::optional<FileDescriptor> accept();
-  /// The same for a server: without a guard, the look at the user has been enough.
+  /// Without a guard: the look at the user has been enough. A connection of anybody who may not connect is closed at
+  /// once.
   [[nodiscard]] std::optional<Accepted> next() override;
   [[nodiscard]] bool is_stuck() const override { return gate_.is_stuck(); }
-  /// A function that removes the socket's file, if it is still this one's, so that nobody finds the way any more; from
-  /// any thread, also after this object.
-  [[nodiscard]] std::function<void()> file_remover() const;
-  [[nodiscard]] std::function<void()> closer() const override { return file_remover(); }
+  /// Removes the socket's file, if it is still this one's, so that nobody finds the way any more.
+  [[nodiscard]] std::function<void()> closer() const override;
   [[nodiscard]] std::string where() const override { return path_; }
   [[nodiscard]] const Counts& counts() const override { return gate_.counts(); }
-  [[nodiscard]] const std::string& path() const { return path_; }
 
  private:
   UnixListener(std::string path, const UnixListenerOptions& options, const Clock& clock);

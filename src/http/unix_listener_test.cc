@@ -56,11 +56,11 @@ TEST_F(UnixListenerTest, AcceptsWhoMayConnect) {
   ASSERT_TRUE(client.is_open());
   EXPECT_TRUE(wait_for_descriptor((*listener)->descriptor(), true, false, clock_, in(std::chrono::seconds(5))));
   const FileDescriptor second = connect(path_);
-  const auto connection = (*listener)->accept();
+  const auto connection = (*listener)->next();
   ASSERT_TRUE(connection);
-  EXPECT_NE(::fcntl(connection->get(), F_GETFL) & O_NONBLOCK, 0);
-  EXPECT_TRUE((*listener)->accept());
-  EXPECT_FALSE((*listener)->accept());
+  EXPECT_NE(::fcntl(connection->transport->descriptor(), F_GETFL) & O_NONBLOCK, 0);
+  EXPECT_TRUE((*listener)->next());
+  EXPECT_FALSE((*listener)->next());
   EXPECT_EQ((*listener)->counts().accepted, 2U);
   EXPECT_FALSE(wait_for_descriptor((*listener)->descriptor(), true, false, clock_, in({})));
 }
@@ -98,7 +98,7 @@ TEST_F(UnixListenerTest, TheGroupOfItsFileIsRootsAndItsDirectoryIsItsOwn) {
   EXPECT_EQ(directory.st_mode & 07777U, 0750U);
   // Rights on the file are not enough: who connects is looked at all the same.
   EXPECT_TRUE(connect(path_).is_open());
-  EXPECT_TRUE((*listener)->accept());
+  EXPECT_TRUE((*listener)->next());
 }
 
 TEST_F(UnixListenerTest, ADirectoryThatIsThereKeepsItsMode) {
@@ -114,7 +114,7 @@ TEST_F(UnixListenerTest, ADirectoryThatIsThereKeepsItsMode) {
 TEST_F(UnixListenerTest, ItsFileCanBeRemovedFromOutside) {
   const auto listener = UnixListener::listen(path_, options_, clock_);
   ASSERT_TRUE(listener);
-  const auto remove = (*listener)->file_remover();
+  const auto remove = (*listener)->closer();
   remove();
   EXPECT_FALSE(connect(path_).is_open());
   std::ofstream(path_) << "another";
@@ -128,7 +128,7 @@ TEST_F(UnixListenerTest, OthersAreClosedAtOnce) {
   ASSERT_TRUE(listener) << listener.error().message;
   std::vector<FileDescriptor> clients;
   for (int i = 0; i < 3; ++i) clients.push_back(connect(path_));
-  EXPECT_FALSE((*listener)->accept());
+  EXPECT_FALSE((*listener)->next());
   for (const FileDescriptor& client : clients) EXPECT_TRUE(is_closed(client));
   EXPECT_EQ((*listener)->counts().foreign_users, 3U);
   EXPECT_EQ((*listener)->counts().accepted, 0U);
@@ -144,14 +144,14 @@ TEST_F(UnixListenerTest, RunningOutOfDescriptorsRefusesAndPasses) {
   rlimit none = before;
   none.rlim_cur = static_cast<rlim_t>(next.get()) + 1;
   ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &none), 0);
-  const auto refused = (*listener)->accept();
+  const auto refused = (*listener)->next();
   ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
   EXPECT_FALSE(refused);
   EXPECT_GE((*listener)->counts().no_descriptors, 1U);
   EXPECT_FALSE((*listener)->is_stuck());
   EXPECT_TRUE(is_closed(waiting));
   const FileDescriptor client = connect(path_);
-  EXPECT_TRUE((*listener)->accept());
+  EXPECT_TRUE((*listener)->next());
 }
 
 TEST_F(UnixListenerTest, WhoCanBeNeitherAcceptedNorRefusedWaits) {
@@ -163,12 +163,12 @@ TEST_F(UnixListenerTest, WhoCanBeNeitherAcceptedNorRefusedWaits) {
   rlimit none = before;
   none.rlim_cur = 3;  // not even the spare one comes back
   ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &none), 0);
-  const auto first = (*listener)->accept();
+  const auto first = (*listener)->next();
   const bool stuck = (*listener)->is_stuck();
   ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
   EXPECT_FALSE(first);
   EXPECT_TRUE(stuck);
-  EXPECT_TRUE((*listener)->accept());
+  EXPECT_TRUE((*listener)->next());
   EXPECT_FALSE((*listener)->is_stuck());
 }
 

@@ -150,7 +150,7 @@ class AgentProgram {
     // From here on what is made is for this user alone.
     os::make_files_private();
     const store::CacheFollower follower(cached_, daemon_.clock);
-    const auto remove_socket = listener->file_remover();
+    const auto remove_socket = listener->closer();
     daemon_.stop.before_forced_end(remove_socket);
     TRY(const auto server, edge::AgentServer::start(service_, std::move(listener), daemon_.clock));
     TRY(const auto metrics_server, serve_metrics());

@@ -47,8 +47,8 @@ constexpr std::uint64_t kJitterParts = 1024;
 }
 
 /// The plugin looks up no names.
-[[nodiscard]] bool are_numeric(const std::vector<wire::kube::KubeServer>& servers) {
-  return std::ranges::all_of(servers, [](const auto& server) { return net::Address::parse(server.host).has_value(); });
+[[nodiscard]] bool are_numeric(const std::vector<wire::Url>& servers) {
+  return std::ranges::all_of(servers, &wire::Url::is_numeric);
 }
 
 }  // namespace
@@ -90,7 +90,7 @@ Result<std::unique_ptr<PluginKubeconfig>> PluginKubeconfig::make(PluginKubeconfi
   }
   if (!options.servers.empty()) access.servers.clear();
   for (const std::string& url : options.servers) {
-    TRY(wire::kube::KubeServer server, wire::kube::parse_kube_server(url));
+    TRY(wire::Url server, wire::Url::parse(url));
     access.servers.push_back(std::move(server));
   }
   if (!options.server_name.empty()) access.tls_server_name = options.server_name;

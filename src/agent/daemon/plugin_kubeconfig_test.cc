@@ -106,7 +106,7 @@ class PluginKubeconfigTest : public testing::Test {
     options.file = directory.file("kubeconfig");
     options.name_space = "croft-system";
     wire::kube::KubeAccess access;
-    access.servers.push_back(wire::kube::parse_kube_server(server).value());
+    access.servers.push_back(wire::Url::parse(server).value());
     if (access.servers.front().secure) access.ca.data = "CA\n";
     return PluginKubeconfig::over(std::move(options), std::move(access), std::make_unique<TokenApi>(tokens), clock,
                                   random, [this](const std::string& file) -> Result<std::unique_ptr<store::kube::Api>> {

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <condition_variable>
 #include <iterator>
 #include <map>
 #include <mutex>
@@ -15,6 +14,7 @@
 
 #include "http/endpoint.h"
 #include "http/grpc_channel.h"
+#include "http/shared_connection.h"
 
 namespace croft::store::etcd {
 namespace {
@@ -23,8 +23,6 @@ using std::chrono::nanoseconds;
 
 constexpr std::size_t kEndpointsMax = 16;
 constexpr nanoseconds kPauseMin = std::chrono::milliseconds{25};
-/// So long nobody is sent to a member whose answers are none and for whom there is another.
-constexpr nanoseconds kAside = std::chrono::seconds{30};
 
 [[nodiscard]] Deadline earlier(Deadline a, Deadline b) { return a.at_since_boot < b.at_since_boot ? a : b; }
 
@@ -93,17 +91,17 @@ class GrpcWatchStream final : public WatchStream {
   std::optional<Error> lost_;
 };
 
-/// The connection all calls share, and the loop that finds a member that answers.
+/// The loop that finds a member that answers.
 class EtcdClient final : public Client {
  public:
   EtcdClient(ClientOptions options, std::vector<os::Endpoint> endpoints, const Clock& clock, Random& random)
       : options_(std::move(options)),
         endpoints_(std::move(endpoints)),
         clock_(clock),
-        random_(random),
-        member_(random.next() % members()),
-        watch_member_(random.next() % members()),
-        aside_until_(members()) {}
+        connections_(
+            "member of etcd", members(),
+            [this](std::size_t member, Deadline deadline) { return dial(member, false, deadline); }, clock, random),
+        watch_member_(random.next() % members()) {}
 
   [[nodiscard]] Result<RangeResponse> range(const RangeRequest& request, Deadline deadline) override {
     RangeResponse response;
@@ -133,33 +131,26 @@ class EtcdClient final : public Client {
   [[nodiscard]] std::uint64_t history() const override { return history_; }
 
   [[nodiscard]] Result<std::unique_ptr<WatchStream>> open_watch(Deadline deadline) override {
-    std::size_t first = 0;
-    {
-      const std::lock_guard lock(mutex_);
-      // Not the last one again: why its stream ended is not known here.
-      watch_member_ = (watch_member_ + 1) % members();
-      first = watch_member_;
-    }
-    TRY(const auto dialed, dial(first, true, deadline));
-    TRY(const std::string token, log_in(*dialed.channel, deadline));
-    auto metadata = metadata_with(token);
+    // Not the last one again: why its stream ended is not known here.
+    const auto ready = [this](std::size_t member, Deadline by) { return dial(member, true, by); };
+    TRY(const auto use, connections_.dial(++watch_member_ % members(), deadline, ready));
+    auto metadata = metadata_with(use.connection->token);
     // A member that is cut off from the others would stay silent for ever; so it ends the stream.
     metadata.push_back({"hasleader", "true"});
     ++requests_;
-    TRY(auto stream, dialed.channel->open_stream("/etcdserverpb.Watch/Watch", metadata));
+    TRY(auto stream, use.connection->channel->open_stream("/etcdserverpb.Watch/Watch", metadata));
     return std::make_unique<GrpcWatchStream>(std::move(stream), options_.response_bytes_max, clock_);
   }
 
   [[nodiscard]] Counts counts() const override { return {requests_, dials_}; }
 
  private:
-  using Channel = std::shared_ptr<os::GrpcChannel>;
   struct Connection {
-    Channel channel;
-    std::size_t member = 0;
-    std::string token{};  ///< empty: none is needed
-    bool token_is_old = false;
+    std::shared_ptr<os::GrpcChannel> channel;
+    std::string token;  ///< empty: none is needed
+    [[nodiscard]] bool is_usable() const { return channel->is_usable(); }
   };
+  using Connections = os::SharedConnection<Connection>;
   /// Takes an answer's message in; an error when it is none, or not to what was asked.
   using Take = std::function<Result<void>(const std::string& message)>;
 
@@ -191,54 +182,20 @@ class EtcdClient final : public Client {
 
   // ---------------------------------------------------------------- connections
 
-  void set_aside(std::size_t member) {
-    const std::lock_guard lock(mutex_);
-    aside_until_[member] = clock_.now().since_boot + kAside;
-  }
-
-  [[nodiscard]] std::vector<std::size_t> order_from(std::size_t first, const Instant& now) {
-    std::vector<std::size_t> order;
-    for (std::size_t i = 0; i < members(); ++i) order.push_back((first + i) % members());
-    const std::lock_guard lock(mutex_);
-    std::stable_partition(order.begin(), order.end(),
-                          [&](std::size_t member) { return aside_until_[member] <= now.since_boot; });
-    return order;
-  }
-
-  [[nodiscard]] Result<Channel> dial_one(const os::Endpoint& endpoint, bool ready, Deadline deadline) {
+  /// To one member, logged in; with `ready` it has shown that it speaks HTTP/2.
+  [[nodiscard]] Result<std::shared_ptr<Connection>> dial(std::size_t member, bool ready, Deadline deadline) {
     ++dials_;
     os::GrpcOptions options;
     options.http2.settings_timeout = options_.dial_timeout;
     options.message_bytes_max = options_.response_bytes_max;
-    TRY(auto channel, os::GrpcChannel::connect(endpoint, options_.security.get(), options, clock_, deadline));
-    if (ready) TRY_VOID(channel->wait_until_ready(deadline));
-    return channel;
+    const Deadline by = earlier(deadline, Deadline::after(clock_.now(), options_.dial_timeout));
+    TRY(auto channel, os::GrpcChannel::connect(endpoints_[member], options_.security.get(), options, clock_, by));
+    if (ready) TRY_VOID(channel->wait_until_ready(by));
+    auto token = log_in(*channel, deadline);
+    if (!token) return fail(token.error().in(fmt::format("{}: login of {}", name_of(member), options_.user)));
+    return std::make_shared<Connection>(std::move(channel), *std::move(token));
   }
 
-  /// A connection, without a token, to the first member, from `first` on and around, that takes one; with `ready` to
-  /// one that has shown that it speaks HTTP/2. Each has the dial timeout. Those that are set aside come after the
-  /// others. Errors: deadline_exceeded when the caller's time is over; else what the members said, each named:
-  /// unavailable, or permission_denied, invalid_argument, … when one of them said that.
-  [[nodiscard]] Result<Connection> dial(std::size_t first, bool ready, Deadline deadline) {
-    ErrorCode code = ErrorCode::unavailable;
-    std::string reasons;
-    for (const std::size_t member : order_from(first, clock_.now())) {
-      const Instant now = clock_.now();
-      if (deadline.passed(now)) {
-        return fail(ErrorCode::deadline_exceeded, "no member of etcd could be reached in time" + reasons);
-      }
-      auto channel =
-          dial_one(endpoints_[member], ready, earlier(deadline, Deadline::after(now, options_.dial_timeout)));
-      if (channel) return Connection{*std::move(channel), member};
-      reasons += fmt::format("{}{}", reasons.empty() ? ": " : "; ", channel.error().message);
-      // A file that is missing may be on its way: certificates are renewed while plugins run.
-      const bool passes = is_transient(channel.error().code) || channel.error().code == ErrorCode::not_found;
-      if (!passes) code = channel.error().code;
-    }
-    return fail(code, "no member of etcd can be reached" + reasons);
-  }
-
-  /// Error also: corrupt when the member's answer is none.
   [[nodiscard]] Result<std::string> log_in(os::GrpcChannel& channel, Deadline deadline) {
     if (options_.user.empty()) return std::string();
     std::string password = options_.password;
@@ -249,87 +206,10 @@ class EtcdClient final : public Client {
     const auto reply =
         channel.call("/etcdserverpb.Auth/Authenticate", wire::etcd::encode_authenticate(options_.user, password),
                      reply_by(false, deadline));
-    if (!reply.status.ok()) {
-      Verdict verdict = verdict_on(reply.status, false);
-      if (verdict.is_broken) verdict.error.code = ErrorCode::corrupt;
-      return fail(verdict.error.in("etcd login of " + options_.user));
-    }
-    return wire::etcd::decode_authenticate(reply.message);
-  }
-
-  /// With `connecting_` set and `mutex_` free.
-  [[nodiscard]] Result<Connection> connect(Deadline deadline) {
-    for (std::size_t i = 1;; ++i) {
-      std::size_t first = 0;
-      {
-        const std::lock_guard lock(mutex_);
-        first = member_;
-      }
-      TRY(auto dialed, dial(first, false, deadline));
-      {
-        const std::lock_guard lock(mutex_);
-        member_ = dialed.member;
-      }
-      auto token = log_in(*dialed.channel, deadline);
-      if (token) return Connection{std::move(dialed.channel), dialed.member, *std::move(token)};
-      const bool is_broken = token.error().code == ErrorCode::corrupt;
-      if (is_broken) set_aside(dialed.member);
-      {
-        const std::lock_guard lock(mutex_);
-        member_ = (member_ + 1) % members();
-      }
-      if (!is_broken) return fail(token.error());
-      if (i >= members()) {
-        return fail(ErrorCode::unavailable, fmt::format("{}: {}", name_of(dialed.member), token.error().message));
-      }
-    }
-  }
-
-  [[nodiscard]] Result<Connection> connection(Deadline deadline) {
-    std::unique_lock lock(mutex_);
-    while (connecting_) {
-      const auto now = clock_.now();
-      if (deadline.passed(now)) return fail(ErrorCode::deadline_exceeded, "no connection to etcd was made in time");
-      constexpr nanoseconds kSleepMax = std::chrono::hours{1};
-      connected_.wait_for(lock, std::min(deadline.at_since_boot - now.since_boot, kSleepMax));
-    }
-    const bool usable = current_.channel && current_.channel->is_usable();
-    if (usable && !current_.token_is_old) return current_;
-    connecting_ = true;
-    const Connection old = std::exchange(current_, {});
-    lock.unlock();
-    auto made = usable ? renew(old, deadline) : connect(deadline);
-    lock.lock();
-    connecting_ = false;
-    connected_.notify_all();
-    if (!made) return made;
-    current_ = *made;
-    return made;
-  }
-
-  /// With `connecting_` set and `mutex_` free: another token for the same connection.
-  [[nodiscard]] Result<Connection> renew(Connection old, Deadline deadline) {
-    auto token = log_in(*old.channel, deadline);
-    if (!token && token.error().code == ErrorCode::corrupt) {
-      set_aside(old.member);
-      return connect(deadline);
-    }
-    TRY(old.token, std::move(token));
-    old.token_is_old = false;
-    return old;
-  }
-
-  /// The others that wait on it go on; new calls look for another member.
-  void give_up(const Channel& channel) {
-    const std::lock_guard lock(mutex_);
-    if (current_.channel != channel) return;
-    current_ = {};
-    member_ = (member_ + 1) % members();
-  }
-
-  void forget_token(const std::string& token) {
-    const std::lock_guard lock(mutex_);
-    if (current_.token == token) current_.token_is_old = true;
+    if (!reply.status.ok()) return fail(verdict_on(reply.status, false).error);
+    auto token = wire::etcd::decode_authenticate(reply.message);
+    if (!token) return fail(ErrorCode::unavailable, token.error().message);
+    return token;
   }
 
   [[nodiscard]] Deadline reply_by(bool writes, Deadline deadline) const {
@@ -339,25 +219,21 @@ class EtcdClient final : public Client {
   }
 
   void pause(std::size_t attempt, Deadline deadline) {
-    // The other members at once; then slower, and not all clients in step.
-    if (attempt + 1 < members()) return;
-    nanoseconds span = kPauseMin * (1 + attempt);
-    {
-      const std::lock_guard lock(mutex_);
-      span += span * static_cast<std::int64_t>(random_.next() % 100) / 100;
-    }
-    const auto left = deadline.at_since_boot - clock_.now().since_boot;
+    if (attempt + 1 < members()) return;  // the other members at once; then slower
+    const nanoseconds span = connections_.spread(kPauseMin * (1 + attempt), 100);
+    const nanoseconds left = deadline.at_since_boot - clock_.now().since_boot;
     if (left > nanoseconds{0}) std::this_thread::sleep_for(std::min(span, left));
   }
 
   /// One try on one connection.
-  [[nodiscard]] Verdict attempt(const Connection& on, std::string_view path, std::string_view message, bool writes,
-                                Deadline deadline, const Take& take) {
+  [[nodiscard]] Verdict attempt(const Connections::Use& use, std::string_view path, std::string_view message,
+                                bool writes, Deadline deadline, const Take& take) {
+    const Connection& on = *use.connection;
     if (writes) {
       // A member that takes connections and does nothing else must not get a write whose outcome nobody learns.
       const auto ready = on.channel->wait_until_ready(deadline);
       if (!ready) {
-        give_up(on.channel);
+        connections_.leave(use);
         if (ready.error().code == ErrorCode::corrupt) return verdict_on_nonsense(ready.error(), false);
         return {ready.error(), ready.error().code != ErrorCode::permission_denied, false};
       }
@@ -367,12 +243,12 @@ class EtcdClient final : public Client {
     if (reply.status.ok()) {
       const auto taken = take(reply.message);
       if (taken) return done();
-      give_up(on.channel);
+      connections_.leave(use);
       return verdict_on_nonsense(taken.error(), writes);
     }
     Verdict verdict = verdict_on(reply.status, writes);
-    if (!reply.status.from_server || verdict.try_again) give_up(on.channel);
-    if (verdict.log_in_again) forget_token(on.token);
+    // One whose token is too old is made anew, with another.
+    if (!reply.status.from_server || verdict.try_again || verdict.log_in_again) connections_.leave(use);
     return verdict;
   }
 
@@ -388,26 +264,23 @@ class EtcdClient final : public Client {
         return fail(ErrorCode::deadline_exceeded,
                     fmt::format("etcd: no answer in time: {}", last.message.empty() ? names_of_all() : last.message));
       }
-      const auto on = connection(deadline);
-      if (!on) return fail(on.error());  // all members were tried
-      const Verdict verdict = attempt(*on, path, message, writes, deadline, take);
+      const auto use = connections_.get(deadline);
+      if (!use) return fail(use.error());  // all members were tried
+      const Verdict verdict = attempt(*use, path, message, writes, deadline, take);
       if (verdict.done) return {};
       last = verdict.error;
       const bool is_silent = last.code == ErrorCode::unavailable || last.code == ErrorCode::deadline_exceeded ||
                              last.code == ErrorCode::unknown_outcome;
       // Somebody has to look at it, so it is named.
-      const std::string name = name_of(on->member);
+      const std::string name = name_of(use->server);
       const bool is_named = last.message.find(name) != std::string::npos;
       if ((verdict.is_broken || is_silent) && !is_named) last = last.in(name);
-      if (verdict.is_broken) {
-        set_aside(on->member);
-        const bool is_first = broken.emplace(on->member, last.message).second;
-        if (verdict.try_again && (!is_first || broken.size() == members())) {
-          // Nobody is left. All are named: they are what somebody has to look at.
-          last.message.clear();
-          for (const auto& [member, said] : broken) last.message += (last.message.empty() ? "" : "; ") + said;
-          return fail(last.in("etcd"));
-        }
+      if (verdict.is_broken) broken.emplace(use->server, last.message);
+      if (verdict.try_again && broken.size() == members()) {
+        // Nobody is left. All are named: they are what somebody has to look at.
+        last.message.clear();
+        for (const auto& [member, said] : broken) last.message += (last.message.empty() ? "" : "; ") + said;
+        return fail(last.in("etcd"));
       }
       const bool log_in_again = verdict.log_in_again && !options_.user.empty() && !logged_in_again;
       logged_in_again = logged_in_again || log_in_again;
@@ -422,16 +295,12 @@ class EtcdClient final : public Client {
   const Clock& clock_;
   std::atomic<std::uint64_t> requests_{0}, dials_{0}, history_{0};
 
-  std::mutex mutex_;  ///< guards all below
-  Random& random_;
-  Connection current_;  ///< without channel: none
-  std::size_t member_;  ///< where `current_` leads to, or where to begin
-  std::size_t watch_member_;
-  bool connecting_ = false;               ///< a thread is in connect()
-  std::uint64_t cluster_ = 0;             ///< of the last answer
-  Revision seen_ = 0;                     ///< the newest of that cluster; 0: there was no answer
-  std::vector<nanoseconds> aside_until_;  ///< since boot, of each member
-  std::condition_variable connected_;
+  Connections connections_;
+  std::atomic<std::size_t> watch_member_;
+
+  std::mutex mutex_;           ///< guards both below
+  std::uint64_t cluster_ = 0;  ///< of the last answer
+  Revision seen_ = 0;          ///< the newest of that cluster; 0: there was no answer
 };
 
 }  // namespace

@@ -67,8 +67,8 @@ class WatchStream {
 /// chosen at random; when that fails, to the next. It starts no thread: whoever waits for an answer moves the answers
 /// of the others too. No call is answered from memory.
 ///
-/// A member whose answer is none (no message, too large, not what was asked for) is set aside for half a minute. A read
-/// is asked of the next; a write ends with an unknown outcome.
+/// A member whose answer is none (no message, too large, not what was asked for) is left for the next one. A read is
+/// asked of that; a write ends with an unknown outcome.
 ///
 /// Calls block up to their deadline and may come from several threads. Errors of every call: invalid_argument (etcd
 /// refused the request as such, also one that is too large), permission_denied, unavailable (also when no member

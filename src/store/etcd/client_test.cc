@@ -257,7 +257,7 @@ TEST_F(EtcdClientTest, AMemberWhoseAnswersAreNoneIsPassedOver) {
       EXPECT_TRUE(found) << what << ": " << (found ? "" : found.error().message);
       const int asked = broken.answered();
       for (int k = 0; k < 3; ++k) EXPECT_TRUE(etcd->txn(put("broken", "1"), in(10s))) << what;
-      EXPECT_EQ(broken.answered(), asked) << what << ": it is set aside";
+      EXPECT_EQ(broken.answered(), asked) << what << ": it is left";
     }
     if (what.starts_with("a condition")) continue;
     for (int i = 0; i < 4; ++i) {

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
-#include <condition_variable>
 #include <mutex>
 #include <optional>
 #include <span>
@@ -12,9 +11,10 @@
 
 #include <fmt/format.h>
 
-#include "base/net/address.h"
 #include "base/printable.h"
 #include "base/time_text.h"
+#include "http/shared_connection.h"
+#include "http/url/url.h"
 #include "os/files.h"
 #include "store/kube/format/kubeconfig.h"
 #include "store/kube/format/yaml_documents.h"
@@ -23,7 +23,6 @@ namespace croft::store::kube {
 namespace {
 
 using std::chrono::nanoseconds;
-using wire::kube::KubeServer;
 using Next = Verdict::Next;
 
 constexpr std::chrono::minutes kTokenAgeMax{1};
@@ -45,10 +44,8 @@ constexpr std::size_t kUnreadBytesMax = std::size_t{32} << 20;
 
 [[nodiscard]] Deadline earlier(Deadline a, Deadline b) { return a.at_since_boot < b.at_since_boot ? a : b; }
 
-[[nodiscard]] bool is_numeric(const std::string& host) { return net::Address::parse(host).has_value(); }
-
-[[nodiscard]] os::TlsFiles tls_files(const wire::kube::KubeAccess& access, const KubeServer& server) {
-  const bool has_name = access.tls_server_name.empty() && !is_numeric(server.host);
+[[nodiscard]] os::TlsFiles tls_files(const wire::kube::KubeAccess& access, const wire::Url& server) {
+  const bool has_name = access.tls_server_name.empty() && !server.is_numeric;
   return {.ca_file = access.ca.file,
           .certificate_file = access.certificate.file,
           .key_file = access.key.file,
@@ -170,17 +167,17 @@ class Http2WatchStream final : public WatchStream {
   std::optional<Error> end_;  ///< of the stream, behind what `lines_` has
 };
 
-/// The connection all calls share, and the loop that finds a server that answers. The servers are a ring: one that
-/// fails is left for the next, and asked again after all others.
+/// The loop that finds a server that answers.
 class Client final : public Api {
  public:
   Client(ClientOptions options, const Clock& clock, Random& random)
       : options_(std::move(options)),
         credentials_(options_.access, clock),
         clock_(clock),
-        random_(random),
-        server_(random.next() % options_.access.servers.size()) {
-    for (const KubeServer& server : options_.access.servers) {
+        connections_(
+            "Kubernetes API server", options_.access.servers.size(),
+            [this](std::size_t index, Deadline deadline) { return dial(index, deadline); }, clock, random) {
+    for (const wire::Url& server : options_.access.servers) {
       security_.push_back(server.secure ? options_.make_security(tls_files(options_.access, server)) : nullptr);
     }
   }
@@ -208,13 +205,10 @@ class Client final : public Api {
   }
 
  private:
-  struct Connection {
-    std::shared_ptr<os::Http2Connection> http2;
-    std::size_t server = 0;
-  };
+  using Connections = os::SharedConnection<os::Http2Connection>;
   /// A request on its way; `failed` when it is not.
   struct Attempt {
-    Connection on;
+    Connections::Use on;
     std::string token;
     std::shared_ptr<os::Http2Stream> stream;
     std::optional<Verdict> failed;
@@ -225,64 +219,14 @@ class Client final : public Api {
     bool logged_in = false;
   };
 
-  [[nodiscard]] const KubeServer& server(std::size_t index) const { return options_.access.servers[index]; }
+  [[nodiscard]] const wire::Url& server(std::size_t index) const { return options_.access.servers[index]; }
   [[nodiscard]] std::size_t servers() const { return options_.access.servers.size(); }
 
-  /// The shared connection, or a new one: one thread dials, the others wait for it.
-  [[nodiscard]] Result<Connection> connection(Deadline deadline) {
-    std::unique_lock lock(mutex_);
-    while (connecting_) {
-      const auto now = clock_.now();
-      if (deadline.passed(now)) {
-        return fail(ErrorCode::deadline_exceeded, "no connection to a Kubernetes API server was made in time");
-      }
-      constexpr nanoseconds kSleepMax = std::chrono::hours{1};
-      connected_.wait_for(lock, std::min(deadline.at_since_boot - now.since_boot, kSleepMax));
-    }
-    if (current_.http2 && current_.http2->is_usable()) return current_;
-    // A server that says goodbye wants its clients elsewhere.
-    if (current_.http2) server_ = (server_ + 1) % servers();
-    connecting_ = true;
-    current_ = {};
-    const std::size_t first = server_;
-    lock.unlock();
-    auto dialed = dial(first, deadline);
-    lock.lock();
-    connecting_ = false;
-    connected_.notify_all();
-    if (!dialed) return dialed;
-    server_ = dialed->server;
-    current_ = *std::move(dialed);
-    return current_;
-  }
-
-  /// To the first server, from `first` on and around, that takes one; each has the dial timeout. Errors: what the
-  /// servers said, each named: unavailable, or permission_denied, invalid_argument, … when one of them said that;
-  /// deadline_exceeded when the caller's time is over.
-  [[nodiscard]] Result<Connection> dial(std::size_t first, Deadline deadline) const {
-    ErrorCode code = ErrorCode::unavailable;
-    std::string reasons;
-    for (std::size_t i = 0; i < servers(); ++i) {
-      const Instant now = clock_.now();
-      if (deadline.passed(now)) {
-        return fail(ErrorCode::deadline_exceeded, "no Kubernetes API server could be reached in time" + reasons);
-      }
-      const std::size_t index = (first + i) % servers();
-      auto connection = dial_one(index, earlier(deadline, Deadline::after(now, options_.dial_timeout)));
-      if (connection) return Connection{*std::move(connection), index};
-      const Error& error = connection.error();
-      reasons += fmt::format("{}{}", reasons.empty() ? ": " : "; ", error.message);
-      // A file that is missing may be on its way: certificates are renewed while plugins run.
-      const bool passes = is_transient(error.code) || error.code == ErrorCode::not_found;
-      if (!passes) code = error.code;
-    }
-    return fail(code, "no Kubernetes API server can be reached" + reasons);
-  }
-
-  [[nodiscard]] Result<std::shared_ptr<os::Http2Connection>> dial_one(std::size_t index, Deadline deadline) const {
-    const KubeServer& to = server(index);
+  [[nodiscard]] Result<std::shared_ptr<os::Http2Connection>> dial(std::size_t index, Deadline calls) const {
+    const wire::Url& to = server(index);
+    const Deadline deadline = earlier(calls, Deadline::after(clock_.now(), options_.dial_timeout));
     std::vector<std::string> addresses{to.host};
-    if (!is_numeric(to.host)) {
+    if (!to.is_numeric) {
       auto found = options_.look_up(to.host, deadline);
       if (!found) return fail(found.error().in(to.text()));
       addresses = *std::move(found);
@@ -303,21 +247,13 @@ class Client final : public Api {
     return fail(last);
   }
 
-  /// The others that wait on it go on, watches too; new calls look for another server.
-  void leave(const Connection& on) {
-    const std::lock_guard lock(mutex_);
-    if (current_.http2 != on.http2) return;
-    current_ = {};
-    server_ = (server_ + 1) % servers();
-  }
-
   /// Errors: no time, no token, no server.
   [[nodiscard]] Result<Attempt> begin(const Request& request, Deadline deadline) {
     if (deadline.passed(clock_.now())) {
       return fail(ErrorCode::deadline_exceeded, "Kubernetes: no time was left to ask");
     }
     TRY(std::string token, credentials_.token());
-    TRY(Connection on, connection(deadline));
+    TRY(Connections::Use on, connections_.get(deadline));
     Attempt made{std::move(on), std::move(token), nullptr, std::nullopt};
     const auto failed = [&](const Error& error) {
       made.failed = verdict_on_failure(request, {error, true});
@@ -325,19 +261,19 @@ class Client final : public Api {
     };
     if (!request.is_read()) {
       // A server that takes connections and does nothing else must not get a write whose outcome nobody learns.
-      const auto ready = made.on.http2->wait_until_ready(deadline);
+      const auto ready = made.on.connection->wait_until_ready(deadline);
       if (!ready) return failed(ready.error());
     }
-    const KubeServer& to = server(made.on.server);
+    const wire::Url& to = server(made.on.server);
     std::vector<os::Http2Header> headers = {{":method", std::string(name_of(request.method))},
                                             {":scheme", to.secure ? "https" : "http"},
-                                            {":path", to.path_prefix + request.path},
+                                            {":path", to.path + request.path},
                                             {":authority", to.authority()},
                                             {"user-agent", "croft/" CROFT_VERSION},
                                             {"accept", request.accept}};
     if (!request.body.empty()) headers.push_back({"content-type", request.content_type});
     if (!made.token.empty()) headers.push_back({"authorization", "Bearer " + made.token});
-    auto opened = made.on.http2->open(headers, request.body, true, options_.answer_bytes_max);
+    auto opened = made.on.connection->open(headers, request.body, true, options_.answer_bytes_max);
     if (!opened) return failed(opened.error());
     made.stream = *std::move(opened);
     return made;
@@ -373,7 +309,7 @@ class Client final : public Api {
       }
       if (answer.http_status == 401) answer.error.message += "; " + credentials_.refusal_of(made->token);
       answer.error = answer.error.in(server(made->on.server).text());
-      if (verdict.server_is_bad) leave(made->on);
+      if (verdict.server_is_bad) connections_.leave(made->on);
       if (!goes_on(verdict, *made, tries, deadline)) return {std::move(answer), nullptr};
     }
   }
@@ -389,15 +325,11 @@ class Client final : public Api {
     const std::size_t count = waits ? ++tries.waits : ++tries.failures;
     if (count > (waits ? kWaitsMax : 2 * servers())) return false;
     // A busy server (429) stays the one to ask; one that ends (503, or GOAWAY behind its answer) has others beside it.
-    const bool stays = waits && verdict.answer.http_status != 503 && made.on.http2->is_usable();
-    if (!stays && servers() > 1) leave(made.on);
+    const bool stays = waits && verdict.answer.http_status != 503 && made.on.connection->is_usable();
+    if (!stays && servers() > 1) connections_.leave(made.on);
     if (!stays && count < servers()) return true;  // the other servers at once; then slower
-    nanoseconds pause = waits ? verdict.wait : kPauseMin * static_cast<std::int64_t>(count);
-    {
-      // Not all clients in step.
-      const std::lock_guard lock(mutex_);
-      pause += pause / 1000 * static_cast<std::int64_t>(random_.next() % 100);
-    }
+    const nanoseconds span = waits ? verdict.wait : kPauseMin * static_cast<std::int64_t>(count);
+    const nanoseconds pause = connections_.spread(span, 10);
     if (now.since_boot + pause >= deadline.at_since_boot) return false;
     if (options_.sleep) {
       options_.sleep(pause);
@@ -411,13 +343,7 @@ class Client final : public Api {
   std::vector<std::shared_ptr<const os::TransportSecurity>> security_;  ///< one a server; none: http
   Credentials credentials_;
   const Clock& clock_;
-
-  std::mutex mutex_;
-  Random& random_;           ///< guarded by mutex_
-  Connection current_;       ///< guarded by mutex_; without http2: none
-  std::size_t server_;       ///< guarded by mutex_: where `current_` leads to, or where to begin
-  bool connecting_ = false;  ///< guarded by mutex_: a thread is dialing
-  std::condition_variable connected_;
+  Connections connections_;
 };
 
 }  // namespace
@@ -435,11 +361,11 @@ Result<wire::kube::KubeAccess> read_kubeconfig(const std::string& path, std::str
 
 Result<std::unique_ptr<Api>> make_client(ClientOptions options, const Clock& clock, Random& random) {
   TRY_VOID(wire::kube::check_access(options.access));
-  for (const KubeServer& server : options.access.servers) {
+  for (const wire::Url& server : options.access.servers) {
     if (server.secure && !options.make_security) {
       return fail(invalid_argument(fmt::format("{}: this program has no part for https", server.text())));
     }
-    if (!is_numeric(server.host) && !options.look_up) {
+    if (!server.is_numeric && !options.look_up) {
       return fail(invalid_argument(fmt::format(
           "{}: names are not looked up here; write the server's numeric address, and its name as tls-server-name",
           server.text())));

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <thread>
 
 #include <gtest/gtest.h>
 
@@ -72,7 +71,7 @@ class KubeClientTest : public testing::Test {
   /// Options for servers of "https" without TLS.
   [[nodiscard]] ClientOptions options_for(const std::vector<std::uint16_t>& ports) {
     ClientOptions options;
-    for (const std::uint16_t port : ports) options.access.servers.push_back({true, "127.0.0.1", port, ""});
+    for (const std::uint16_t port : ports) options.access.servers.push_back({true, "127.0.0.1", true, port, ""});
     options.access.ca.data = "CA";
     options.make_security = [this](os::TlsFiles files) {
       tls_.push_back(std::move(files));
@@ -103,7 +102,7 @@ class KubeClientTest : public testing::Test {
 TEST_F(KubeClientTest, EachMethodAsItIsSent) {
   Server server([](const Server::Request& request) { return json(200, request.body); });
   auto options = options_for({server.port()});
-  options.access.servers.front().path_prefix = "/k8s/c";
+  options.access.servers.front().path = "/k8s/c";
   options.access.token = "secret";
   const auto client = client_of(std::move(options));
   EXPECT_EQ(client->call(get("/api/v1/pods?limit=5"), in(10s)).outcome, Outcome::done);
@@ -429,6 +428,7 @@ TEST_F(KubeClientTest, NamesAreLookedUpWhereThereIsAWay) {
   Server server([](const Server::Request&) { return json(200, "ok"); });
   auto options = options_for({server.port()});
   options.access.servers.front().host = "api.example";
+  options.access.servers.front().is_numeric = false;
   EXPECT_EQ(make_client(options, clock_, random_).error().code, ErrorCode::invalid_argument);
   std::string asked;
   options.look_up = [&](const std::string& name, Deadline) -> Result<std::vector<std::string>> {
@@ -455,24 +455,6 @@ TEST_F(KubeClientTest, AnAnswerIsBounded) {
   EXPECT_EQ(read.error.code, ErrorCode::invalid_argument);
   EXPECT_EQ(server.requests().size(), 1U);  // no server would do better
   EXPECT_EQ(client->call(put(), in(10s)).outcome, Outcome::unknown);
-}
-
-TEST_F(KubeClientTest, ThreadsShareAConnection) {
-  Server server([](const Server::Request& request) { return json(200, request.body); });
-  const auto client = client_of(server);
-  std::atomic<int> right{0};
-  std::vector<std::thread> threads;
-  for (int t = 0; t < 4; ++t) {
-    threads.emplace_back([&, t] {
-      for (int i = 0; i < 50; ++i) {
-        const std::string body = std::to_string(t) + "-" + std::to_string(i);
-        if (client->call(put(body), in(20s)).body == body) ++right;
-      }
-    });
-  }
-  for (auto& thread : threads) thread.join();
-  EXPECT_EQ(right, 200);
-  EXPECT_EQ(server.connections(), 1);
 }
 
 constexpr std::string_view kAdded = R"({"type":"ADDED","object":{"metadata":{"name":"a","resourceVersion":"1"}}})";

@@ -53,13 +53,13 @@ class OnSimulator : public testing::TestWithParam<Family> {
 
   std::unique_ptr<Provider> provider(const std::string& node) {
     ucloud::Options options;
-    options.api = os::HttpUrl::parse("http://" + where).value();
-    options.metadata = os::HttpUrl::parse("http://" + where + "/" + node).value();
+    options.api = wire::Url::parse("http://" + where).value();
+    options.metadata = wire::Url::parse("http://" + where + "/" + node).value();
     options.calls_a_second = 0;
     return ucloud::make_ucloud(options, clock);
   }
   std::string sim(const std::string& target, const std::string& form = {}) {
-    os::Http1Client client(os::HttpUrl::parse("http://" + where).value(), {}, clock);
+    os::Http1Client client(wire::Url::parse("http://" + where).value(), {}, clock);
     const auto response = client.call({"POST", target, {}, form}, soon());
     EXPECT_TRUE(response && response->status == 200) << target << (response ? response->body : "");
     return response ? response->body : "";

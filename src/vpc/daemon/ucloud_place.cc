@@ -12,8 +12,8 @@ Result<std::unique_ptr<cloud::Provider>> open_ucloud(const UCloudPlace& place, o
                                                      std::function<void(const std::string& line)> log) {
   namespace ucloud = cloud::ucloud;
   ucloud::Options options;
-  TRY(options.api, os::HttpUrl::parse(place.api.empty() ? ucloud::kDefaultApi : place.api));
-  TRY(options.metadata, os::HttpUrl::parse(place.metadata.empty() ? ucloud::kDefaultMetadata : place.metadata));
+  TRY(options.api, wire::Url::parse(place.api.empty() ? ucloud::kDefaultApi : place.api));
+  TRY(options.metadata, wire::Url::parse(place.metadata.empty() ? ucloud::kDefaultMetadata : place.metadata));
   options.http.look_up = std::move(look_up);
   if (options.api.secure) {
     os::TlsFiles files;

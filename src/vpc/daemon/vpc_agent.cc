@@ -229,7 +229,7 @@ class VpcAgentProgram {
     keeper_ = &keeper;
     probe_.interface = [&keeper] { return keeper.interface(); };
     edge::StockServer server(stock_world(keeper), daemon_.clock);
-    daemon_.stop.before_forced_end(listener->file_remover());
+    daemon_.stop.before_forced_end(listener->closer());
     TRY_VOID(server.open_door(std::move(listener), {}));
     TRY_VOID(open_to_peers(server));
     std::unique_ptr<edge::MetricsServer> metrics_server;

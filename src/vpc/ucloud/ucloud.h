@@ -20,8 +20,8 @@ inline constexpr const char* kDefaultMetadata = "http://100.80.80.80";
 
 /// All that cannot be learned of the machine itself. Its bytes: docs/formats/ucloud.md.
 struct Options {
-  os::HttpUrl api;
-  os::HttpUrl metadata;
+  wire::Url api;
+  wire::Url metadata;
   os::Http1Options http;  ///< for both
   /// Used when the metadata give no credentials (keys_of_environment); may be empty.
   wire::ucloud::Keys keys;

@@ -81,8 +81,8 @@ class Scripted : public testing::Test {
 
   void restart() {
     Options options;
-    options.api = os::HttpUrl::parse("http://" + server_->where()).value();
-    options.metadata = os::HttpUrl::parse("http://" + server_->where() + "/node-a").value();
+    options.api = wire::Url::parse("http://" + server_->where()).value();
+    options.metadata = wire::Url::parse("http://" + server_->where() + "/node-a").value();
     options.keys = keys;
     options.calls_a_second = calls_a_second;
     options.call_time = call_time;

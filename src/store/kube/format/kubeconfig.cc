@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -12,7 +11,6 @@
 
 #include "base/json/document.h"
 #include "base/json/writer.h"
-#include "base/net/address.h"
 #include "base/net/echo.h"
 #include "base/text/base64.h"
 
@@ -194,7 +192,7 @@ class Reader {
     if (!bytes) note(fmt::format("{}.{}", of.path, member), "it is no base64");
     return {bytes.value_or(""), {}};
   }
-  [[nodiscard]] std::vector<KubeServer> servers(const Entry& cluster) {
+  [[nodiscard]] std::vector<wire::Url> servers(const Entry& cluster) {
     std::vector<std::string> urls{text(cluster, "server")};
     const auto extension = find(member_of(cluster.value, "extensions"), kOurs, "extension");
     const auto more = member_of(extension, kServers);
@@ -204,9 +202,9 @@ class Reader {
     for (auto url = more ? more->first_child() : std::nullopt; url; url = url->next_sibling()) {
       urls.emplace_back(url->text());
     }
-    std::vector<KubeServer> servers;
+    std::vector<wire::Url> servers;
     for (const std::string& url : urls) {
-      const auto server = parse_kube_server(url);
+      const auto server = wire::Url::parse(url);
       if (!server) note(cluster.path + ".server", server.error().message);
       if (server) servers.push_back(*server);
     }
@@ -220,56 +218,13 @@ class Reader {
 
 }  // namespace
 
-std::string KubeServer::authority() const {
-  const bool is_v6 = host.find(':') != host.npos;
-  return is_v6 ? fmt::format("[{}]:{}", host, port) : fmt::format("{}:{}", host, port);
-}
-
-std::string KubeServer::text() const {
-  return fmt::format("{}://{}{}", secure ? "https" : "http", authority(), path_prefix);
-}
-
-Result<KubeServer> parse_kube_server(std::string_view url) {
-  if (url.find('@') != url.npos) return fail(invalid_argument("a server's URL may have no user"));  // nor be repeated
-  const auto is_wrong = [&](std::string_view why) {
-    return fail(invalid_argument(fmt::format("{} {}", net::echo(url), why)));
-  };
-  KubeServer server;
-  server.secure = url.starts_with("https://");
-  if (!server.secure && !url.starts_with("http://")) {
-    return is_wrong("must begin with https:// (or http://, without credentials)");
-  }
-  const auto is_odd = [](char c) { return c <= ' ' || c > '~' || c == '?' || c == '#'; };
-  if (std::ranges::any_of(url, is_odd)) return is_wrong("may have no query, no fragment and no spaces");
-  const std::string_view rest = url.substr(url.find("//") + 2);
-  std::string_view authority = rest.substr(0, rest.find('/'));
-  std::string_view path = rest.substr(authority.size());
-  while (path.ends_with('/')) path.remove_suffix(1);
-  server.path_prefix = path;
-
-  const bool is_bracketed = authority.starts_with('[');
-  const std::size_t end = std::min(authority.find(is_bracketed ? ']' : ':'), authority.size());
-  server.host = authority.substr(is_bracketed ? 1 : 0, end - (is_bracketed ? 1 : 0));
-  const bool is_v6 = server.host.find(':') != server.host.npos && net::Address::parse(server.host);
-  const bool is_host = is_bracketed ? is_v6 && end < authority.size() : !server.host.empty();
-  authority.remove_prefix(std::min(is_bracketed ? end + 1 : end, authority.size()));
-  if (!is_host) return is_wrong("needs a host: 10.0.0.1, [fd00::1] with brackets, or a name");
-  server.port = server.secure ? 443 : 80;
-  if (authority.empty()) return server;
-  const char* const last = authority.data() + authority.size();
-  const auto [read, error] = std::from_chars(authority.data() + 1, last, server.port);
-  const bool is_port = authority.starts_with(':') && error == std::errc() && read == last && server.port != 0;
-  if (!is_port) return is_wrong("has a port that is none, 1 to 65535");
-  return server;
-}
-
 Result<void> check_access(const KubeAccess& access) {
   if (access.servers.empty()) return fail(invalid_argument("the API server's address is missing"));
   if (access.certificate.is_set() != access.key.is_set()) {
     return fail(invalid_argument("client-certificate and client-key belong together, and one of them is missing"));
   }
   const bool has_identity = access.key.is_set() || !access.token.empty() || !access.token_file.empty();
-  for (const KubeServer& server : access.servers) {
+  for (const wire::Url& server : access.servers) {
     if (server.secure && !access.ca.is_set()) {
       return fail(invalid_argument(server.text() +
                                    ": who signed its certificate is not said; give the certificate-authority, as the "
@@ -292,7 +247,7 @@ Result<KubeAccess> decode_kubeconfig(std::string_view json, std::string_view dir
 
 Result<void> override_access(KubeAccess& access, const KubeOverrides& overrides) {
   if (!overrides.server.empty()) {
-    const auto server = parse_kube_server(overrides.server);
+    const auto server = wire::Url::parse(overrides.server);
     if (!server) return fail(server.error().in("the API's address"));
     access.servers = {*server};
   }
@@ -313,7 +268,7 @@ Result<KubeAccess> in_cluster_access(std::string_view host, std::string_view por
   constexpr std::string_view kDirectory = "/var/run/secrets/kubernetes.io/serviceaccount";
   const bool is_v6 = host.find(':') != host.npos;
   const auto server =
-      parse_kube_server(fmt::format("https://{}{}{}:{}", is_v6 ? "[" : "", host, is_v6 ? "]" : "", port));
+      wire::Url::parse(fmt::format("https://{}{}{}:{}", is_v6 ? "[" : "", host, is_v6 ? "]" : "", port));
   if (!server) return fail(server.error().in("KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT"));
   KubeAccess access;
   access.servers.push_back(*server);
@@ -347,7 +302,7 @@ std::string encode_kubeconfig(const KubeAccess& access, std::string_view ca_pem,
     if (access.servers.size() < 2) return;
     put_entry("extensions", "extension", [&] {
       out.begin_array(kServers);
-      for (const KubeServer& server : std::span(access.servers).subspan(1)) out.text(server.text());
+      for (const wire::Url& server : std::span(access.servers).subspan(1)) out.text(server.text());
       out.end_array();
     });
   });

@@ -5,7 +5,6 @@
 
 #include <chrono>
 #include <cstddef>
-#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -13,6 +12,7 @@
 
 #include "base/clock.h"
 #include "base/result.h"
+#include "http/url/url.h"
 
 namespace croft::wire::kube {
 
@@ -42,20 +42,6 @@ struct TokenLife {
 /// The one bound of a kubeconfig. One of all clusters of a large company is far below.
 inline constexpr std::size_t kKubeconfigBytesMax = std::size_t{1} << 20;
 
-/// Where one API server listens.
-struct KubeServer {
-  bool secure = true;        ///< https
-  std::string host;          ///< a numeric address, IPv6 without brackets, or a name, which somebody has to look up
-  std::uint16_t port = 443;  ///< 80 for http, where the URL has none
-  std::string path_prefix;   ///< comes before every path of the API: "" or "/k8s/clusters/c-1"; no slash at its end
-
-  /// As a URL, always with its port.
-  [[nodiscard]] std::string text() const;
-  /// The `:authority` of requests: "10.0.0.1:6443", "[fd00::1]:6443", "api.example:6443".
-  [[nodiscard]] std::string authority() const;
-  friend bool operator==(const KubeServer&, const KubeServer&) = default;
-};
-
 /// PEM: the text itself, or the file that has it; both empty: there is none.
 struct KubePem {
   std::string data;
@@ -66,9 +52,9 @@ struct KubePem {
 
 /// One API and one identity. Paths of files are absolute where the directory given to the decoder is.
 struct KubeAccess {
-  std::vector<KubeServer> servers;  ///< at least one, all of one cluster
-  KubePem ca;                       ///< who signed the servers' certificates; set where they are https
-  std::string tls_server_name;      ///< the name their certificates must have; empty: the host of each
+  std::vector<wire::Url> servers;  ///< at least one, all of one cluster; a name somebody has to look up
+  KubePem ca;                      ///< who signed the servers' certificates; set where they are https
+  std::string tls_server_name;     ///< the name their certificates must have; empty: the host of each
 
   KubePem certificate;  ///< ours; with `key`, or neither is set
   KubePem key;
@@ -82,10 +68,6 @@ struct KubeAccess {
   [[nodiscard]] bool carries_secret() const { return !token.empty() || !key.data.empty(); }
   friend bool operator==(const KubeAccess&, const KubeAccess&) = default;
 };
-
-/// Reads the URL of an API server: `https://10.0.0.1:6443`, `https://[fd00::1]`, `https://api.example/k8s/clusters/c`.
-/// Error: invalid_argument, saying what is wrong: another scheme, no host, a port that is none, a user, a query.
-[[nodiscard]] Result<KubeServer> parse_kube_server(std::string_view url);
 
 /// Error: invalid_argument: no server, https without a CA, http with any identity, a certificate without its key.
 [[nodiscard]] Result<void> check_access(const KubeAccess& access);
