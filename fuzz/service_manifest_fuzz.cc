@@ -61,7 +61,7 @@ bool agree(const Json& yaml, const Json& json) {
 }
 
 void check_json(std::string_view text) {
-  const auto documents = wire::parse_yaml(text);
+  const auto documents = wire::parse_yaml_documents(text);
   if (!is_read(documents) || !is_plain(text)) return;
   const Json json = Json::parse(text, nullptr, false);
   if (json.is_discarded()) return;

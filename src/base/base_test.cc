@@ -108,11 +108,11 @@ TEST(TimeText, GoUtcTextIsWhatGoPrints) {
 TEST(TimeText, TheEndsOfTimeHaveSecondsToo) {
   EXPECT_EQ(go_utc_text(WallTime::min()), "1677-09-21 00:12:43.145224192 +0000 UTC");
   EXPECT_EQ(go_utc_text(WallTime::max()), "2262-04-11 23:47:16.854775807 +0000 UTC");
-  EXPECT_EQ(rounded_up_to_seconds(WallTime(1500ms)), WallTime(2s));
-  EXPECT_EQ(rounded_up_to_seconds(WallTime(2s)), WallTime(2s));
-  EXPECT_EQ(rounded_up_to_seconds(WallTime(-1500ms)), WallTime(-1s));
-  EXPECT_EQ(rounded_up_to_seconds(WallTime::max()), WallTime(9223372036s));
-  EXPECT_EQ(rounded_up_to_seconds(WallTime::min()), WallTime(-9223372036s));
+  EXPECT_EQ(next_whole_second(WallTime(1500ms)), WallTime(2s));
+  EXPECT_EQ(next_whole_second(WallTime(2s)), WallTime(2s));
+  EXPECT_EQ(next_whole_second(WallTime(-1500ms)), WallTime(-1s));
+  EXPECT_EQ(next_whole_second(WallTime::max()), WallTime(9223372036s));
+  EXPECT_EQ(next_whole_second(WallTime::min()), WallTime(-9223372036s));
 }
 
 using testing::ElementsAre;

@@ -160,7 +160,7 @@ Result<WallTime> parse_go_utc_text(std::string_view text) {
   return *time;
 }
 
-WallTime rounded_up_to_seconds(WallTime time) {
+WallTime next_whole_second(WallTime time) {
   constexpr std::chrono::nanoseconds kSecond = seconds{1};
   const std::chrono::nanoseconds past = time.time_since_epoch() % kSecond;  // below zero before 1970
   const bool is_last = time.time_since_epoch() > std::chrono::nanoseconds::max() - kSecond;

@@ -25,6 +25,6 @@ namespace croft {
 [[nodiscard]] Result<WallTime> parse_go_utc_text(std::string_view text);
 
 /// The next whole second, as other programs write times; of the last second there is, it is the one before.
-[[nodiscard]] WallTime rounded_up_to_seconds(WallTime time);
+[[nodiscard]] WallTime next_whole_second(WallTime time);
 
 }  // namespace croft

@@ -115,7 +115,7 @@ Block new_block(const net::Prefix& cidr, std::optional<AffinityOwner> owner, con
                 std::optional<SequenceNumber> high_water_mark) {
   Block block;
   block.cidr = cidr;
-  if (owner) block.affinity_claim_time = rounded_up_to_seconds(now.wall);
+  if (owner) block.affinity_claim_time = next_whole_second(now.wall);
   block.affinity = std::move(owner);
   const std::uint32_t size = block_size(cidr);
   block.allocations.resize(size);

@@ -15,7 +15,7 @@ std::vector<HandleBlock> blocks_of(const Handle& handle) {
   return blocks;
 }
 
-Result<void> check_handle(const Handle& handle) {
+Result<void> check_block_names(const Handle& handle) {
   for (const auto& [name, count] : handle.blocks) {
     if (const auto cidr = net::Prefix::parse(name); !cidr) {
       return fail(ErrorCode::corrupt, "handle " + handle.id + ": " + cidr.error().message);

@@ -19,6 +19,6 @@ struct HandleBlock {
 [[nodiscard]] std::vector<HandleBlock> blocks_of(const Handle& handle);
 
 /// The rule of every handle of a register: its blocks are named by their CIDRs. Error: corrupt. Formats ask it.
-[[nodiscard]] Result<void> check_handle(const Handle& handle);
+[[nodiscard]] Result<void> check_block_names(const Handle& handle);
 
 }  // namespace croft::core

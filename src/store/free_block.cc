@@ -43,7 +43,7 @@ class Slices {
     return each_octet(number_of(slice), octet_order().places);
   }
   [[nodiscard]] Prefix at(std::uint32_t place) const {
-    return all().subprefix(each_octet(place, octet_order().octets), length());
+    return whole_ipv4().subprefix(each_octet(place, octet_order().octets), length());
   }
   /// A name before those of all blocks that begin in a slice, and behind those of all slices before it. That of a block
   /// around the slice, which is asked for by itself.
@@ -63,9 +63,9 @@ class Slices {
   }
 
  private:
-  static Prefix all() { return Prefix::containing(net::Address::v4(0), 0); }
+  static Prefix whole_ipv4() { return Prefix::containing(net::Address::v4(0), 0); }
   [[nodiscard]] std::uint32_t number_of(const Prefix& slice) const {
-    return static_cast<std::uint32_t>(all().subprefix_index(slice).lo);
+    return static_cast<std::uint32_t>(whole_ipv4().subprefix_index(slice).lo);
   }
   [[nodiscard]] std::uint32_t each_octet(std::uint32_t number, const std::array<std::uint32_t, 256>& map) const {
     std::uint32_t result = 0;

@@ -123,7 +123,7 @@ std::vector<T> as_set(std::vector<T> items) {
 }
 
 template <class T>
-std::vector<T> common(const std::vector<T>& a, const std::vector<T>& b) {
+std::vector<T> intersection_of(const std::vector<T>& a, const std::vector<T>& b) {
   std::vector<T> result;
   std::ranges::set_intersection(a, b, std::back_inserter(result), {}, kKey, kKey);
   return result;
@@ -197,8 +197,8 @@ Result<ReportContent> parse_report(std::string_view text) {
 ReportContent intersection_of(const std::vector<ReportContent>& reports) {
   ReportContent result = reports.front();
   for (const ReportContent& other : reports) {
-    result.unused = common(result.unused, other.unused);
-    result.leaked_handles = common(result.leaked_handles, other.leaked_handles);
+    result.unused = intersection_of(result.unused, other.unused);
+    result.leaked_handles = intersection_of(result.leaked_handles, other.leaked_handles);
     result.by_cluster.insert(other.by_cluster.begin(), other.by_cluster.end());
   }
   return result;

@@ -154,7 +154,7 @@ class Recorder {
       if (!view && is_of_the_store(view.error())) return fail(view.error());
       if (view && is_held_in_another_network(*view, entry.owner)) continue;
       if (!view && view.error().code != ErrorCode::not_found) {
-        note_unclear(entry, address, view.error().message);
+        note_not_recorded(entry, address, view.error().message);
       } else if (view && !view->pool.empty()) {
         wanted.push_back(address);
       } else {
@@ -170,7 +170,7 @@ class Recorder {
       if (done) {
         account_.recorded.push_back({address.to_string(), core::handle_of(entry.owner), pod_of(entry)});
       } else {
-        note_unclear(entry, address, done.error().message);
+        note_not_recorded(entry, address, done.error().message);
       }
     }
     return {};
@@ -183,7 +183,7 @@ class Recorder {
            view.handle_id.ends_with("." + owner.container_id);
   }
 
-  void note_unclear(const core::CachedAttachment& entry, const net::Address& address, const std::string& why) {
+  void note_not_recorded(const core::CachedAttachment& entry, const net::Address& address, const std::string& why) {
     account_.unclear.push_back(fmt::format("{} of {}: {}", address.to_string(), text_of(entry), why));
   }
 

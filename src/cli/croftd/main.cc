@@ -59,7 +59,7 @@ std::vector<std::string> examples_of(std::string_view path) {
 
 /// Called as UK8S' agent, with flags as Go's package takes them: `-name=value`, `-name value` of a switch without
 /// value.
-std::vector<std::string> as_vpc_agent(int argc, char** argv) {
+std::vector<std::string> vpc_agent_arguments(int argc, char** argv) {
   std::vector<std::string> arguments = {argv[0], "vpc-agent"};
   for (int i = 1; i < argc; ++i) {
     std::string argument = argv[i];
@@ -87,7 +87,7 @@ int run(int argc, char** argv) {
   std::vector<std::string> agents;
   std::vector<char*> agents_argv;
   if (called_as.substr(called_as.rfind('/') + 1) == "cni-vpc-ipamd") {
-    agents = as_vpc_agent(argc, argv);
+    agents = vpc_agent_arguments(argc, argv);
     for (std::string& argument : agents) agents_argv.push_back(argument.data());
     argc = static_cast<int>(agents_argv.size());
     agents_argv.push_back(nullptr);

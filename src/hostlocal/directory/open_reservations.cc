@@ -157,7 +157,7 @@ class ReservationFiles {
     return reservation;
   }
   /// Whether an empty file is what a crash left, and nobody's.
-  [[nodiscard]] bool is_takeable(const std::string& name, const os::SmallFile& file) const {
+  [[nodiscard]] bool is_abandoned(const std::string& name, const os::SmallFile& file) const {
     if (!is_empty_file(file)) return false;
     const auto changed = directory_.modified(name.c_str());
     return changed && *changed && clock_.now().wall - **changed > kEmptyAgeMin;
@@ -187,7 +187,7 @@ class ReservationFiles {
     TRY(bool placed, directory_.name_draft(draft, name.c_str()));
     if (placed) return Reserved::done;
     TRY(const auto there, read(name));
-    if (!there || !is_takeable(name, *there)) return Reserved::taken;
+    if (!there || !is_abandoned(name, *there)) return Reserved::taken;
     TRY_VOID(directory_.remove(name.c_str()));
     TRY(placed, directory_.name_draft(draft, name.c_str()));
     return placed ? Reserved::done : Reserved::taken;
@@ -330,7 +330,7 @@ class ViewUpkeep {
       }
       view.mark_unfit();
     } else if (is_empty_file(**file)) {
-      if (!files_.is_takeable(name, **file)) return view.mark_unfit();  // it will be, and no index would notice
+      if (!files_.is_abandoned(name, **file)) return view.mark_unfit();  // it will be, and no index would notice
       view.see_nothing(address);
     } else if ((*file)->regular) {
       view.see_content(address, content_hash(files::holder_key((*file)->content)));
@@ -438,7 +438,7 @@ class DirectoryReservations final : public Reservations {
     TRY(const bool exists, directory().exists(name.c_str()));
     if (!exists) return false;
     const auto file = files_.read(name);
-    return !file || !*file || !files_.is_takeable(name, **file);
+    return !file || !*file || !files_.is_abandoned(name, **file);
   }
   [[nodiscard]] Result<std::optional<net::Address>> cursor(std::size_t set) override { return files_.cursor(set); }
   [[nodiscard]] Result<std::optional<Reservation>> look_up(const net::Address& address) override {

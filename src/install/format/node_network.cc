@@ -167,7 +167,7 @@ const Json* member(const Json& object, const char* name) {
 }  // namespace
 
 Result<KubeadmNetworking> parse_kubeadm_config(std::string_view yaml) {
-  TRY(const auto documents, parse_yaml(yaml));
+  TRY(const auto documents, parse_yaml_documents(yaml));
   for (const Json& document : documents) {
     if (is_of_cluster(document, &document == documents.data())) return networking_of(document);
   }

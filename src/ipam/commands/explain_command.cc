@@ -20,7 +20,7 @@ struct ExplainOptions {
   std::vector<std::string> namespace_labels, pools, addresses;
 };
 
-core::PoolUse use_of(const std::string& text) {
+core::PoolUse pool_use_of(const std::string& text) {
   return text == "tunnel" ? core::PoolUse::tunnel : core::PoolUse::workload;
 }
 
@@ -68,7 +68,7 @@ void choose_families(const ExplainOptions& options, core::AssignRequest& request
   request.owner = {"croft-explain", "no-container", "eth0"};
   request.node = {core::AffinityOwner::Type::host, options.node};
   request.pod = {options.pod, options.namespace_name, ""};
-  request.use = use_of(options.use);
+  request.use = pool_use_of(options.use);
   TRY(request.namespace_labels, labels_of(options.namespace_labels));
   for (const std::string& text : options.addresses) {
     TRY(const net::Address address, address_argument("--ip", text));

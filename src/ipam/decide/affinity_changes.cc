@@ -59,7 +59,7 @@ Step<ClaimOutcome> plan_claim_affinity(const Snapshot& snapshot, const AffinityO
     if (block) {
       // Nobody's: what is held in it stays held, and its owner is found again.
       block->affinity = owner;
-      block->affinity_claim_time = rounded_up_to_seconds(now.wall);
+      block->affinity_claim_time = next_whole_second(now.wall);
       draft.put_claimed(*std::move(block), *pool, {});
       return finish(draft, ClaimOutcome::claimed);
     }

@@ -56,7 +56,8 @@ Step<Released> plan_release_owner(const Snapshot& snapshot, const Owner& owner, 
   });
 }
 
-bool is_meant(const AddressToRelease& wanted, const Block& block, net::Ordinal ordinal, const Attribute& holder) {
+bool is_still_held_as_named(const AddressToRelease& wanted, const Block& block, net::Ordinal ordinal,
+                            const Attribute& holder) {
   return (!wanted.handle_id || wanted.handle_id == holder.handle_id) &&
          (!wanted.sequence_number || *wanted.sequence_number == sequence_of(block, ordinal));
 }
@@ -80,7 +81,7 @@ Step<AddressReleases> plan_release_addresses(const Snapshot& snapshot, const net
         continue;
       }
       const Attribute& holder = *attribute_of(*block, *ordinal);
-      if (!is_meant(wanted, *block, *ordinal, holder)) {
+      if (!is_still_held_as_named(wanted, *block, *ordinal, holder)) {
         answer.mismatched.push_back(wanted.address);
         continue;
       }

@@ -38,8 +38,8 @@ struct AddressToRelease {
 };
 
 /// Whether all that is given of the holder of this address is so.
-[[nodiscard]] bool is_meant(const AddressToRelease& wanted, const Block& block, net::Ordinal ordinal,
-                            const Attribute& holder);
+[[nodiscard]] bool is_still_held_as_named(const AddressToRelease& wanted, const Block& block, net::Ordinal ordinal,
+                                          const Attribute& holder);
 
 struct AddressReleases {
   std::vector<net::Address> released;

@@ -177,7 +177,7 @@ struct HeldOnNode {
 }
 
 /// Refuses to take a node for free of addresses where that isn't known.
-[[nodiscard]] Result<void> check_holds_nothing(const HeldOnNode& held, const std::string& name) {
+[[nodiscard]] Result<void> check_node_holds_nothing(const HeldOnNode& held, const std::string& name) {
   if (held.count > 0) {
     return fail(ErrorCode::refused_for_safety,
                 fmt::format("node {} holds {} ({}): if it is gone for good, --force gives up its blocks and lets "
@@ -230,7 +230,7 @@ Result<NodeRemoved> remove_node(const Context& context, const NodeRemoval& remov
   const core::AffinityOwner owner{core::AffinityOwner::Type::host, name};
   TRY_VOID(core::check_node_name(name));
   TRY(const HeldOnNode held, held_on(context, name));
-  if (!removal.force) TRY_VOID(check_holds_nothing(held, name));
+  if (!removal.force) TRY_VOID(check_node_holds_nothing(held, name));
   NodeRemoved result;
   result.held = held.count;
   TRY(const auto record,

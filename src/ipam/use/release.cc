@@ -155,7 +155,7 @@ Result<void> check_release_share(const Context& context, const std::vector<core:
       Count& count = nodes[core::member_of(holder.secondary, core::kNodeKey)];
       ++count.held;
       const auto goes = wanted.find(net::address_at(block.cidr, ordinal));
-      if (goes != wanted.end() && is_meant(*goes->second, block, ordinal, holder)) ++count.going;
+      if (goes != wanted.end() && is_still_held_as_named(*goes->second, block, ordinal, holder)) ++count.going;
     });
   }));
   for (const auto& [name, count] : nodes) {

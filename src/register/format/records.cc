@@ -632,7 +632,8 @@ Result<core::Value> decode_record(const core::Key& key, std::string_view bytes) 
     if (const auto checked = core::check_block(*block); !checked) return fail(damaged(key, checked.error().message));
   }
   if (const auto* handle = std::get_if<core::Handle>(&value)) {
-    if (const auto checked = core::check_handle(*handle); !checked) return fail(damaged(key, checked.error().message));
+    if (const auto checked = core::check_block_names(*handle); !checked)
+      return fail(damaged(key, checked.error().message));
   }
   return value;
 }

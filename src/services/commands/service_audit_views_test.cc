@@ -244,9 +244,9 @@ TEST(ServiceAuditMerged, EachOnceAsItWasToldLast) {
   freed.mended = true;
   auto others = lost;
   others.service = core::ServiceName{"a", "b"};
-  const auto all = merged(merged({}, {leak, lost}), {others, freed});
+  const auto all = merged_findings(merged_findings({}, {leak, lost}), {others, freed});
   EXPECT_THAT(all, testing::ElementsAre(freed, lost, others));
-  EXPECT_THAT(merged(all, {}), testing::ElementsAre(freed, lost, others));
+  EXPECT_THAT(merged_findings(all, {}), testing::ElementsAre(freed, lost, others));
 }
 
 }  // namespace

@@ -106,7 +106,7 @@ struct AuditFlags {
         print(text);
       }
     }
-    findings = merged(std::move(findings), report.findings());
+    findings = merged_findings(std::move(findings), report.findings());
     for (const engine::RangeFailure& failure : report.failures) {
       tell(fmt::format("pass {}: {}: {}", pass, failure.range, printable(failure.error.message, Printed::line)));
     }

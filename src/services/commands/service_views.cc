@@ -331,7 +331,7 @@ void for_each_taken(const core::RangeAllocation& range, F f) {
 
 }  // namespace
 
-std::vector<RepairFinding> merged(std::vector<RepairFinding> before, const std::vector<RepairFinding>& after) {
+std::vector<RepairFinding> merged_findings(std::vector<RepairFinding> before, const std::vector<RepairFinding>& after) {
   const auto identity = [](const RepairFinding& one) { return std::tie(one.type, one.range, one.value, one.service); };
   std::map<std::tuple<RepairFinding::Type, std::string, std::string, std::optional<core::ServiceName>>, std::size_t>
       places;

@@ -24,8 +24,8 @@ namespace croft::app {
 [[nodiscard]] Data json_of(const std::vector<engine::StoredService>& services);
 
 /// The findings of several passes: each thing once, as the last pass that saw it told it.
-[[nodiscard]] std::vector<core::audit::RepairFinding> merged(std::vector<core::audit::RepairFinding> before,
-                                                             const std::vector<core::audit::RepairFinding>& after);
+[[nodiscard]] std::vector<core::audit::RepairFinding> merged_findings(
+    std::vector<core::audit::RepairFinding> before, const std::vector<core::audit::RepairFinding>& after);
 
 /// The ranges and how full they are, then the findings; `wide`: also the holders of all values.
 [[nodiscard]] std::string text_of(const engine::RangeRepairReport& report,

@@ -356,7 +356,7 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 
 std::string yaml(const std::string& text) {
-  const auto documents = parse_yaml(text);
+  const auto documents = parse_yaml_documents(text);
   if (!documents) return documents.error().message;
   std::string result;
   for (const auto& document : *documents) result += (result.empty() ? "" : " | ") + document.dump();
@@ -371,7 +371,7 @@ TEST(yaml, documents_and_scalars) {
   EXPECT_EQ(yaml("a: !!str 1\nb: 10.0.0.5\nc: fd00::1\nd: |\n  two\n  lines\n"),
             R"({"a":"1","b":"10.0.0.5","c":"fd00::1","d":"two\nlines\n"})");
   EXPECT_EQ(yaml(""), "");
-  EXPECT_TRUE(parse_yaml({}).value().empty());
+  EXPECT_TRUE(parse_yaml_documents({}).value().empty());
 }
 
 TEST(yaml, what_is_refused) {

@@ -63,7 +63,7 @@ using Json = nlohmann::json;
 }  // namespace
 
 Result<std::vector<ServiceManifest>> parse_service_manifests(std::string_view text) {
-  TRY(const auto documents, parse_yaml(text));
+  TRY(const auto documents, parse_yaml_documents(text));
   std::vector<ServiceManifest> manifests;
   for (std::size_t i = 0; i < documents.size(); ++i) {
     TRY_VOID(read_object(documents[i], fmt::format("document {}", i + 1), false, manifests));

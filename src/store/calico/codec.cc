@@ -160,7 +160,7 @@ Result<Decoded> decode(const Key& key, const std::string& place, std::string_vie
     if (const auto valid = core::check_block(*block); !valid) return fail(valid.error().in(place));
   }
   if (const auto* handle = std::get_if<core::Handle>(&decoded.value)) {
-    if (const auto valid = core::check_handle(*handle); !valid) return fail(valid.error().in(place));
+    if (const auto valid = core::check_block_names(*handle); !valid) return fail(valid.error().in(place));
   }
   return decoded;
 }

@@ -88,7 +88,7 @@ Step<bool> plan_begin(const Snapshot& snapshot, const WarmIntent& intent, const 
     TRY(const Stock stock, Stock::read(reader));
     if (stock.intent(intent.id) != nullptr) return Plan<bool>{false, {}};
     const bool is_for_stock =
-        intent.what == WarmIntent::What::allocate && promise_of(intent).empty() && !is_rebuild(intent);
+        intent.what == WarmIntent::What::allocate && promised_pod_name(intent).empty() && !is_rebuild(intent);
     const std::uint32_t most = stock.node() != nullptr ? stock.node()->node_max.value_or(0) : 0;
     Counts counts;
     for (const WarmAddress* address : stock.addresses()) count(counts, *address, now);

@@ -20,12 +20,12 @@ std::string holder_of(const WarmAddress& held) {
 
 }  // namespace
 
-std::string promise_of(const PodIdentity& pod) { return pod.namespace_name + "/" + pod.name; }
+std::string promised_pod_name(const PodIdentity& pod) { return pod.namespace_name + "/" + pod.name; }
 std::string waits_for(const std::string& promise) { return std::string(kWaitsFor) + promise; }
 
 void promise_to(WarmIntent& intent, const std::string& promise) { intent.peer = promise; }
 
-std::string promise_of(const WarmIntent& intent) {
+std::string promised_pod_name(const WarmIntent& intent) {
   return intent.what == WarmIntent::What::allocate ? intent.peer : std::string();
 }
 
@@ -39,10 +39,11 @@ bool is_kept(const WarmAddress& address) {
 }
 
 bool is_waiting_for(const WarmAddress& address, const PodIdentity& pod) {
-  return address.state == WarmState::quarantined && !address.other_mac && address.why == waits_for(promise_of(pod));
+  return address.state == WarmState::quarantined && !address.other_mac &&
+         address.why == waits_for(promised_pod_name(pod));
 }
 
-void promise_to_holder(WarmAddress& address) { address.extra[kPromisedKey] = promise_of(address.pod); }
+void promise_to_holder(WarmAddress& address) { address.extra[kPromisedKey] = promised_pod_name(address.pod); }
 
 bool has_stable_name(const PodIdentity& pod) { return !stateful_set_of(pod).empty(); }
 
@@ -56,7 +57,7 @@ std::string stateful_set_of(const PodIdentity& pod) {
 
 std::optional<Error> obstacle_of(const WarmAddress& known, const Request& request) {
   const std::string promised =
-      fmt::format("{} is promised to pod {}", known.address.to_string(), promise_of(request.pod));
+      fmt::format("{} is promised to pod {}", known.address.to_string(), promised_pod_name(request.pod));
   const auto conflict = [&](const std::string& why) { return Error{ErrorCode::conflict, promised + why, {}}; };
   if (is_superseded(known, request)) return std::nullopt;
   switch (known.state) {

@@ -25,7 +25,7 @@ inline constexpr const char* kPromisedKey = "promisedTo";
 inline constexpr const char* kKeepsNoneKey = "keepsNoAddress";
 
 /// "namespace/name"
-[[nodiscard]] std::string promise_of(const PodIdentity& pod);
+[[nodiscard]] std::string promised_pod_name(const PodIdentity& pod);
 /// WarmAddress::why of one that waits for its pod.
 [[nodiscard]] std::string waits_for(const std::string& promise);
 /// Whether it lies here and waits for some pod.
@@ -35,7 +35,7 @@ inline constexpr const char* kKeepsNoneKey = "keepsNoAddress";
 /// Marks an intent as asking for a promised address: what it brings is kept for that pod, whoever finds out. Empty: it
 /// is for the stock.
 void promise_to(WarmIntent& intent, const std::string& promise);
-[[nodiscard]] std::string promise_of(const WarmIntent& intent);
+[[nodiscard]] std::string promised_pod_name(const WarmIntent& intent);
 /// As plan_take() takes it in so that it waits for that pod.
 [[nodiscard]] Given kept_for(Given given, const std::string& promise);
 /// Says that it is its holder's by name from now on.

@@ -505,7 +505,7 @@ std::vector<Given> brought_by(const WarmIntent& intent, const std::vector<WarmAd
     if (intent.address && *intent.address != given.address) continue;
     if (look.host->contains(given.address) || is_used_by_pod(look, given.address)) continue;
     // An address that was asked for by name is set apart for its very pod.
-    const bool is_promised = intent.address.has_value() && !promise_of(intent).empty();
+    const bool is_promised = intent.address.has_value() && !promised_pod_name(intent).empty();
     if (look.apart.contains(given.address) && !is_promised) continue;
     brought.push_back(given);
   }

@@ -269,7 +269,7 @@ StockService::Maybe StockService::take_add(os::GrpcRequest request) {
   const auto errand = [this, shared, is_left] {
     if (is_left()) add_fixed(std::move(*shared));
   };
-  if (fixed_.run(errand, warm::promise_of(pod)) || !is_left()) return std::nullopt;
+  if (fixed_.run(errand, warm::promised_pod_name(pod)) || !is_left()) return std::nullopt;
   return too_many(id);
 }
 
@@ -338,7 +338,7 @@ void StockService::ended(std::vector<engine::StockCall> calls) {
   answers.reserve(calls.size());
   for (engine::StockCall& call : calls) {
     if (!call.error && call.fixed) {
-      const std::string name = warm::promise_of(std::get<engine::StockAdd>(call.what).request.pod);
+      const std::string name = warm::promised_pod_name(std::get<engine::StockAdd>(call.what).request.pod);
       const auto shared = std::make_shared<engine::StockCall>(std::move(call));
       // A half done ADD comes before those that have not begun.
       if (fixed_.run([this, shared] { attach(std::move(*shared)); }, name, true)) continue;
@@ -457,11 +457,11 @@ void StockService::add_fixed(engine::StockCall call) {
     if (const auto kept = world_.keeper.kept_for(add.request.pod)) promised.emplace().address = *kept;
   }
   if (!promised) {
-    add.request.extra[warm::kPromisedKey] = warm::promise_of(add.request.pod);
+    add.request.extra[warm::kPromisedKey] = warm::promised_pod_name(add.request.pod);
     return queue_again(std::move(call));
   }
   // The cloud takes part from here on: where it hangs, ADDs that ask the API alone go on.
-  const std::string name = warm::promise_of(add.request.pod);
+  const std::string name = warm::promised_pod_name(add.request.pod);
   const auto shared = std::make_shared<engine::StockCall>(std::move(call));
   const auto errand = [this, shared, promise = *promised] { give_promised(std::move(*shared), promise); };
   if (cloud_.run(errand, name)) return;

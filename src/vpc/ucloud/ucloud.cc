@@ -336,7 +336,7 @@ class Ucloud final : public Provider {
     const bool exhausted = state && state->available == 0U;
     return fail(exhausted ? ErrorCode::exhausted : ErrorCode::unavailable,
                 fmt::format("{}: none of {} was given: {}", action, count,
-                            given->why_not.empty() ? "no reason given" : shown(given->why_not)));
+                            given->why_not.empty() ? "no reason given" : on_one_line(given->why_not)));
   }
 
   /// Lengths and gateways that an answer left out, from the subnet. Without them the addresses are given all the same.
@@ -363,7 +363,7 @@ class Ucloud final : public Provider {
     if (!all) return fail(ErrorCode::internal, all.error().in("DescribeSecondaryIp").message);
     // Where nothing of it can be read it is no list.
     if (all->addresses.empty() && !all->odd.empty()) {
-      return fail(ErrorCode::internal, "DescribeSecondaryIp: " + shown(all->odd.front()));
+      return fail(ErrorCode::internal, "DescribeSecondaryIp: " + on_one_line(all->odd.front()));
     }
     note_odd(all->odd);
     std::vector<CloudAddress> found;
@@ -381,7 +381,7 @@ class Ucloud final : public Provider {
     // The address that was asked for by name may be the one that cannot be read.
     if (address && found.empty() && !all->odd.empty()) {
       return fail(ErrorCode::internal, fmt::format("DescribeSecondaryIp: what it says of {} cannot be read: {}",
-                                                   address->to_string(), shown(all->odd.front())));
+                                                   address->to_string(), on_one_line(all->odd.front())));
     }
     return found;
   }
@@ -395,12 +395,12 @@ class Ucloud final : public Provider {
       told_odd_ = odd.front();
     }
     options_.log(fmt::format("DescribeSecondaryIp: {} of its elements are passed over, as they tell no address: {}",
-                             odd.size(), shown(odd.front())));
+                             odd.size(), on_one_line(odd.front())));
   }
 
   // ---------------------------------------------------------------- calls
 
-  static std::string shown(std::string_view text) { return printable(text, Printed::line); }
+  static std::string on_one_line(std::string_view text) { return printable(text, Printed::line); }
 
   [[nodiscard]] Deadline within(Deadline deadline) const { return sooner(deadline, options_.call_time, clock_); }
 
@@ -489,8 +489,8 @@ class Ucloud final : public Provider {
     const wu::Meaning meaning = wu::meaning_of(answer->ret_code);
     verdict = meaning.verdict;
     if (verdict == Verdict::ok) return answer;
-    const std::string said =
-        fmt::format("RetCode {}{}{}", answer->ret_code, answer->message.empty() ? "" : ": ", shown(answer->message));
+    const std::string said = fmt::format("RetCode {}{}{}", answer->ret_code, answer->message.empty() ? "" : ": ",
+                                         on_one_line(answer->message));
     if (verdict == Verdict::throttled) return throttled_by(action, said, verdict);
     return fail(wu::error_code_of(verdict, is_write),
                 fmt::format("{}: {}{}{}", action, said, meaning.remedy.empty() ? "" : "; ", meaning.remedy));

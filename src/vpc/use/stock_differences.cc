@@ -539,7 +539,7 @@ void StockKeeper::settle_intents(StockView& view) {
     if (brought.empty() && !is_old) continue;
     auto fit = checked(brought, cloud_deadline());
     // A promised address is no pod's but that one's, on whatever node it is by now: its agent asks for it by name.
-    const std::string promise = warm::promise_of(intent);
+    const std::string promise = warm::promised_pod_name(intent);
     if (!promise.empty()) {
       for (warm::Given& one : fit) one = warm::kept_for(std::move(one), promise);
     }

@@ -205,7 +205,8 @@ std::optional<net::Address> StockKeeper::kept_for(const core::PodIdentity& pod) 
   if (!view) return std::nullopt;
   const auto found = std::ranges::find_if(view->addresses, [&](const core::WarmAddress& one) {
     const auto promise = one.extra.find(warm::kPromisedKey);
-    return warm::is_waiting_for(one, pod) || (promise != one.extra.end() && promise->second == warm::promise_of(pod));
+    return warm::is_waiting_for(one, pod) ||
+           (promise != one.extra.end() && promise->second == warm::promised_pod_name(pod));
   });
   return found == view->addresses.end() ? std::nullopt : std::optional(found->address);
 }
@@ -227,15 +228,15 @@ Result<cloud::CloudAddress> StockKeeper::bring_here(const std::optional<cloud::C
   }
   if (world_.fixed != nullptr) {
     // A claim may be older than what has become of the address since, and tenants write them.
-    const std::string pod = warm::promise_of(intent);
+    const std::string pod = warm::promised_pod_name(intent);
     const auto living = world_.fixed->living_with(promise.address, deadline);
     if (!living) return fail(living.error().in("whether a pod lives by it is not known: it is not moved"));
     for (const core::PodIdentity& one : *living) {
-      if (warm::promise_of(one) == pod) continue;  // its predecessor, deleted by force
+      if (warm::promised_pod_name(one) == pod) continue;  // its predecessor, deleted by force
       return fail(ErrorCode::refused_for_safety,
                   fmt::format("pod {} has it, and lives: it is not taken from there; delete the VpcIpClaim, and the "
                               "pod gets another",
-                              net::echo(warm::promise_of(one))));
+                              net::echo(warm::promised_pod_name(one))));
     }
   }
   TRY_VOID(world_.cloud.move(*there, interface.mac, deadline));
@@ -260,7 +261,7 @@ Result<void> StockKeeper::check_wire(const net::Address& address, const std::str
 Result<warm::Assigned> StockKeeper::give_promised(const FixedAddresses::Promise& promise, const warm::Request& request,
                                                   Deadline deadline) {
   const net::Address& address = promise.address;
-  const std::string pod = warm::promise_of(request.pod);
+  const std::string pod = warm::promised_pod_name(request.pod);
   const auto interface = this->interface();
   if (!interface) return fail(trouble().value_or(Error{ErrorCode::unavailable, "the agent is still starting", {}}));
   {

@@ -145,7 +145,7 @@ void live(std::uint64_t seed) {
                                              given.error().code == ErrorCode::conflict);
           if (is_taken && !is_refused) stolen.insert(address);
         } else if (lives == fixed.end()) {
-          request.extra[warm::kPromisedKey] = warm::promise_of(request.pod);
+          request.extra[warm::kPromisedKey] = warm::promised_pod_name(request.pod);
           const auto answer = assign_from_stock(node.context(), request, node.writer());
           ASSERT_TRUE(answer);
           const auto* assigned = std::get_if<warm::Assigned>(&*answer);

@@ -69,8 +69,7 @@ TEST(Kubeconfig, ServersOfTheExtensionComeAfterTheClustersOwn) {
   ASSERT_EQ(access->servers.size(), 3U);
   EXPECT_EQ(access->servers[2].host, "fd00::3");
   const std::string mixed = R"(,"extensions":[{"name":"croft","extension":{"servers":["http://10.0.0.2:80"]}}])";
-  EXPECT_NE(refusal(config(kHttps + mixed, R"("token":"t")")).find("http://10.0.0.2 is no https"),
-            std::string::npos);
+  EXPECT_NE(refusal(config(kHttps + mixed, R"("token":"t")")).find("http://10.0.0.2 is no https"), std::string::npos);
   EXPECT_NE(refusal(config(kHttps + R"(,"extensions":[{"name":"croft","extension":{"server":[]}}])", ""))
                 .find("clusters[k].cluster.extensions[croft]: "),
             std::string::npos);

@@ -134,14 +134,14 @@ class Parser {
 
 }  // namespace
 
-Result<std::vector<nlohmann::json>> parse_yaml(std::string_view text) {
+Result<std::vector<nlohmann::json>> parse_yaml_documents(std::string_view text) {
   if (text.size() <= kYamlBytesMax) return Parser(text).documents();
   return fail(ErrorCode::invalid_argument,
               fmt::format("the text has {} bytes, more than {}", text.size(), kYamlBytesMax));
 }
 
 Result<std::string> kubeconfig_json(std::string_view yaml) {
-  const auto documents = parse_yaml(yaml);
+  const auto documents = parse_yaml_documents(yaml);
   if (!documents) return fail(documents.error().in("kubeconfig"));
   if (documents->size() != 1) {
     return fail(invalid_argument(fmt::format("kubeconfig: it has {} documents, one is wanted", documents->size())));
