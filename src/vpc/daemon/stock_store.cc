@@ -47,7 +47,7 @@ constexpr const char* kDamaged = ".damaged";
     TRY(const auto there, os::entry_status(resolved + suffix));
     if (there) TRY_VOID(os::rename_durably(resolved + suffix, resolved + kDamaged + suffix));
   }
-  // What else it says is how a register is brought back; a stock begins anew.
+  // The rest is about how a register is brought back; a stock begins anew.
   return SetAside{resolved + kDamaged, why.message.substr(0, why.message.find(". Nothing is handed out"))};
 }
 
