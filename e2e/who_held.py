@@ -24,7 +24,7 @@ import time
 from etcd_lib import Etcd
 from lib import World, call_ipam, expect, expect_equal, fill_disk, main, run, say, wait_for
 
-INSTANTS, SECONDS = 200, 45
+INSTANTS, SECONDS = 200, 20
 NOT_TRUSTED_S = 0.5  # around a call: when its commit was made inside it, the caller does not know
 
 
@@ -78,7 +78,7 @@ class Recorded:
 
 def churn(recorded, dice):
     living, number, end = {}, 0, time.monotonic() + SECONDS
-    next_kill = time.monotonic() + 6
+    next_kill = time.monotonic() + 4
     while time.monotonic() < end:
         if len(living) < 6 or (len(living) < 12 and dice.random() < 0.5):
             living[f"web-{number}"] = recorded.add(f"web-{number}")
@@ -91,7 +91,7 @@ def churn(recorded, dice):
             recorded.stop(dice.choice((signal.SIGKILL, signal.SIGKILL, signal.SIGTERM)))
             time.sleep(dice.random() * 2)
             recorded.start()
-            next_kill = time.monotonic() + 5 + dice.random() * 6
+            next_kill = time.monotonic() + 3 + dice.random() * 4
     return living, number
 
 
