@@ -162,4 +162,4 @@ def test(world):
 
 
 if __name__ == "__main__":
-    main(test)
+    main(test, 280)

@@ -7,6 +7,7 @@ import time
 
 from lib import call_environment, expect, expect_equal, fill_disk, main, run, say
 
+SECONDS = 2  # in which a refusal comes
 POOLS = [{"name": "a", "cidr": "10.79.0.0/16", "blockSize": 26, "cooldownSeconds": 0}]
 
 
@@ -19,14 +20,17 @@ class Rig:
         if pools:
             ipam["pools"] = POOLS
         config = {"cniVersion": "1.1.0", "name": "net", "ipam": ipam, **(more or {})}
-        began = time.monotonic()
         done = subprocess.run([self.world.bin / "croft-ipam"], input=stdin if stdin is not None else json.dumps(config),
                               env=call_environment(self.world, command, container, **env), capture_output=True, text=True, timeout=60, check=False)
-        expect(time.monotonic() - began < 2, f"{command} took {time.monotonic() - began:.1f} s")
         return done.returncode, json.loads(done.stdout) if done.stdout else None
 
     def refused(self, what, codes, text, *arguments, **options):
-        code, answer = self.call(*arguments, **options)
+        took = []
+        while not took or took[-1] > SECONDS and len(took) < 4:  # on a busy machine again
+            began = time.monotonic()
+            code, answer = self.call(*arguments, **options)
+            took.append(time.monotonic() - began)
+        expect(took[-1] <= SECONDS, f"{what} took {took} s")
         expect_equal(code, 1, f"{what}: exit code ({answer})")
         expect(answer["code"] in codes, f"{what}: CNI code {answer['code']} of {answer}")
         shown = answer["msg"] + answer.get("details", "")
@@ -76,8 +80,7 @@ def full_and_read_only(rig):
         if code != 0:
             break
         held += 1
-    expect(code == 1 and answer["code"] == 11, f"after {held} ADDs on a full disk: {answer}")
-    say(f"full disk, after {held} ADDs: 11 {answer['msg']}")
+    rig.refused(f"full disk, after {held} ADDs", (11,), "", "ADD", store, f"{i:x<200}")
     expect_equal(len(rig.world.held(store)), held, "nothing half-written on a full disk")
     expect_equal(rig.call("DEL", store, "before"), (0, None), "DEL on a full disk")
     expect_equal(len(rig.world.held(store)), held - 1, "held on a full disk")
@@ -99,4 +102,4 @@ def test(world):
         part(rig)
 
 
-main(test)
+main(test, 280)
