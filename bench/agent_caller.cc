@@ -70,7 +70,8 @@ void AgentCaller::begin(const char* method, const std::string& message) {
 std::string AgentCaller::end() {
   const auto received = stream_->read_all(soon());
   if (!received.ended) not_served("no answer");
-  os::GrpcUnframer unframer(1 << 20, received.bytes);
+  os::GrpcUnframer unframer(1 << 20);
+  unframer.add(received.bytes);
   const auto message = unframer.next();
   if (!message || !*message) not_served("it was refused");
   return **message;
