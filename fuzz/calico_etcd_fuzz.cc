@@ -5,8 +5,8 @@
 // record of a pool, a reservation or a node of that name; `B` what Croft keeps beside a pool, `C` beside a block.
 //
 // Checked: nothing crashes; errors are of the codes they may be of; a key that was read is either no record's or
-// printed the same; a record that was read, written and read again is the same and is written the same; a block is read
-// the same in both ways there are.
+// printed the same; a record that was read, written and read again is written the same (Calico's times have no
+// fractions, so it need not be the same); a block is read the same in both ways there are.
 
 #include <algorithm>
 #include <cstddef>
@@ -44,7 +44,7 @@ std::optional<Value> try_record(const Key& key, std::string_view bytes) {
   }
   const std::string written = encode_value(*value, {});
   const auto again = decode_value(key, written);
-  CROFT_ASSERT(again && encode_value(*again, {}) == written && without_rest(*again) == without_rest(*value));
+  CROFT_ASSERT(again && encode_value(*again, {}) == written);
   return *value;
 }
 
