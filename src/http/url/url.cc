@@ -17,10 +17,11 @@ constexpr std::size_t kHostBytesMax = 253;
 
 bool is_name(std::string_view text) {
   if (text.empty() || text.size() > kHostBytesMax || text.front() == '.' || text.front() == '-') return false;
+  if (text.ends_with('.')) text.remove_suffix(1);
   // A name's last label is no number: "10.0.0.256" is no name, but an address that is wrong.
   const std::string_view last = text.substr(text.rfind('.') + 1);
   if (last.find_first_not_of("0123456789") == last.npos) return false;
-  return text.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789.-") == text.npos;
+  return text.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789._-") == text.npos;
 }
 
 }  // namespace

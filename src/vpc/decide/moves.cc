@@ -198,7 +198,7 @@ Step<Moved> plan_keep(const Snapshot& snapshot, const std::vector<net::Address>&
       const bool is_good = known->verified.has_value() && !known->other_mac;
       WarmAddress after = entered(*known, is_good ? WarmState::free : WarmState::quarantined, now);
       if (is_good) after.doubts = doubts;
-      if (!is_good) after.why = "it was to go back to the cloud, which refused it";
+      if (!is_good) after.why = "it was to go back to the cloud, and is still here";
       add(plan, std::move(after));
     }
     return plan;

@@ -447,7 +447,8 @@ void StockKeeper::settle(const StockView& first) {
   for (const core::WarmAddress& one : now.view->addresses) {
     if (!is_leaving(one) || now.leaving.contains(text_of(one))) continue;
     // A call that nobody heard of may still come, and would take the address from under a pod.
-    settle_leaving(one, seen_.seen_for(one, world_.clock.now()) < options_.doubt, look);
+    // A cloud that hangs keeps the round for one call, and not for each.
+    if (!settle_leaving(one, seen_.seen_for(one, world_.clock.now()) < options_.doubt, look)) return;
   }
 }
 
@@ -460,22 +461,29 @@ StockKeeper::Now StockKeeper::look_at_records() {
 /// Finds out about an address whose release or move nobody heard of: the cloud is asked by name. One that it does not
 /// have here has gone. One that it still has, and that no call may take any more, is free again, unless something here
 /// uses it; the marks decide whether it is released once more. `look` is what host and pods said, once they were asked.
-void StockKeeper::settle_leaving(const core::WarmAddress& address, bool may_still_come,
+/// False: the cloud does not say.
+bool StockKeeper::settle_leaving(const core::WarmAddress& address, bool may_still_come,
                                  std::optional<warm::Look>& look) {
   const auto interface = this->interface();  // not of the record, which may be of another card or node
-  if (!interface) return;
+  if (!interface) return false;
   const auto there = world_.cloud.describe_this(address.vpc, address.subnet, address.address, cloud_deadline());
-  if (!there) return note_trouble(there.error());
+  if (!there) {
+    note_trouble(there.error());
+    return false;
+  }
   const bool is_loan = address.state == core::WarmState::lending;
   const bool is_here = *there && (*there)->mac == interface->mac;
   const bool is_done = is_loan ? *there && (*there)->mac.to_string() == address.peer : !is_here;
-  if (!is_done && may_still_come) return;
+  if (!is_done && may_still_come) return true;
   if (is_here) {
     // In an older copy of the records it may be on its way still, and a pod have it since.
-    if (!look) look_at_host_and_pods(look.emplace(), cloud_deadline());
+    if (!look) {
+      learn_range(cloud_deadline());
+      look_at_host_and_pods(look.emplace(), cloud_deadline());
+    }
     const bool is_used =
         (look->host && look->host->contains(address.address)) || warm::is_used_by_pod(*look, address.address);
-    if (!look->silent.empty() || is_used) return;
+    if (!look->silent.empty() || is_used) return true;
   }
   const auto moved = ask([&]() -> Result<warm::Moved> {
     // Asked for again since, it may be on its way again.
@@ -490,13 +498,14 @@ void StockKeeper::settle_leaving(const core::WarmAddress& address, bool may_stil
                      : warm::plan_lent(snapshot, address.address, address.request, now);
     });
   });
-  if (!moved) return note_trouble(moved.error());
-  if (moved->addresses.empty()) return;
+  if (!moved) note_trouble(moved.error());
+  if (!moved || moved->addresses.empty()) return true;
   log(fmt::format("{}, which was being {}, {}", text_of(address), is_loan ? "lent to " + address.peer : "given back",
                   is_here ? "stayed" : "went"));
-  if (is_here) return stocked();
+  if (is_here) stocked();
   // The subnet has it again, perhaps for a pod that waits.
-  if (!is_loan) ask([this] { actor_.state.gave_back = true; });
+  if (!is_here && !is_loan) ask([this] { actor_.state.gave_back = true; });
+  return true;
 }
 
 /// Takes out what the cloud does not have here when it is asked by name. A record goes only after the cloud has let its

@@ -263,7 +263,7 @@ class StockKeeper {
   };
   [[nodiscard]] Now look_at_records();
   void settle(const StockView& view);
-  void settle_leaving(const core::WarmAddress& address, bool may_still_come, std::optional<core::warm::Look>& look);
+  bool settle_leaving(const core::WarmAddress& address, bool may_still_come, std::optional<core::warm::Look>& look);
   [[nodiscard]] bool leave_those_here(std::vector<core::warm::Given>& brought);
   void settle_intents(StockView& view);
   [[nodiscard]] Result<cloud::CloudAddress> bring_here(const std::optional<cloud::CloudAddress>& there,

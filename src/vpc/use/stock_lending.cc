@@ -163,7 +163,7 @@ Result<core::WarmAddress> StockKeeper::lend(const warm::Lend& asked, Deadline de
     // Not ours any more, perhaps, or where it was to go already: the cloud knows.
     if (moved.error().code == ErrorCode::not_found) {
       std::optional<warm::Look> look;
-      settle_leaving(*chosen, true, look);
+      static_cast<void>(settle_leaving(*chosen, true, look));
       TRY(const auto settled, decide<std::optional<core::WarmAddress>>(choose));
       const bool went = settled && settled->address == chosen->address && settled->state == core::WarmState::lent;
       if (went) return *settled;
