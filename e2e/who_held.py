@@ -136,7 +136,7 @@ def on_a_terminal(recorded):
                                stdin=tail, stdout=tail, stderr=tail, env={**os.environ, "TERM": "xterm"})
     os.close(tail)
     seen = b""
-    for key, wanted in ((b"", b"node-a"), (b"m", "two addresses a character".encode()), (b"n", b"pods"), (b"q", b"\x1b[?1049l")):
+    for key, wanted in ((b"", b"node-a"), (b"m", "two addresses a character".encode()), (b"n", b"pods"), (b"\x03", b"\x1b[?1049l")):
         os.write(head, key)
         begin = len(seen)
         end = time.monotonic() + 20

@@ -43,7 +43,7 @@ Result<std::unique_ptr<Screen>> Screen::open() {
   const bool is_terminal = ::isatty(STDOUT_FILENO) == 1 && ::tcgetattr(STDIN_FILENO, &saved->before) == 0;
   if (!is_terminal) return fail(ErrorCode::invalid_argument, "standard input and output are no terminal");
   termios raw = saved->before;
-  raw.c_lflag &= ~static_cast<tcflag_t>(ICANON | ECHO);
+  raw.c_lflag &= ~static_cast<tcflag_t>(ICANON | ECHO | ISIG);
   ::tcsetattr(STDIN_FILENO, TCSANOW, &raw);
   static_cast<void>(write_raw(kOtherScreen));
   return std::unique_ptr<Screen>(new Screen(std::move(saved)));
@@ -79,7 +79,8 @@ std::optional<char> Screen::key(std::chrono::nanoseconds span) {
   if (::poll(&input, 1, static_cast<int>(std::min<std::int64_t>(ms.count(), 60'000))) <= 0) return std::nullopt;
   char bytes[16];
   const ssize_t count = ::read(STDIN_FILENO, bytes, sizeof bytes);
-  if (count <= 0) return 'q';  // nobody is there any more
+  constexpr char kInterrupt = 3;
+  if (count <= 0 || bytes[0] == kInterrupt) return 'q';
   return count == 1 && bytes[0] > ' ' && bytes[0] < 127 ? bytes[0] : '\0';
 }
 

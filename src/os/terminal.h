@@ -11,8 +11,8 @@
 
 namespace croft::os {
 
-/// The terminal of a program that draws its whole screen. Keys come one by one and are not shown. The screen of before
-/// is there again when this object goes.
+/// The terminal of a program that draws its whole screen. Keys come one by one and are not shown; Ctrl-C is one, and
+/// reads as q. The screen of before is there again when this object goes.
 class Screen {
  public:
   /// Error: invalid_argument where standard input or output is no terminal.

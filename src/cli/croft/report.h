@@ -36,8 +36,9 @@ struct ReportContent {
 };
 inline constexpr std::size_t kReportBytesMax = std::size_t{256} << 20;
 
-/// Reads a report of Croft's or of calicoctl's. Keeps only what is acted on, and takes time in proportion to the text
-/// and no more memory than a few times its length, whatever is in it. Error: invalid_argument naming the member.
+/// Reads a report of Croft's or of calicoctl's. Keeps only what is acted on, and takes time and memory in proportion to
+/// the text: two to three times its length for a report, more for other JSON. Error: invalid_argument naming the
+/// member.
 [[nodiscard]] Result<ReportContent> parse_report(std::string_view text);
 
 /// The entries that all of several reports (at least one) share: same address, handle and sequence number, same handle

@@ -185,7 +185,7 @@ class Auditor {
 
   void look_at_nobodys(const Reservation& reservation, const Verdict& verdict) {
     if (!reservation.empty) {
-      add(Kind::unreadable_file, reservation, {"it is no file, is too long or can't be read"},
+      add(Kind::unreadable_file, reservation, {"it is no file, is too long, names no container or can't be read"},
           "see what it is; nobody will get the address");
       return;
     }

@@ -36,13 +36,14 @@ TEST(Url, ReadsWhatItShould) {
                             "http://a/\x7f",
                             "http://[fd00::1]x",
                             "http://-a",
-                            "http://a_b",
+                            "http://.a",
                             "10.0.0.1:6443",
                             "https:///x",
                             "https://10.0.0.1:",
                             "https://10.0.0.1/a b"}) {
     EXPECT_FALSE(Url::parse(wrong)) << wrong;
   }
+  EXPECT_EQ(Url::parse("https://kind_control.example.:6443").value().host, "kind_control.example.");
   EXPECT_EQ(Url::parse("http://me:secret@a").error().message.find("secret"), std::string::npos);
 }
 
