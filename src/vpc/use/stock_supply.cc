@@ -367,8 +367,13 @@ Result<core::WarmAddress> StockKeeper::push(const std::optional<net::Address>& a
     actor_.state.is_due = true;  // to be probed
   });
   if (world_.probe == nullptr) stocked();
-  if (moved.addresses.empty())
-    return fail(ErrorCode::conflict, asked->address.to_string() + " is in the stock already");
+  if (moved.addresses.empty()) {
+    // A fill has brought it meanwhile.
+    TRY(const auto view, view_stock(context()));
+    const auto known = std::ranges::find(view.addresses, asked->address, &core::WarmAddress::address);
+    if (known != view.addresses.end()) return *known;
+    return fail(ErrorCode::conflict, asked->address.to_string() + " has left the stock again");
+  }
   if (moved.addresses.front().state == core::WarmState::quarantined) {
     return fail(ErrorCode::refused_for_safety,
                 fmt::format("{} is quarantined: {}", asked->address.to_string(), moved.addresses.front().why));
