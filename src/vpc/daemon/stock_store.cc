@@ -40,15 +40,14 @@ constexpr const char* kDamaged = ".damaged";
 
 /// The lock file goes last. Its note tells that a store was here: after a crash in between the next opening is corrupt
 /// too, and the rest goes aside.
-[[nodiscard]] Result<SetAside> set_aside(const std::string& path, Error why) {
+[[nodiscard]] Result<SetAside> set_aside(const std::string& path, const Error& why) {
   TRY(const std::string resolved, os::resolved_path(path));
   TRY_VOID(refuse_others(resolved));
   for (const char* suffix : {"", "-wal", "-shm", "-lock"}) {
     TRY(const auto there, os::entry_status(resolved + suffix));
     if (there) TRY_VOID(os::rename_durably(resolved + suffix, resolved + kDamaged + suffix));
   }
-  // The rest is about how a register is brought back; a stock begins anew.
-  return SetAside{resolved + kDamaged, why.message.substr(0, why.message.find(". Nothing is handed out"))};
+  return SetAside{resolved + kDamaged, engine::damage_of_stock(why)};
 }
 
 }  // namespace

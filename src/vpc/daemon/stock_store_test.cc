@@ -76,6 +76,7 @@ TEST_F(StockStoreTest, ADamagedOneIsSetAsideAndARebuildBegins) {
   ASSERT_TRUE(stock) << stock.error().message;
   ASSERT_TRUE(stock->aside);
   EXPECT_TRUE(fs::exists(stock->aside->path));
+  EXPECT_EQ(stock->aside->why.find("backup-and-restore"), std::string::npos) << stock->aside->why;
   EXPECT_TRUE(stock->begins_anew);
   const auto intents = view(*stock).intents;
   ASSERT_EQ(intents.size(), 1U);

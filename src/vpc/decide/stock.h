@@ -109,6 +109,8 @@ class Stock {
 /// The term after `own`, or after the one that another took since; `own` itself where that still stands.
 [[nodiscard]] Step<std::uint64_t> plan_term(const Snapshot& snapshot, std::uint64_t own);
 
+/// A plan in the term `own`, or the next one (0), also one that writes nothing. A stock that no agent has begun has no
+/// terms for that. `step` must be a plan.
 template <class Answer>
 [[nodiscard]] Step<Answer> put_in_term(const Snapshot& snapshot, std::uint64_t own, Step<Answer> step) {
   return decide(snapshot, [&](Reader& reader) -> Flow<Plan<Answer>> {
@@ -125,11 +127,6 @@ template <class Answer>
   const auto* plan = std::get_if<Plan<Answer>>(&step);
   if (plan == nullptr || plan->writes.empty()) return step;
   return put_in_term(snapshot, own, std::move(step));
-}
-/// A plan with the next term, also one that writes nothing. A stock that no agent has begun has no terms.
-template <class Answer>
-[[nodiscard]] Step<Answer> with_next_term(const Snapshot& snapshot, Step<Answer> step) {
-  return put_in_term(snapshot, 0, std::move(step));
 }
 
 /// The lists that a stock is read from.

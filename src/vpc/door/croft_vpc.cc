@@ -88,9 +88,8 @@ class VpcCall final : public CniCall {
   [[nodiscard]] Result<std::unique_ptr<store::Store>> open(store::OpenMode mode) const {
     auto store = world_.open_store(config_.store, mode);
     if (store || store.error().code != ErrorCode::corrupt) return store;
-    // The rest is about how a register is brought back.
-    const std::string why = store.error().message.substr(0, store.error().message.find(". Nothing is handed out"));
-    return fail(ErrorCode::corrupt, why + "; start the node's agent (croftd vpc-agent), which begins the stock anew");
+    return fail(ErrorCode::corrupt, engine::damage_of_stock(store.error()) +
+                                        "; start the node's agent (croftd vpc-agent), which begins the stock anew");
   }
   [[nodiscard]] engine::Context context(store::Store& store) const { return {store, world_.clock, world_.random}; }
   [[nodiscard]] warm::Request request() const;

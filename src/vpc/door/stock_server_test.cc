@@ -484,7 +484,7 @@ TEST_F(StockServerTest, WhereItsTermIsOverItTakesTheNextAndDoesTheCallsThatStill
 }
 
 TEST_F(StockServerTest, ADelAloneTakesTheTermAlsoWhereItFindsNothing) {
-  begin({.low = 3, .high = 5});
+  begin({.low = 3, .high = 5}, 30s, /*keeps=*/false);  // the keeper takes terms of its own
   EXPECT_NE(add("c1"), "");
   const auto term = [&] { return core::warm::term_of(&*engine::view_stock({store_, clock_, random_})->node); };
   const std::uint64_t before = term();
@@ -492,8 +492,11 @@ TEST_F(StockServerTest, ADelAloneTakesTheTermAlsoWhereItFindsNothing) {
   release.owner = {"", "c9", "eth0"};
   EXPECT_TRUE(engine::release_to_stock({store_, clock_, random_}, release)->empty())
       << "its ADD waits in an agent that hangs";
-  EXPECT_GT(term(), before);
-  EXPECT_NE(add("c2"), "") << "in the term after that";
+  EXPECT_EQ(term(), before + 1);
+  EXPECT_NE(add("c2"), "");
+  EXPECT_EQ(term(), before + 2) << "the agent's next";
+  EXPECT_TRUE(del("c9").status.ok());
+  EXPECT_EQ(term(), before + 2) << "its own DEL needs no other";
 }
 
 TEST_F(StockServerTest, AnOldClientIsRefusedWithinFiveSecondsAndAPluginOfOursWaits) {
@@ -787,6 +790,8 @@ TEST_F(StockServerTest, WhatOperatorsDo) {
   EXPECT_EQ(vpc::decode_network_answer(answered.message)->network->ip, that.ip);
   EXPECT_TRUE(vpc::decode_networks_answer(call(Method::list_unuse, "").message)->networks.empty());
   const std::string address = add("c1");
+  EXPECT_THAT(call(Method::push_pool, vpc::encode(vpc::StockRequest{address})).status.message,
+              testing::HasSubstr("is a pod's already"));
   EXPECT_FALSE(call(Method::release_ip, vpc::encode(vpc::ReleaseRequest{{address}})).status.ok()) << "in use";
   cloud_.set_owner(cloud_.unowned().back(), mac_);
   std::vector<vpc::PodNetwork> unused;  // empty while a call is under way that may have brought it

@@ -427,6 +427,16 @@ TEST_F(ReleasedUnheardTest, WhatAnotherNodeHasByThenIsItsOwn) {
   EXPECT_FALSE(node_.find(address_));
 }
 
+TEST_F(ReleasedUnheardTest, ACloudThatHangsKeepsARoundForOneCall) {
+  cloud_.fate = [] { return CallFate::reply_lost; };
+  EXPECT_FALSE(node_.keeper->pop(std::nullopt, {}));
+  cloud_.fate = [] { return CallFate::away; };
+  EXPECT_EQ(node_.counts().leaving, 2U);
+  cloud_.names = 0;
+  static_cast<void>(node_.keeper->step());
+  EXPECT_EQ(cloud_.names, 1) << "and not one for each";
+}
+
 TEST_F(ReleasedUnheardTest, WhatCameBackAndIsUsedStays) {
   cloud_.set_owner(address_, node_.mac());
   node_.host.used.insert(address_);

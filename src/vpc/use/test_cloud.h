@@ -80,6 +80,7 @@ class TestCloud {
   bool is_metadata_away = false;
   int allocations = 0;  ///< calls that wanted some
   int releases = 0;     ///< calls that wanted one released
+  int names = 0;        ///< calls that asked for one by name
   std::vector<std::function<void()>> pending;
   /// Does what is late.
   void catch_up() {
@@ -177,6 +178,7 @@ class TestProvider final : public cloud::Provider {
   [[nodiscard]] Result<std::optional<cloud::CloudAddress>> describe_this(const std::string&, const std::string&,
                                                                          const net::Address& address,
                                                                          Deadline) override {
+    ++cloud_.names;
     TRY_VOID(read());
     const auto owner = cloud_.owner_of(address);
     if (cloud_.denied.contains(address)) return std::nullopt;

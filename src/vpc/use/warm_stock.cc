@@ -32,10 +32,9 @@ Result<std::vector<core::WarmAddress>> release_to_stock(const Context& context, 
   return transact(context, TurnTaking::before_writing, [&](const core::Snapshot& snapshot, const Instant& now) {
     auto step = warm::plan_release(snapshot, release, now);
     // An agent that hangs may have the ADD before it: the next term keeps that one from being done later.
-    const auto* plan = std::get_if<core::Plan<std::vector<core::WarmAddress>>>(&step);
-    const bool finds_nothing = plan != nullptr && plan->writes.empty();
-    return finds_nothing && !writer.term ? warm::with_next_term(snapshot, std::move(step))
-                                         : writer.in_term(snapshot, std::move(step));
+    const bool is_plan = std::holds_alternative<core::Plan<std::vector<core::WarmAddress>>>(step);
+    return is_plan && !writer.term ? warm::put_in_term(snapshot, 0, std::move(step))
+                                   : writer.in_term(snapshot, std::move(step));
   });
 }
 
@@ -50,6 +49,14 @@ Result<core::WarmAddress> record_in_stock(const Context& context, const core::Wa
   return transact(context, TurnTaking::first, [&](const core::Snapshot& snapshot, const Instant& now) {
     return writer.in_term(snapshot, warm::plan_record(snapshot, told, now));
   });
+}
+
+std::string damage_of_stock(const Error& error) {
+  std::string what = error.message;
+  for (const char* const remedy : {". Nothing is handed out", "; nothing was changed", ": follow docs/", "; restore"}) {
+    what = what.substr(0, what.find(remedy));
+  }
+  return what;
 }
 
 Result<StockView> view_stock(const Context& context) {

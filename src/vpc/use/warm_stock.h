@@ -56,6 +56,10 @@ struct Writer {
 [[nodiscard]] Result<core::WarmAddress> record_in_stock(const Context& context, const core::WarmAddress& told,
                                                         const Writer& writer);
 
+/// The damage of a store that is `corrupt`, without how a register is brought back (store/sqlite): a
+/// stock begins anew.
+[[nodiscard]] std::string damage_of_stock(const Error& error);
+
 /// All of the stock, as of one moment.
 struct StockView {
   std::vector<core::WarmAddress> addresses;
