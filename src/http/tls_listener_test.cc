@@ -234,7 +234,7 @@ TEST_F(TlsListenerTest, AClientLooksWhoAnswers) {
 
 TEST_F(TlsListenerTest, WhatIsNoTlsIsClosed) {
   start();
-  const std::array<std::string, 4> sayings = {
+  const std::vector<std::string> sayings = {
       "GET / HTTP/1.1\r\nHost: a\r\n\r\n", std::string("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\4\0\0\0\0\0", 33),
       std::string("\x16\x03\x01\xff\xff", 5) + std::string(70000, '\xff'), std::string(70000, '\0')};
   for (const std::string& what : sayings) {
