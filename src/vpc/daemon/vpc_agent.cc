@@ -46,8 +46,8 @@
 #include "vpc/daemon/ucloud_place.h"
 #include "vpc/daemon/vpc_agent_options.h"
 #include "vpc/daemon/vpc_cluster.h"
+#include "vpc/door/agent_client.h"
 #include "vpc/door/node_view.h"
-#include "vpc/door/peer_agents.h"
 #include "vpc/door/stock_server.h"
 #include "vpc/door/stock_shown.h"
 #include "vpc/door/wire_probe.h"
@@ -202,7 +202,7 @@ class VpcAgentProgram {
         probe_(options, daemon.clock, daemon.random),
         host_(daemon.clock),
         peers_([this](const std::string& subnet, Deadline deadline) { return directory(subnet, deadline); },
-               security(options), options.node, daemon.clock, options.oldest_protocol),
+               security(options), daemon.clock),
         metrics_([this] { return figures(); }),
         health_(daemon.clock) {
     log_.sinks().push_back(std::make_shared<spdlog::sinks::stderr_sink_mt>());
@@ -357,7 +357,6 @@ class VpcAgentProgram {
   edge::StockWorld stock_world(engine::StockKeeper& keeper) {
     edge::StockWorld world{daemon_.clock, daemon_.random, keeper};
     world.log = [this](const std::string& line) { note(line); };
-    world.oldest_speech = options_.oldest_protocol;
     world.show = [this, &keeper](std::deque<edge::StockHeard> heard) { return show(keeper, std::move(heard)); };
     world.fixed = cluster_.claims.get();
     if (annotations_ != nullptr) {

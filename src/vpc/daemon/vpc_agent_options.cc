@@ -80,11 +80,6 @@ void add_vpc_agent_options(CLI::App& command, VpcAgentOptions& options) {
       "reaches --listen moves addresses. For the time of an upgrade");
   command.add_flag("--operators-over-tcp", options.operators_over_tcp,
                    "Let operators in over --listen too, for croft vpc from another node");
-  command
-      .add_option("--oldest-protocol", options.oldest_protocol,
-                  "Refuse plugins and agents that speak an older version of the protocol; 0: UK8S' own are served")
-      ->check(CLI::Range(0, static_cast<int>(wire::vpc::kSpeechNewest)))
-      ->capture_default_str();
   command.add_option(
       "--kubernetes", options.kubernetes,
       "kube: or kube:/path/kubeconfig: the cluster's pods, and where the agents find each other (default: "

@@ -30,7 +30,6 @@ struct VpcAgentOptions {
   std::string tls_ca, tls_certificate, tls_key;
   bool insecure_peers = false;
   bool operators_over_tcp = false;
-  std::uint32_t oldest_protocol = 0;
   std::string kubernetes;
   std::string metrics;
   std::string log_directory = "/var/log/ucloud";

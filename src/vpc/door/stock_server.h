@@ -42,9 +42,6 @@ struct StockWorld {
   std::chrono::nanoseconds wait_max = std::chrono::seconds{60};  ///< of an ADD that finds the stock empty
   /// Shows the agent; the calls that the service itself has heard are put to it.
   std::function<Result<wire::vpc::ShowAnswer>(std::deque<StockHeard> heard)> show{};
-  /// Callers of Ping, AddPodNetwork and BorrowIP that speak an older version are refused; 0: nobody is
-  /// (vpc/format/messages.h). DELs never are.
-  std::uint32_t oldest_speech = 0;
 };
 
 /// The calls of the protocol. ADDs, DELs and what writes records are messages to the stock's actor; an ADD that finds
@@ -81,11 +78,7 @@ class StockService {
   [[nodiscard]] os::GrpcAnswer too_many(os::GrpcCallId call) const;
   void send(os::GrpcAnswer answer);
 
-  /// The refusal of a caller whose version does not go together with ours.
-  [[nodiscard]] Maybe check_speech(os::GrpcCallId call, wire::vpc::Method method, const wire::vpc::Speech& other);
-  [[nodiscard]] Maybe check_node(const os::GrpcRequest& request, const wire::vpc::BorrowRequest& read);
   void heard(std::string call, std::string who, std::string outcome);
-  [[nodiscard]] bool is_news(std::string& told, const std::string& line);
   void ended(std::vector<engine::StockCall> calls);
   void ended_outside(engine::StockCall call, std::optional<Error> error = {});
   [[nodiscard]] os::GrpcAnswer done(engine::StockCall& call, std::vector<std::string>& lines);
@@ -117,8 +110,7 @@ class StockService {
   const Sink sink_;
   engine::StockActor& actor_ = world_.keeper.actor();
 
-  std::mutex told_mutex_;  ///< guards the four below, which decide nothing
-  std::string told_skew_, told_stranger_;
+  std::mutex told_mutex_;                                ///< guards both below, which decide nothing
   std::deque<StockHeard> heard_;                         ///< the last one first
   std::set<std::shared_ptr<engine::StockCall>> asking_;  ///< ADDs that wait to be looked at by a worker of fixed_
   std::atomic<bool> stopping_ = false;
@@ -149,7 +141,6 @@ class StockServer {
   /// Serves on this listener too, from now on.
   [[nodiscard]] Result<void> open_door(std::unique_ptr<os::GrpcListener> listener, const DoorRules& rules);
 
-  [[nodiscard]] StockService& service() { return service_; }
   /// Sets what gRPC's service of health says: "not serving" at first.
   void set_serving(bool serving);
   /// Takes no more connections and calls; ADDs that wait for the stock are told that the agent ends, all others are
