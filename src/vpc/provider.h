@@ -88,9 +88,6 @@ class Provider {
  public:
   virtual ~Provider() = default;
 
-  /// "ucloud"; in messages and metrics.
-  [[nodiscard]] virtual std::string name() const = 0;
-
   /// The interface of this machine, as its metadata say now: it may have been replaced.
   [[nodiscard]] virtual Result<Interface> interface(Deadline deadline) = 0;
 

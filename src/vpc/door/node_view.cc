@@ -24,8 +24,8 @@ Result<HostView::Use> HostView::use(Deadline deadline) {
   return use;
 }
 
-Result<std::vector<ApiPods::Pod>> ApiPods::pods(Deadline deadline) {
-  std::vector<Pod> all;
+Result<std::vector<core::warm::LivePod>> ApiPods::pods(Deadline deadline) {
+  std::vector<core::warm::LivePod> all;
   bool is_too_long = false;
   TRY_VOID(list_(
       deadline,
@@ -35,14 +35,11 @@ Result<std::vector<ApiPods::Pod>> ApiPods::pods(Deadline deadline) {
       },
       [&](const core::collect::PodFact& fact) {
         is_too_long = is_too_long || all.size() == kPodsMax;
-        if (is_too_long) return;
-        Pod pod;
+        if (is_too_long || fact.is_in_node_network) return;
         // The mirror of a static pod has a UID that kubelet and its runtime do not know.
-        pod.pod = {fact.name, fact.namespace_name, fact.is_mirror ? std::string() : fact.uid};
-        pod.addresses = fact.addresses;
-        pod.ended = fact.phase == "Succeeded" || fact.phase == "Failed";
-        pod.host_network = fact.is_in_node_network;
-        all.push_back(std::move(pod));
+        all.push_back({{fact.name, fact.namespace_name, fact.is_mirror ? std::string() : fact.uid},
+                       fact.addresses,
+                       fact.phase == "Succeeded" || fact.phase == "Failed"});
       }));
   if (is_too_long) {
     return fail(ErrorCode::corrupt, fmt::format("the API server tells of more than {} pods of this node", kPodsMax));

@@ -42,7 +42,7 @@ class ApiPods final : public engine::NodePods {
 
   /// Addresses that cannot be understood, as an annotation may hold any, are left out; the pod is not. Errors: of the
   /// list.
-  [[nodiscard]] Result<std::vector<Pod>> pods(Deadline deadline) override;
+  [[nodiscard]] Result<std::vector<core::warm::LivePod>> pods(Deadline deadline) override;
 
  private:
   const List list_;

@@ -127,7 +127,6 @@ class Ucloud final : public Provider {
         metadata_(options_.metadata, options_.http, clock),
         credentials_(metadata_, std::string(wu::kCredentialsPath) + options_.role, options_.keys, clock) {}
 
-  [[nodiscard]] std::string name() const override { return "ucloud"; }
   [[nodiscard]] std::uint64_t throttled() const override { return throttled_; }
   void on_call(std::function<void(const Call&)> tell) override { tell_ = std::move(tell); }
 
