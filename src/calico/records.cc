@@ -12,7 +12,6 @@
 #include "calico/json.h"
 #include "register/format/canonical_json.h"
 #include "register/format/field_table.h"
-#include "register/format/fields.h"
 
 namespace croft::wire::calico {
 

@@ -12,7 +12,6 @@
 
 #include "base/clock.h"
 #include "base/net/address.h"
-#include "base/net/ordinal.h"
 #include "base/net/prefix.h"
 #include "base/result.h"
 #include "base/shared_map.h"

@@ -4,7 +4,6 @@
 #include <vector>
 
 #include "base/net/address.h"
-#include "base/net/per_family.h"
 #include "register/pool.h"
 
 namespace croft::core {

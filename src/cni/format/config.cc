@@ -10,8 +10,8 @@
 #include <fmt/format.h>
 
 #include "base/json/decode.h"
-#include "base/net/address_with_length.h"
 #include "base/net/echo.h"
+#include "base/net/prefix.h"
 #include "base/text/go_text.h"
 #include "cni/format/environment.h"
 #include "cni/format/network.h"

@@ -9,8 +9,8 @@
 #include <fmt/format.h>
 
 #include "base/json/writer.h"
-#include "base/net/address_with_length.h"
 #include "base/net/echo.h"
+#include "base/net/prefix.h"
 #include "base/text/go_text.h"
 #include "register/names.h"
 

@@ -16,7 +16,7 @@
 #include "ipam/audit/register_report.h"
 #include "register/block.h"
 #include "register/cached_attachment.h"
-#include "register/node_range.h"
+#include "register/node.h"
 
 namespace croft::core::audit {
 

@@ -5,7 +5,7 @@
 
 #include "base/net/prefix.h"
 #include "cli/croft/command_line.h"
-#include "register/node_range.h"
+#include "register/node.h"
 
 namespace croft::app {
 

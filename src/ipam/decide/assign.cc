@@ -14,7 +14,7 @@
 #include "base/time_text.h"
 #include "ipam/decide/claim.h"
 #include "ipam/decide/family_search.h"
-#include "register/handle_blocks.h"
+#include "register/owner.h"
 
 namespace croft::core {
 namespace {

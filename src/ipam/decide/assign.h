@@ -10,7 +10,6 @@
 
 #include "base/clock.h"
 #include "base/net/address.h"
-#include "base/net/per_family.h"
 #include "base/net/prefix.h"
 #include "base/result.h"
 #include "ipam/decide/refusal.h"

@@ -7,7 +7,7 @@
 #include <set>
 #include <utility>
 
-#include "base/net/per_family.h"
+#include "base/net/address.h"
 #include "base/time_text.h"
 #include "ipam/decide/draft.h"
 #include "ipam/use/each_record.h"

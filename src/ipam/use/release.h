@@ -8,7 +8,6 @@
 
 #include "base/clock.h"
 #include "base/net/address.h"
-#include "base/net/per_family.h"
 #include "base/result.h"
 #include "ipam/audit/attachments.h"
 #include "ipam/decide/release.h"

@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/net/echo.h"
-#include "base/net/joined.h"
+#include "base/net/prefix.h"
 #include "cli/croft/json_text.h"
 #include "cli/croft/table.h"
 

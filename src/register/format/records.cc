@@ -15,8 +15,8 @@
 #include "base/hex.h"
 #include "base/shared_map.h"
 #include "base/text/base64.h"
-#include "register/format/fields.h"
-#include "register/handle_blocks.h"
+#include "register/format/field_table.h"
+#include "register/owner.h"
 
 namespace croft::wire {
 namespace {

@@ -6,7 +6,7 @@
 
 #include <fmt/format.h>
 
-#include "base/net/ordinal.h"
+#include "base/net/prefix.h"
 
 namespace croft::sim {
 namespace {

@@ -9,8 +9,8 @@
 #include "calico/etcd.h"
 #include "register/cooling_beside.h"
 #include "register/format/records.h"
-#include "register/handle_blocks.h"
 #include "register/kinds.h"
+#include "register/owner.h"
 
 namespace croft::store::calico {
 namespace {
