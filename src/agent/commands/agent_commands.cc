@@ -6,7 +6,6 @@
 #include <nlohmann/json.hpp>
 
 #include "agent/door/agent.h"
-#include "agent/door/client.h"
 #include "cli/croft/command_line.h"
 #include "cli/croft/json_text.h"
 #include "cli/croft/table.h"

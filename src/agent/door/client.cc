@@ -1,5 +1,3 @@
-#include "agent/door/client.h"
-
 #include <algorithm>
 #include <optional>
 #include <string_view>
@@ -8,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "agent/door/agent.h"
 #include "http/grpc_channel.h"
 #include "http/unix_listener.h"
 #include "os/files.h"

@@ -24,7 +24,7 @@
 #include "cni/error_table.h"
 #include "collector/audit/leaks.h"
 #include "ipam/audit/pool_status.h"
-#include "ipam/commands/pod_ranges.h"
+#include "ipam/commands/notes.h"
 #include "ipam/use/audit.h"
 #include "ipam/use/inspect.h"
 #include "ipam/use/pools.h"

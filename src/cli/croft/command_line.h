@@ -18,9 +18,9 @@
 #include "cli/croft/data.h"
 #include "cli/stores/open_store.h"
 #include "ipam/use/transact.h"
-#include "store/open_mode.h"
 #include "store/pause.h"
 #include "store/store.h"
+#include "store/store_url.h"
 
 namespace croft::app {
 

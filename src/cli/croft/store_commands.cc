@@ -21,7 +21,7 @@
 #include "cli/croft/command_line.h"
 #include "cli/croft/json_text.h"
 #include "cni/error_table.h"
-#include "collector/door/cni_cache.h"
+#include "hostlocal/door/host_local_facts.h"
 #include "ipam/use/assign.h"
 #include "ipam/use/inspect.h"
 #include "ipam/use/pools.h"

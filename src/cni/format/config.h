@@ -18,7 +18,6 @@
 #include "cni/format/network.h"
 #include "cni/format/result.h"
 #include "register/owner.h"
-#include "register/pod_wishes.h"
 #include "register/pool.h"
 
 namespace croft::wire::cni {

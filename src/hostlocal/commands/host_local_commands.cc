@@ -25,7 +25,7 @@
 #include "hostlocal/door/host_local_facts.h"
 #include "hostlocal/reservations.h"
 #include "hostlocal/use/host_local_import.h"
-#include "ipam/commands/pod_ranges.h"
+#include "ipam/commands/notes.h"
 #include "os/files.h"
 #include "os/process.h"
 

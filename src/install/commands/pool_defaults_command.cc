@@ -16,7 +16,7 @@
 #include "cli/croft/data.h"
 #include "cli/stores/open_store.h"
 #include "install/format/node_network.h"
-#include "ipam/commands/pool_note.h"
+#include "ipam/commands/notes.h"
 #include "ipam/use/inspect.h"
 #include "ipam/use/pools.h"
 #include "os/look_up.h"

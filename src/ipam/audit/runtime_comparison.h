@@ -20,8 +20,8 @@
 
 namespace croft::core::audit {
 
-/// Attachments the runtime knows (collector/door/cni_cache.h reads them). A container whose namespace is gone does not
-/// live.
+/// Attachments the runtime knows (hostlocal/door/host_local_facts.h reads them). A container whose namespace is gone
+/// does not live.
 struct LiveAttachments {
   std::vector<CachedAttachment> entries;
   std::vector<UnreadableEntry> unreadable;  ///< whoever such an entry may be about counts as known

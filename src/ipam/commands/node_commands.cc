@@ -23,10 +23,12 @@
 #include "cli/stores/open_store.h"
 #include "cni/error_table.h"
 #include "collector/use/holders.h"
-#include "ipam/commands/pod_ranges.h"
+#include "ipam/commands/notes.h"
 #include "ipam/use/inspect.h"
 #include "ipam/use/nodes.h"
 #include "ipam/use/release.h"
+#include "noderanges/commands/cluster_nodes.h"
+#include "noderanges/use/node_cidrs.h"
 #include "noderanges/use/node_range.h"
 #include "os/files.h"
 #include "store/kube/format/kubeconfig.h"
@@ -452,6 +454,31 @@ void add_affinity_commands(CLI::App& app, CommandLine& line) {
   claiming->footer(
       "Blocks of other nodes are not touched; the exit code is then 5. Blocks without an owner are claimed with the "
       "addresses in them.");
+}
+
+std::vector<core::NodeRange> pod_ranges(CommandLine& line) {
+  const auto cidrs = open_node_cidrs(line.store_url, line.clock, operator_parts());
+  if (cidrs && *cidrs == nullptr) return {};
+  auto look = cidrs ? engine::look_at_node_cidrs(**cidrs) : Result<engine::NodeCidrsLook>(fail(cidrs.error()));
+  if (look) return std::move(look->said);
+  if (look.error().code == ErrorCode::permission_denied) {
+    line.note_not_read("the podCIDRs of nodes", look.error());
+    return {};
+  }
+  warn("the podCIDRs of nodes are not looked at: " + look.error().message);
+  return {};
+}
+
+void tell_of_pod_ranges(CommandLine& line, const std::vector<net::Prefix>& cidrs, const std::string& node) {
+  for (const core::NodeRange& range : pod_ranges(line)) {
+    if (range.node == node) continue;
+    const auto is_in = [&](const net::Prefix& cidr) { return cidr.overlaps(range.cidr); };
+    if (std::ranges::none_of(cidrs, is_in)) continue;
+    tell(
+        fmt::format("croft: {} is the podCIDR of node {}: where host-local gives that node's addresses, pods of both "
+                    "get the same (docs/runbooks/migrate.md, From host-local)",
+                    range.cidr.to_string(), net::echo(range.node)));
+  }
 }
 
 }  // namespace croft::app

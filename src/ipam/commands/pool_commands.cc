@@ -13,7 +13,7 @@
 #include "cli/croft/json_output.h"
 #include "cli/croft/listing.h"
 #include "cli/croft/table.h"
-#include "ipam/commands/pool_note.h"
+#include "ipam/commands/notes.h"
 #include "ipam/use/inspect.h"
 #include "ipam/use/pools.h"
 

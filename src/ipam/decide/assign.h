@@ -14,7 +14,7 @@
 #include "base/result.h"
 #include "ipam/decide/refusal.h"
 #include "register/owner.h"
-#include "register/pod_wishes.h"
+#include "register/pool.h"
 #include "register/snapshot.h"
 
 namespace croft::core {

@@ -29,7 +29,7 @@
 #include "base/net/prefix.h"
 #include "base/shared_map.h"
 #include "base/strong.h"
-#include "register/cooling_beside.h"
+#include "register/block.h"
 #include "register/format/canonical_json.h"
 
 namespace croft::wire {

@@ -10,17 +10,12 @@
 #include <rapidcheck/gtest.h>
 
 #include "base/manual_clock.h"
+#include "base/test_messages.h"
 
 // The names in brackets are the rows of docs/notes/service-ranges.md#cases.
 
 namespace croft::core::service {
 namespace {
-
-/// "(success)" where there is no error.
-template <class T>
-[[nodiscard]] std::string message_of(const Result<T>& result) {
-  return result ? "(success)" : result.error().message;
-}
 
 struct Shape {
   std::uint32_t size;

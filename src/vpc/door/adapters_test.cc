@@ -1,3 +1,5 @@
+#include "vpc/door/adapters.h"
+
 #include <algorithm>
 #include <array>
 #include <chrono>
@@ -7,8 +9,6 @@
 
 #include "os/network_fixture.h"
 #include "os/random.h"
-#include "vpc/door/node_view.h"
-#include "vpc/door/wire_probe.h"
 
 namespace croft::edge {
 namespace {
