@@ -9,6 +9,7 @@
 
 #include "base/json/document.h"
 #include "base/json/writer.h"
+#include "base/letters.h"
 #include "base/net/echo.h"
 #include "base/text/go_text.h"
 #include "calico/netconf.h"

@@ -12,6 +12,7 @@
 #include <fmt/format.h>
 
 #include "base/json/decode.h"
+#include "base/letters.h"
 #include "base/nearest.h"
 #include "base/net/echo.h"
 #include "base/text/go_text.h"
@@ -20,7 +21,6 @@
 #include "cni/format/environment.h"
 #include "cni/format/network.h"
 #include "register/affinity.h"
-#include "register/names.h"
 
 namespace croft::wire::cni {
 namespace {
@@ -435,7 +435,7 @@ Checked<CalicoNetconf> decode_calico_netconf(const Network& network, const std::
   CalicoNetconf& config = draft.config;
   config.name = network.name;
   if (!draft.log_file.empty()) config.log_file = draft.log_file;
-  config.log_only_failures = core::equals_ignoring_case(draft.log_level, "error");
+  config.log_only_failures = equals_ignoring_case(draft.log_level, "error");
   if (command == Command::add) note_near_misses(root, config.near_misses);
   if (auto error = take_args(args, config); error && command != Command::del) return *std::move(error);
   return std::move(config);

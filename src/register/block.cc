@@ -8,9 +8,9 @@
 #include <fmt/format.h>
 
 #include "base/assert.h"
+#include "base/letters.h"
 #include "base/planted.h"
 #include "base/time_text.h"
-#include "register/names.h"
 #include "register/pool.h"
 
 namespace croft::core {

@@ -1,7 +1,7 @@
 #include <functional>
 
+#include "base/letters.h"
 #include "collector/decide/test_scene.h"
-#include "register/names.h"
 
 namespace croft::core::collect {
 namespace {

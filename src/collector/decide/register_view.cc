@@ -4,8 +4,8 @@
 #include <string>
 
 #include "base/assert.h"
+#include "base/letters.h"
 #include "base/planted.h"
-#include "register/names.h"
 #include "register/owner.h"
 
 namespace croft::core::collect {
