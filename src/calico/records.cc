@@ -1,7 +1,5 @@
 #include "register/format/records.h"
 
-#include <type_traits>
-#include <utility>
 #include <variant>
 
 #include <fmt/format.h>

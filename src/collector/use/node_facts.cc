@@ -3,7 +3,6 @@
 #include <utility>
 #include <vector>
 
-#include "base/assert.h"
 #include "ipam/use/each_record.h"
 
 namespace croft::engine {

@@ -9,7 +9,6 @@
 
 #include "base/counted.h"
 #include "base/quoted.h"
-#include "base/result.h"
 #include "base/time_text.h"
 
 namespace croft::core::audit {

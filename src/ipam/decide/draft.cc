@@ -6,7 +6,6 @@
 
 #include "base/assert.h"
 #include "base/planted.h"
-#include "register/address_claims.h"
 
 namespace croft::core {
 namespace {

@@ -1,7 +1,6 @@
 #include "ipam/use/assign.h"
 
 #include <algorithm>
-#include <map>
 #include <optional>
 #include <set>
 #include <utility>

@@ -9,7 +9,6 @@
 #include <nlohmann/json.hpp>
 
 #include "base/counted.h"
-#include "base/net/echo.h"
 #include "base/net/lenient.h"
 #include "base/printable.h"
 #include "base/time_text.h"

@@ -1,7 +1,6 @@
 // How a StockKeeper gets addresses from the cloud, asks the wire about them, and gives them back.
 
 #include <algorithm>
-#include <set>
 #include <utility>
 
 #include <fmt/format.h>
