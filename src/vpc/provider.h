@@ -86,7 +86,7 @@ class Provider {
   /// The interface of this machine, as its metadata say now: it may have been replaced.
   [[nodiscard]] virtual Result<Interface> interface(Deadline deadline) = 0;
 
-  /// Gives `count` more addresses of a subnet to an interface, in as few calls as the cloud allows. The addresses that
+  /// Gives `count` more addresses of a subnet to an interface, by one call. The addresses that
   /// it returns were given: 1 to `count`. An error says that none was, but for unknown_outcome.
   [[nodiscard]] virtual Result<std::vector<CloudAddress>> allocate(const Interface& to, const std::string& subnet,
                                                                    std::uint32_t count, Deadline deadline) = 0;

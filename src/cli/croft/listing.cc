@@ -6,8 +6,6 @@
 #include <set>
 #include <utility>
 
-#include <fmt/format.h>
-
 #include "base/printable.h"
 #include "os/process.h"
 #include "os/stop_signal.h"

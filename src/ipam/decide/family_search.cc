@@ -5,8 +5,6 @@
 #include <tuple>
 #include <utility>
 
-#include <fmt/format.h>
-
 #include "base/time_text.h"
 #include "ipam/decide/claim.h"
 

@@ -12,7 +12,6 @@ namespace croft::engine {
 namespace {
 
 namespace warm = core::warm;
-using std::chrono::nanoseconds;
 
 warm::Outcome outcome_of(const Error& error) {
   switch (error.code) {
