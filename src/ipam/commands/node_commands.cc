@@ -1,7 +1,6 @@
 #include <algorithm>
 #include <chrono>
 #include <map>
-#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -412,9 +411,8 @@ void add_node_commands(CLI::App& app, CommandLine& line) {
   labelling->add_option("LABEL", options->changes, "KEY=VALUE to set, KEY- to remove")->required();
   labelling->footer("Example: croft node label n1 zone=a rack-");
 
-  const auto removal = std::make_shared<RemoveOptions>();
-  CLI::App* removing =
-      node->add_subcommand("remove", "Remove a node that is gone: its blocks, its record and its ranges");
+  const auto [removing, removal] = add_command(
+      *node, line, "remove", "Remove a node that is gone: its blocks, its record and its ranges", remove_node, true);
   removing->add_option("NAME", removal->removal.name, "Name of the node")->required();
   removing->add_flag(
       "--force", removal->removal.force,
@@ -426,10 +424,6 @@ void add_node_commands(CLI::App& app, CommandLine& line) {
       "Deletes empty blocks. With --force, blocks with addresses lose their owner, and the addresses stay held until "
       "the controller frees them: it learns that the node is gone for good. Pods in the controller's list of pods keep "
       "their addresses. If another program manages node records (Calico's etcd), the record and the ranges stay.");
-  removing->callback([&line, removal] {
-    line.asks_cluster = true;
-    line.run = [removal](CommandLine& l) { return remove_node(l, *removal); };
-  });
   add_node_range_commands(*node, line);
 }
 
