@@ -49,7 +49,6 @@
 #include "vpc/door/adapters.h"
 #include "vpc/door/agent_client.h"
 #include "vpc/door/stock_server.h"
-#include "vpc/door/stock_shown.h"
 #include "vpc/use/stock_keeper.h"
 
 namespace croft::app {

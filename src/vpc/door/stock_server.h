@@ -2,8 +2,10 @@
 
 #include <atomic>
 #include <chrono>
+#include <cstdint>
 #include <deque>
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -16,15 +18,48 @@
 #include "http/grpc_handler.h"
 #include "http/grpc_listener.h"
 #include "register/owner.h"
-#include "vpc/door/stock_shown.h"
 #include "vpc/format/messages.h"
 #include "vpc/use/stock_actor.h"
 #include "vpc/use/stock_keeper.h"
+#include "vpc/use/warm_stock.h"
 
 // UK8S' protocol on a stock of cloud addresses (docs/notes/warm-pool.md#grpc): its calls, which know no transport, and
 // the server of them.
 
 namespace croft::edge {
+
+// An agent's stock and state, as tables for people (`croft vpc show`). Pure.
+
+/// One of the last calls that an agent answered.
+struct StockHeard {
+  std::chrono::nanoseconds at{};  ///< since boot
+  std::string call;               ///< "ADD", "BorrowIP"
+  std::string who;
+  std::string outcome;
+};
+
+/// The calls of one action of the cloud.
+struct CloudCalls {
+  std::uint64_t good = 0, failed = 0;
+  std::chrono::nanoseconds last{};       ///< since boot
+  std::string last_failure;              ///< empty: there was none
+  std::chrono::nanoseconds failed_at{};  ///< since boot
+};
+
+struct StockShown {
+  std::vector<std::pair<std::string, std::string>> agent;  ///< property and value
+  engine::StockView view;
+  engine::KeeperOutlook outlook;
+  std::map<std::string, CloudCalls> cloud;      ///< by action
+  std::vector<engine::PeerAgents::Peer> peers;  ///< as they were last looked for
+  std::deque<StockHeard> heard;                 ///< the last one first
+};
+
+/// Why no pod gets it; empty: one may, has it, or had it and it cools.
+[[nodiscard]] std::string why_aside(const core::WarmAddress& one);
+[[nodiscard]] wire::vpc::ShowAnswer shown(const StockShown& all, const Instant& now);
+
+// The service.
 
 /// The service's world. References outlive it.
 struct StockWorld {
