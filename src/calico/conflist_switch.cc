@@ -12,9 +12,7 @@
 #include "base/letters.h"
 #include "base/net/echo.h"
 #include "base/text/go_text.h"
-#include "calico/netconf.h"
 #include "cni/format/config.h"
-#include "cni/format/network.h"
 
 namespace croft::wire::cni {
 namespace {

@@ -3,23 +3,16 @@
 #include <algorithm>
 #include <array>
 #include <limits>
-#include <string>
-#include <string_view>
 #include <tuple>
 #include <utility>
-#include <vector>
 
 #include <fmt/format.h>
 
-#include "base/json/decode.h"
 #include "base/letters.h"
 #include "base/nearest.h"
 #include "base/net/echo.h"
 #include "base/text/go_text.h"
 #include "base/without_user_info.h"
-#include "cni/format/config.h"
-#include "cni/format/environment.h"
-#include "cni/format/network.h"
 #include "register/affinity.h"
 
 namespace croft::wire::cni {

@@ -17,7 +17,6 @@
 #include <fmt/format.h>
 
 #include "base/letters.h"
-#include "os/file_descriptor.h"
 #include "os/system_error.h"
 
 namespace croft::os {

@@ -11,8 +11,6 @@
 #include <cerrno>
 #include <mutex>
 #include <optional>
-#include <string>
-#include <string_view>
 
 #include <fmt/format.h>
 

@@ -12,8 +12,6 @@
 #include <cstdlib>
 #include <filesystem>
 #include <memory>
-#include <optional>
-#include <string_view>
 #include <utility>
 
 #include <fmt/format.h>

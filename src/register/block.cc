@@ -1,9 +1,6 @@
 #include "register/block.h"
 
-#include <algorithm>
-#include <chrono>
 #include <limits>
-#include <optional>
 
 #include <fmt/format.h>
 

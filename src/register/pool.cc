@@ -2,15 +2,12 @@
 
 #include <algorithm>
 #include <array>
-#include <cstdint>
-#include <string_view>
 
 #include <fmt/format.h>
 
 #include "base/hex.h"
 #include "base/letters.h"
 #include "base/net/echo.h"
-#include "base/net/prefix.h"
 #include "register/selector.h"
 
 namespace croft::core {

@@ -6,7 +6,6 @@
 #include <set>
 #include <utility>
 
-#include "base/printable.h"
 #include "os/process.h"
 #include "os/stop_signal.h"
 

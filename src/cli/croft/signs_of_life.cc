@@ -7,7 +7,6 @@
 
 #include "base/counted.h"
 #include "base/quoted.h"
-#include "cli/croft/command_line.h"
 #include "cli/croft/filters.h"
 #include "cli/stores/open_store.h"
 #include "collector/use/node_facts.h"

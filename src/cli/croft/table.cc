@@ -4,7 +4,6 @@
 #include <numeric>
 #include <optional>
 #include <utility>
-#include <vector>
 
 #include <fmt/format.h>
 

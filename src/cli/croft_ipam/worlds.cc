@@ -2,13 +2,10 @@
 
 #include <algorithm>
 #include <chrono>
-#include <optional>
 #include <set>
-#include <string>
 
 #include <fmt/format.h>
 
-#include "agent/door/agent.h"
 #include "base/net/echo.h"
 #include "cli/croft_ipam/plugin_main.h"
 #include "cli/stores/environment.h"

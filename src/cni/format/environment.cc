@@ -1,10 +1,7 @@
 #include "cni/format/environment.h"
 
 #include <algorithm>
-#include <array>
 #include <charconv>
-#include <string_view>
-#include <utility>
 
 #include <fmt/format.h>
 

@@ -1,7 +1,6 @@
 #include "collector/decide/register_view.h"
 
 #include <algorithm>
-#include <string>
 
 #include "base/assert.h"
 #include "base/letters.h"

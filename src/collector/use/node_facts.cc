@@ -1,6 +1,5 @@
 #include "collector/use/node_facts.h"
 
-#include <utility>
 #include <vector>
 
 #include "ipam/use/each_record.h"

@@ -3,9 +3,7 @@
 #include <algorithm>
 #include <optional>
 #include <set>
-#include <string>
 #include <utility>
-#include <vector>
 
 #include <fmt/format.h>
 

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <utility>
 #include <variant>
 
 #include <fmt/format.h>
@@ -10,7 +9,6 @@
 #include "base/net/prefix.h"
 #include "base/time_text.h"
 #include "ipam/decide/refusal.h"
-#include "register/owner.h"
 #include "register/records.h"
 
 namespace croft::core::audit {

@@ -1,7 +1,6 @@
 #include "ipam/audit/runtime_comparison.h"
 
 #include <algorithm>
-#include <map>
 #include <set>
 #include <utility>
 

@@ -1,8 +1,6 @@
 #include "ipam/decide/draft.h"
 
 #include <algorithm>
-#include <set>
-#include <utility>
 
 #include "base/assert.h"
 #include "base/planted.h"

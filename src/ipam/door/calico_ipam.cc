@@ -1,10 +1,6 @@
 #include "ipam/door/calico_ipam.h"
 
 #include <algorithm>
-#include <cstdint>
-#include <memory>
-#include <optional>
-#include <string>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -12,7 +8,6 @@
 #include <fmt/format.h>
 
 #include "base/letters.h"
-#include "calico/netconf.h"
 #include "cni/decision_log.h"
 #include "cni/door/personality.h"
 #include "cni/door/store_call.h"

@@ -1,9 +1,7 @@
 #include "ipam/use/inspect.h"
 
 #include <algorithm>
-#include <map>
 #include <memory>
-#include <optional>
 #include <set>
 #include <utility>
 

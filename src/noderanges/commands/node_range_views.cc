@@ -8,7 +8,6 @@
 #include "base/net/echo.h"
 #include "base/net/prefix.h"
 #include "cli/croft/json_text.h"
-#include "cli/croft/table.h"
 
 namespace croft::app {
 namespace {

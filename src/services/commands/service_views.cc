@@ -13,7 +13,6 @@
 #include "base/printable.h"
 #include "base/time_text.h"
 #include "cli/croft/json_text.h"
-#include "cli/croft/table.h"
 #include "services/decide/service_words.h"
 
 namespace croft::app {

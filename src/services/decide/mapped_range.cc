@@ -12,7 +12,6 @@
 #include "base/assert.h"
 #include "base/net/echo.h"
 #include "base/net/lenient.h"
-#include "base/net/prefix.h"
 
 namespace croft::core::service {
 

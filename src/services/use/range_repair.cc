@@ -10,7 +10,6 @@
 #include <fmt/format.h>
 
 #include "ipam/use/each_record.h"
-#include "ipam/use/transact.h"
 #include "register/address_claims.h"
 
 namespace croft::engine {

@@ -3,9 +3,7 @@
 #include <algorithm>
 #include <ctime>
 #include <limits>
-#include <set>
 #include <string_view>
-#include <utility>
 
 #include <fmt/format.h>
 

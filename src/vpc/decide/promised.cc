@@ -1,7 +1,6 @@
 #include "vpc/decide/promised.h"
 
 #include <algorithm>
-#include <optional>
 #include <string_view>
 #include <utility>
 

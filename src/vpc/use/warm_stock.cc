@@ -3,8 +3,6 @@
 #include <utility>
 #include <variant>
 
-#include "vpc/decide/reconcile.h"
-
 namespace croft::engine {
 namespace {
 
