@@ -163,10 +163,10 @@ void page_through(store::Store& store) {
       if (!page->records.empty()) request.after = page->records.back().key.name;
     }
   }
-  store::ListRequest request{core::Kind::handle, "", "", store::kListLimitMax};
+  store::ListRequest request{core::Kind::handle, "", "", store::kListLimitMax, true};
   for (bool more = true; more;) {
-    const auto page = store.list_keys(request, Deadline{});
-    check(page.has_value(), "list_keys");
+    const auto page = store.list(request, Deadline{});
+    check(page.has_value(), "list of keys");
     more = page->more;
     if (!page->keys.empty()) request.after = page->keys.back().name;
   }

@@ -96,10 +96,10 @@ class Likeness {
     commit({writes_.data() + 1, 2});
   }
   void read_and_commit() {
-    std::vector<core::Key> keys;
-    for (const store::Write& write : writes_) keys.push_back(write.key);
-    const auto records = context_.store.get_many(keys, engine::deadline_of_use_case(context_));
-    check(records.has_value(), records ? "" : records.error().message);
+    core::Missing wanted;
+    for (const store::Write& write : writes_) wanted.records.insert(write.key);
+    const auto answer = context_.store.read(wanted, engine::deadline_of_use_case(context_));
+    check(answer.has_value(), answer ? "" : answer.error().message);
     commit(writes_);
   }
 

@@ -163,7 +163,8 @@ void lists(const std::string& directory) {
   };
   report("list.keys", "list the keys of 16384 blocks of 5 KB", 20, [&](int) {
     all([&](ListRequest& request) {
-      const auto page = store->list_keys(request, soon()).value();
+      request.keys_only = true;
+      const auto page = store->list(request, soon()).value();
       request.after = page.keys.back().name;
       return page.more;
     });

@@ -13,7 +13,6 @@
 
 #include "base/assert.h"
 #include "base/net/address.h"
-#include "base/net/address_with_length.h"
 #include "base/net/prefix.h"
 
 namespace {

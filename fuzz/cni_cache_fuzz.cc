@@ -8,7 +8,7 @@
 #include <string>
 
 #include "base/assert.h"
-#include "collector/door/cni_cache.h"
+#include "hostlocal/door/host_local_facts.h"
 #include "os/scratch_directory.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {

@@ -10,7 +10,8 @@
 #include <fmt/format.h>
 
 #include "base/assert.h"
-#include "os/proc_text.h"
+#include "os/clock.h"
+#include "os/file_lock.h"
 
 namespace {
 

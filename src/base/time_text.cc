@@ -1,6 +1,5 @@
 #include "base/time_text.h"
 
-#include <charconv>
 #include <optional>
 
 #include <fmt/format.h>

@@ -9,11 +9,10 @@
 
 #include "base/json/document.h"
 #include "base/json/writer.h"
+#include "base/letters.h"
 #include "base/net/echo.h"
 #include "base/text/go_text.h"
-#include "calico/netconf.h"
 #include "cni/format/config.h"
-#include "cni/format/network.h"
 
 namespace croft::wire::cni {
 namespace {

@@ -8,6 +8,7 @@
 
 #include "base/assert.h"
 #include "base/json/writer.h"
+#include "base/letters.h"
 #include "base/net/echo.h"
 #include "base/net/lenient.h"
 #include "calico/json.h"
@@ -96,18 +97,8 @@ std::string base32_of(std::string_view bytes) {
   return text;
 }
 
-/// Whether the API takes it: RFC 1123, labels of a–z, 0–9 and `-` between dots.
-bool is_object_name(std::string_view name) {
-  const auto is_alphanumeric = [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9'); };
-  char before = '.';
-  for (const char c : name) {
-    if (c == '-' && before == '.') return false;
-    if (c == '.' && !is_alphanumeric(before)) return false;
-    if (c != '-' && c != '.' && !is_alphanumeric(c)) return false;
-    before = c;
-  }
-  return name.size() <= kNameBytesMax && is_alphanumeric(before);
-}
+/// Whether the API takes it.
+bool is_object_name(std::string_view name) { return name.size() <= kNameBytesMax && is_dns_subdomain(name); }
 
 std::string affinity_name(const core::AffinityOwner& owner, const net::Prefix& cidr, const Digests& digests) {
   const std::string suffix = cidr_name(cidr.to_string());
@@ -383,11 +374,7 @@ Result<std::string> crd_name(const core::Key& key, const Digests& digests) {
     if (!owner) return fail(ErrorCode::corrupt, fmt::format("affinity {} has no owner", net::echo(key.name)));
     name = affinity_name(*owner, cidr, digests);
   }
-  if (key.kind == Kind::handle) {
-    for (char& c : name) {
-      if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-    }
-  }
+  if (key.kind == Kind::handle) name = lowered(std::move(name));
   if (!is_object_name(name)) {
     return fail(
         ErrorCode::invalid_argument,

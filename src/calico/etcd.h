@@ -10,7 +10,7 @@
 #include "base/net/address.h"
 #include "base/net/prefix.h"
 #include "base/result.h"
-#include "register/cooling_beside.h"
+#include "register/block.h"
 #include "register/records.h"
 #include "register/snapshot.h"
 

@@ -3,24 +3,17 @@
 #include <algorithm>
 #include <array>
 #include <limits>
-#include <string>
-#include <string_view>
 #include <tuple>
 #include <utility>
-#include <vector>
 
 #include <fmt/format.h>
 
-#include "base/json/decode.h"
+#include "base/letters.h"
 #include "base/nearest.h"
 #include "base/net/echo.h"
 #include "base/text/go_text.h"
 #include "base/without_user_info.h"
-#include "cni/format/config.h"
-#include "cni/format/environment.h"
-#include "cni/format/network.h"
 #include "register/affinity.h"
-#include "register/names.h"
 
 namespace croft::wire::cni {
 namespace {
@@ -435,7 +428,7 @@ Checked<CalicoNetconf> decode_calico_netconf(const Network& network, const std::
   CalicoNetconf& config = draft.config;
   config.name = network.name;
   if (!draft.log_file.empty()) config.log_file = draft.log_file;
-  config.log_only_failures = core::equals_ignoring_case(draft.log_level, "error");
+  config.log_only_failures = equals_ignoring_case(draft.log_level, "error");
   if (command == Command::add) note_near_misses(root, config.near_misses);
   if (auto error = take_args(args, config); error && command != Command::del) return *std::move(error);
   return std::move(config);

@@ -14,7 +14,6 @@
 #include "base/json/decode.h"
 #include "base/json/document.h"
 #include "base/net/address.h"
-#include "base/net/per_family.h"
 #include "base/result.h"
 #include "cni/format/config.h"
 #include "cni/format/environment.h"

@@ -1,7 +1,5 @@
 #include "register/format/records.h"
 
-#include <type_traits>
-#include <utility>
 #include <variant>
 
 #include <fmt/format.h>
@@ -12,7 +10,6 @@
 #include "calico/json.h"
 #include "register/format/canonical_json.h"
 #include "register/format/field_table.h"
-#include "register/format/fields.h"
 
 namespace croft::wire::calico {
 

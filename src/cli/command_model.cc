@@ -9,6 +9,7 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
+#include "base/letters.h"
 #include "base/nearest.h"
 #include "base/net/echo.h"
 
@@ -18,11 +19,8 @@ namespace {
 /// "--cluster-cidr" takes a CIDR.
 std::string named_after(const CLI::Option& option) {
   if (option.get_lnames().empty()) return "TEXT";
-  std::string name = option.get_lnames().front();
-  name = name.substr(name.rfind('-') + 1);
-  std::transform(name.begin(), name.end(), name.begin(),
-                 [](char c) { return c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c; });
-  return name;
+  const std::string& name = option.get_lnames().front();
+  return raised(name.substr(name.rfind('-') + 1));
 }
 
 /// The values of "TEXT:{a,b}" or of "{a->0,b->1} OR {0,1}".

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "base/letters.h"
 #include "cli/command_model.h"
 
 namespace croft::app {
@@ -197,15 +198,10 @@ std::string commands_items(const CommandModel& command, const std::string& name,
   return text.empty() ? "" : ".SH COMMANDS\n" + text;
 }
 
-std::string upper(std::string text) {
-  for (char& c : text) c = c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c;
-  return text;
-}
-
 std::string page_text(const CommandModel& root, const CommandModel& command, const std::vector<std::string>& path,
                       const std::string& version, int section) {
   const std::string name = page_name(root, path);
-  std::string text = fmt::format(".TH {} {} \"\" \"{} {}\" \"{}\"\n", roff(upper(name)), section, root.name, version,
+  std::string text = fmt::format(".TH {} {} \"\" \"{} {}\" \"{}\"\n", roff(raised(name)), section, root.name, version,
                                  section == 8 ? "System Administration" : "User Commands");
   text += fmt::format(".SH NAME\n{} \\- {}\n", roff(name), roff(command.description));
   text += fmt::format(".SH SYNOPSIS\n\\fB{}\\fR\n", roff(usage_line(root, path)));

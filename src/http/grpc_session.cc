@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <optional>
-#include <utility>
 
 #include <fmt/format.h>
 #include <nghttp2/nghttp2.h>

@@ -10,7 +10,6 @@
 #include <cerrno>
 #include <optional>
 #include <utility>
-#include <vector>
 
 #include <fmt/format.h>
 #include <openssl/err.h>

@@ -4,10 +4,11 @@
 #include <time.h>
 
 #include <array>
+#include <string>
 
 #include "base/assert.h"
+#include "base/hex.h"
 #include "os/file_descriptor.h"
-#include "os/proc_text.h"
 
 namespace croft::os {
 namespace {
@@ -29,6 +30,13 @@ BootId read_boot_id() {
 }
 
 }  // namespace
+
+BootId parse_boot_id(std::string_view text) {
+  std::string hex(text);
+  std::erase(hex, '-');
+  const auto bytes = bytes_of_hex<sizeof(BootId::bytes)>(hex);
+  return bytes ? BootId{*bytes} : BootId{};
+}
 
 Instant SystemClock::now() const {
   std::call_once(boot_read_, [this] { boot_ = read_boot_id(); });

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <mutex>
+#include <string_view>
 
 #include "base/clock.h"
 
@@ -16,5 +17,9 @@ class SystemClock final : public Clock {
   mutable std::once_flag boot_read_;
   mutable BootId boot_;
 };
+
+/// The UUID in /proc/sys/kernel/random/boot_id: 32 hex digits in lower case, dashes don't count. All zero (unknown)
+/// when the text is anything else.
+[[nodiscard]] BootId parse_boot_id(std::string_view text);
 
 }  // namespace croft::os

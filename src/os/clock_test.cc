@@ -13,7 +13,7 @@
 
 #include <gtest/gtest.h>
 
-#include "os/proc_text.h"
+#include "os/file_lock.h"
 #include "os/random.h"
 
 namespace croft::os {

@@ -16,7 +16,7 @@
 
 #include <fmt/format.h>
 
-#include "os/file_descriptor.h"
+#include "base/letters.h"
 #include "os/system_error.h"
 
 namespace croft::os {
@@ -97,7 +97,7 @@ bool is_directory(const std::string& path) {
 
 Error path_error(std::string_view operation, std::string_view path, int error_number) {
   std::string reason = std::generic_category().message(error_number);
-  if (!reason.empty() && reason[0] >= 'A' && reason[0] <= 'Z') reason[0] = static_cast<char>(reason[0] - 'A' + 'a');
+  if (!reason.empty()) reason[0] = lowered(reason[0]);
   return {system_error("", "", error_number).code, fmt::format("{} {}: {}", operation, path, reason), {}};
 }
 

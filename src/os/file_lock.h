@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -73,5 +74,10 @@ class FileLock {
   bool is_read_only_ = false;  ///< it could not be opened for notes; each lock() tries again
   bool held_ = false;
 };
+
+/// The decimal id of the process that holds a file flock(2)ed for writing, by the text of /proc/locks
+/// (proc_locks(5)). Empty when it does not say. For files of one inode number on several devices the first counts: good
+/// for a message only. The view is into `locks`.
+[[nodiscard]] std::string_view flock_holder(std::string_view locks, std::uint64_t inode);
 
 }  // namespace croft::os

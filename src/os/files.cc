@@ -9,12 +9,9 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <climits>
 #include <cstdlib>
 #include <filesystem>
 #include <memory>
-#include <optional>
-#include <string_view>
 #include <utility>
 
 #include <fmt/format.h>

@@ -145,12 +145,4 @@ Result<HostUse> host_use(const std::string& namespaces_directory, const Clock& c
   return survey.take();
 }
 
-Result<std::vector<IpBytes>> host_addresses(const std::string& namespaces_directory, const Clock& clock,
-                                            Deadline deadline) {
-  TRY(const HostUse use, host_use(namespaces_directory, clock, deadline));
-  std::set<IpBytes> all(use.own.begin(), use.own.end());
-  for (const auto& one : use.namespaces) all.insert(one.begin(), one.end());
-  return std::vector<IpBytes>(all.begin(), all.end());
-}
-
 }  // namespace croft::os

@@ -18,9 +18,6 @@ struct HostUse {
   std::vector<IpBytes> own;                      ///< interfaces and routes of this thread's namespace
   std::vector<std::vector<IpBytes>> namespaces;  ///< interfaces of each of the others: whoever may change it says this
 };
-/// As host_addresses(), apart.
-[[nodiscard]] Result<HostUse> host_use(const std::string& namespaces_directory, const Clock& clock, Deadline deadline);
-
 /// Every address, once and in order, that
 /// - an interface has in this thread's network namespace, or in one that is kept by a file in `namespaces_directory`
 ///   (`ip netns` and CNI runtimes keep those of pods there; a missing directory keeps none);
@@ -30,7 +27,6 @@ struct HostUse {
 /// passed over. Needs CAP_SYS_ADMIN. Errors, by which nothing is known: permission_denied; unavailable, naming the
 /// namespace that could not be entered or read, or a file there on which none is mounted as this process sees it (in a
 /// container a mount without propagation), or for more than kHostAddressesMax; deadline_exceeded.
-[[nodiscard]] Result<std::vector<IpBytes>> host_addresses(const std::string& namespaces_directory, const Clock& clock,
-                                                          Deadline deadline);
+[[nodiscard]] Result<HostUse> host_use(const std::string& namespaces_directory, const Clock& clock, Deadline deadline);
 
 }  // namespace croft::os

@@ -12,9 +12,6 @@
 #include <chrono>
 #include <cstring>
 #include <memory>
-#include <optional>
-#include <string>
-#include <vector>
 
 #include <fmt/format.h>
 

@@ -9,7 +9,6 @@
 #include <cstring>
 #include <span>
 #include <string_view>
-#include <utility>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -18,11 +18,9 @@
 #include <cerrno>
 #include <cstddef>
 #include <cstring>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <set>
-#include <string_view>
 #include <system_error>
 #include <thread>
 #include <utility>

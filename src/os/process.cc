@@ -12,15 +12,11 @@
 #include <climits>
 #include <csignal>
 
+#include "base/letters.h"
 #include "os/file_descriptor.h"
 #include "os/system_error.h"
 
 namespace croft::os {
-namespace {
-
-char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
-
-}  // namespace
 
 std::uint32_t own_process() { return static_cast<std::uint32_t>(::getpid()); }
 
@@ -59,7 +55,7 @@ Result<std::string> host_name() {
   std::array<char, HOST_NAME_MAX + 1> buffer{};
   if (::gethostname(buffer.data(), buffer.size()) != 0) return fail(system_error("read", "the host name", errno));
   std::string name(buffer.data());
-  std::transform(name.begin(), name.end(), name.begin(), lower);
+  name = lowered(std::move(name));
   return name;
 }
 

@@ -6,7 +6,6 @@
 #include <cerrno>
 #include <climits>
 #include <cstdlib>
-#include <string>
 #include <vector>
 
 #include <fmt/format.h>

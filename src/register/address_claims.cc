@@ -1,10 +1,8 @@
 #include "register/address_claims.h"
 
 #include <algorithm>
-#include <string>
 #include <string_view>
 #include <utility>
-#include <vector>
 
 #include <fmt/format.h>
 

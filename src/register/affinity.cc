@@ -5,8 +5,8 @@
 
 #include <fmt/format.h>
 
+#include "base/letters.h"
 #include "base/net/echo.h"
-#include "register/names.h"
 
 namespace croft::core {
 namespace {

@@ -8,7 +8,6 @@
 #include <gtest/gtest.h>
 
 #include "base/manual_clock.h"
-#include "register/cooling_beside.h"
 #include "register/pool.h"
 #include "register/test_values.h"
 

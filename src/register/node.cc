@@ -6,8 +6,8 @@
 #include <fmt/format.h>
 
 #include "base/assert.h"
+#include "base/letters.h"
 #include "base/net/echo.h"
-#include "register/names.h"
 
 namespace croft::core {
 namespace {
@@ -22,23 +22,9 @@ bool is_label_part(std::string_view text) {
          std::ranges::all_of(text, allowed);
 }
 
-bool is_dns_part(std::string_view text) {
-  const auto allowed = [](char c) { return (is_alphanumeric(c) && (c < 'A' || c > 'Z')) || c == '-'; };
-  return !text.empty() && text.front() != '-' && text.back() != '-' && std::ranges::all_of(text, allowed);
-}
-
-bool is_dns_name(std::string_view text) {
-  if (text.size() > kDnsNameBytesMax) return false;
-  for (std::size_t dot = text.find('.'); dot != text.npos; dot = text.find('.')) {
-    if (!is_dns_part(text.substr(0, dot))) return false;
-    text.remove_prefix(dot + 1);
-  }
-  return is_dns_part(text);
-}
-
 bool is_label_key(std::string_view key) {
   const std::size_t slash = key.find('/');
-  if (slash != key.npos && !is_dns_name(key.substr(0, slash))) return false;
+  if (slash != key.npos && (slash > kDnsNameBytesMax || !is_dns_subdomain(key.substr(0, slash)))) return false;
   const std::string_view name = key.substr(slash == key.npos ? 0 : slash + 1);
   return !name.empty() && is_label_part(name);
 }

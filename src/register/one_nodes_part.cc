@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <string>
 
-#include "register/kinds.h"
-
 namespace croft::core {
 
 NodesPart part_of(const AffinityOwner& node, Follower follower) {

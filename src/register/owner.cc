@@ -1,5 +1,7 @@
 #include "register/owner.h"
 
+#include "base/assert.h"
+
 namespace croft::core {
 namespace {
 
@@ -32,6 +34,26 @@ std::optional<Owner> owner_of(const std::string& handle_id, const std::map<std::
   const bool is_others = network == nullptr && interface_name == nullptr;
   if (is_others && handle_id.find('.', dot + 1) != std::string::npos) return {};
   return Owner{handle_id.substr(0, dot), handle_id.substr(dot + 1), interface_name != nullptr ? *interface_name : ""};
+}
+
+std::vector<HandleBlock> blocks_of(const Handle& handle) {
+  std::vector<HandleBlock> blocks;
+  blocks.reserve(handle.blocks.size());
+  for (const auto& [name, count] : handle.blocks) {
+    const auto cidr = net::Prefix::parse(name);
+    CROFT_ASSERT(cidr.has_value());
+    blocks.push_back({*cidr, count, name});
+  }
+  return blocks;
+}
+
+Result<void> check_block_names(const Handle& handle) {
+  for (const auto& [name, count] : handle.blocks) {
+    if (const auto cidr = net::Prefix::parse(name); !cidr) {
+      return fail(ErrorCode::corrupt, "handle " + handle.id + ": " + cidr.error().message);
+    }
+  }
+  return {};
 }
 
 }  // namespace croft::core

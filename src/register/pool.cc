@@ -2,14 +2,12 @@
 
 #include <algorithm>
 #include <array>
-#include <cstdint>
-#include <string_view>
 
 #include <fmt/format.h>
 
 #include "base/hex.h"
+#include "base/letters.h"
 #include "base/net/echo.h"
-#include "base/net/prefix.h"
 #include "register/selector.h"
 
 namespace croft::core {
@@ -121,10 +119,9 @@ bool is_cooldown(std::chrono::seconds cooldown) { return cooldown.count() >= 0 &
 Result<void> check_pool_name(const std::string& name) { return check_object_name("pool", name); }
 
 Result<void> check_object_name(std::string_view what, const std::string& name) {
-  const auto alphanumeric = [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9'); };
-  const auto allowed = [&](char c) { return alphanumeric(c) || c == '-' || c == '.'; };
-  if (name.empty() || name.size() > kPoolNameBytesMax || !alphanumeric(name.front()) || !alphanumeric(name.back()) ||
-      !std::all_of(name.begin(), name.end(), allowed)) {
+  const auto allowed = [](char c) { return is_small_or_digit(c) || c == '-' || c == '.'; };
+  if (name.empty() || name.size() > kPoolNameBytesMax || !is_small_or_digit(name.front()) ||
+      !is_small_or_digit(name.back()) || !std::all_of(name.begin(), name.end(), allowed)) {
     return fail(
         invalid_argument(fmt::format("{} name {} is not valid: 1 to {} lower-case letters, digits, '-' or '.', first "
                                      "and last a letter or digit",

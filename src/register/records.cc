@@ -1,7 +1,6 @@
 #include "register/records.h"
 
 #include <algorithm>
-#include <string_view>
 
 #include <fmt/format.h>
 

@@ -8,18 +8,15 @@
 #include <type_traits>
 #include <utility>
 #include <variant>
-#include <vector>
 
 #include "base/assert.h"
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/net/prefix.h"
 #include "register/affinity.h"
-#include "register/allocation.h"
 #include "register/block.h"
 #include "register/kinds.h"
 #include "register/node.h"
-#include "register/node_range.h"
 #include "register/owner.h"
 #include "register/pool.h"
 #include "register/service.h"

@@ -7,7 +7,7 @@
 #include <fmt/format.h>
 
 #include "base/assert.h"
-#include "register/names.h"
+#include "base/letters.h"
 
 namespace croft::core {
 namespace {

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <chrono>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -93,7 +92,7 @@ struct WarmIntent {
 };
 
 /// The facts that the node's agent found out about the node and goes by, for plugins without the agent. One record; a
-/// node where no agent has been has one that says nothing but its generation.
+/// node where no agent has been has one that says nothing but its term.
 struct WarmNode {
   std::string node;
   net::Mac mac;
@@ -106,9 +105,7 @@ struct WarmNode {
   std::uint32_t low = 0;   ///< free addresses below which more are asked for
   std::uint32_t high = 0;  ///< free addresses above which some go back
   std::uint32_t cooldown_seconds = 0;
-  /// The term in the upper half (vpc/decide/stock.h), in the lower half how often an address was given to a pod: of two
-  /// who give at once neither can miss what the other gave to the same owner.
-  std::uint64_t generation = 0;
+  std::uint64_t term = 0;  ///< of the writer (vpc/decide/stock.h)
   /// The most that the node may have of all sorts together, at least 1; nothing: no limit.
   std::optional<std::uint32_t> node_max{};
   friend bool operator==(const WarmNode&, const WarmNode&) = default;

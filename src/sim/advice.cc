@@ -6,7 +6,6 @@
 #include <cstdint>
 #include <cstdlib>
 #include <set>
-#include <utility>
 
 #include <fmt/format.h>
 

@@ -1,7 +1,6 @@
 #include "sim/plan.h"
 
 #include <algorithm>
-#include <array>
 #include <bit>
 #include <cmath>
 #include <deque>

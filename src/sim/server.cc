@@ -1,8 +1,6 @@
 #include "sim/server.h"
 
 #include <algorithm>
-#include <cstdint>
-#include <utility>
 
 #include "base/planted.h"
 #include "store/check_request.h"

@@ -14,7 +14,7 @@ namespace croft::store {
 
 /// The blocks in one look at a store.
 struct BlockKeys {
-  KeyPage page;
+  Page page;            ///< of keys only
   std::set<Key> there;  ///< of the keys that were asked for by themselves, those that are there
 };
 

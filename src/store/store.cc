@@ -1,7 +1,6 @@
 #include "store/store.h"
 
 #include <algorithm>
-#include <iterator>
 #include <utility>
 #include <vector>
 
@@ -45,25 +44,6 @@ Result<std::optional<Record>> Store::get(const Key& key, Deadline deadline) {
   wanted.records.insert(key);
   TRY(ReadAnswer answer, read(wanted, deadline));
   return std::move(answer.records.front());
-}
-
-Result<std::vector<std::optional<Record>>> Store::get_many(std::span<const Key> keys, Deadline deadline) {
-  core::Missing wanted;
-  wanted.records.insert(keys.begin(), keys.end());
-  TRY(const ReadAnswer answer, read(wanted, deadline));
-  std::vector<std::optional<Record>> records;
-  records.reserve(keys.size());
-  for (const Key& key : keys) {
-    const auto place = std::distance(wanted.records.begin(), wanted.records.find(key));
-    records.push_back(answer.records[static_cast<std::size_t>(place)]);
-  }
-  return records;
-}
-
-Result<KeyPage> Store::list_keys(ListRequest request, Deadline deadline) {
-  request.keys_only = true;
-  TRY(Page page, list(request, deadline));
-  return KeyPage{std::move(page.keys), page.more};
 }
 
 Result<Fate> Store::fate_of(std::span<const Write> writes, const WriteToken& token, Deadline deadline) {

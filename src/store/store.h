@@ -90,10 +90,6 @@ struct Page {
   bool more = false;
   std::vector<Key> keys;  ///< with keys_only, in the place of the records
 };
-struct KeyPage {
-  std::vector<Key> keys;
-  bool more = false;
-};
 
 /// The result of read(), in the order of core::Missing.
 struct ReadAnswer {
@@ -254,14 +250,8 @@ class Store {
   /// memory is no older than what it watches has one epoch only.
   [[nodiscard]] virtual std::uint64_t epoch() const = 0;
 
-  // Shorter forms of the above.
-
   /// The record of a key, or nothing when there is none.
   [[nodiscard]] Result<std::optional<Record>> get(const Key& key, Deadline deadline);
-  /// The records of several keys as of one moment, in the order asked; nothing where there is none.
-  [[nodiscard]] Result<std::vector<std::optional<Record>>> get_many(std::span<const Key> keys, Deadline deadline);
-  /// A list with keys_only, whatever the request says.
-  [[nodiscard]] Result<KeyPage> list_keys(ListRequest request, Deadline deadline);
 };
 
 }  // namespace croft::store

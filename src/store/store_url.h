@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -36,5 +37,11 @@ enum class Scheme {
 /// of two of these URLs nobody can tell.
 enum class OneRegister { yes, no, not_said };
 [[nodiscard]] OneRegister name_one_register(std::string_view a, std::string_view b);
+
+/// How a call needs its store.
+enum class OpenMode : std::uint8_t {
+  existing,  ///< an absent store is not_found, and nothing is made but lock files
+  create,    ///< an absent store is made, durably
+};
 
 }  // namespace croft::store

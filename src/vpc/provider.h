@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "base/letters.h"
 #include "base/net/address.h"
 #include "base/net/mac.h"
 #include "base/net/prefix.h"
@@ -20,13 +21,7 @@
 namespace croft::cloud {
 
 /// "52:54:00:26:6E:DA", as UCloud and its agents write it.
-[[nodiscard]] inline std::string capital_text(const net::Mac& mac) {
-  std::string text = mac.to_string();
-  for (char& c : text) {
-    if (c >= 'a' && c <= 'f') c = static_cast<char>(c - 'a' + 'A');
-  }
-  return text;
-}
+[[nodiscard]] inline std::string capital_text(const net::Mac& mac) { return raised(mac.to_string()); }
 
 /// The length of a mask: dotted, as an IPv6 address, or a number. Nothing: it is none of the family.
 [[nodiscard]] inline std::optional<int> parse_mask(std::string_view text, net::Family family) {
@@ -88,13 +83,10 @@ class Provider {
  public:
   virtual ~Provider() = default;
 
-  /// "ucloud"; in messages and metrics.
-  [[nodiscard]] virtual std::string name() const = 0;
-
   /// The interface of this machine, as its metadata say now: it may have been replaced.
   [[nodiscard]] virtual Result<Interface> interface(Deadline deadline) = 0;
 
-  /// Gives `count` more addresses of a subnet to an interface, in as few calls as the cloud allows. The addresses that
+  /// Gives `count` more addresses of a subnet to an interface, by one call. The addresses that
   /// it returns were given: 1 to `count`. An error says that none was, but for unknown_outcome.
   [[nodiscard]] virtual Result<std::vector<CloudAddress>> allocate(const Interface& to, const std::string& subnet,
                                                                    std::uint32_t count, Deadline deadline) = 0;

@@ -1,12 +1,9 @@
-#include <memory>
 #include <string>
-#include <vector>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "agent/door/agent.h"
-#include "agent/door/client.h"
 #include "cli/croft/command_line.h"
 #include "cli/croft/json_text.h"
 #include "cli/croft/table.h"
@@ -56,7 +53,7 @@ std::string table_of(const AgentStatus& status) {
           {}};
 }
 
-[[nodiscard]] Result<int> show_status(const CommandLine& line, const std::string& socket) {
+[[nodiscard]] Result<int> show_status(CommandLine& line, const std::string& socket) {
   if (socket.empty() || socket == edge::kNoAgent) {
     return fail(
         ErrorCode::invalid_argument,
@@ -73,11 +70,11 @@ std::string table_of(const AgentStatus& status) {
 
 void add_agent_commands(CLI::App& app, CommandLine& line) {
   CLI::App* const agent = add_noun(app, "agent", "The agent of this node (`croftd agent`)");
-  const auto socket = std::make_shared<std::string>(edge::kDefaultAgentSocket);
-  CLI::App* status = agent->add_subcommand("status", "Show what the agent serves, and how often it needed the store");
+  const auto [status, socket] =
+      add_command(*agent, line, "status", "Show what the agent serves, and how often it needed the store", show_status);
+  *socket = edge::kDefaultAgentSocket;
   status->add_option("--socket", *socket, "Socket of the agent")->envname("CROFT_AGENT")->capture_default_str();
   status->footer("Asks the agent, not the store. The exit code is 1 if no agent answers.");
-  status->callback([&line, socket] { line.run = [socket](CommandLine& l) { return show_status(l, *socket); }; });
 }
 
 }  // namespace croft::app

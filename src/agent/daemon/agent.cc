@@ -19,7 +19,6 @@
 #include "agent/daemon/log_format.h"
 #include "agent/daemon/periodic.h"
 #include "agent/daemon/plugin_kubeconfig.h"
-#include "agent/daemon/pod_events.h"
 #include "agent/daemon/predecessors.h"
 #include "agent/daemon/store_parts.h"
 #include "agent/door/server.h"
@@ -39,7 +38,7 @@
 #include "store/pause.h"
 #include "store/sqlite/sqlite_store.h"
 #include "store/store_url.h"
-#include "vpc/door/wire_probe.h"
+#include "vpc/door/adapters.h"
 
 namespace croft::app {
 namespace {
@@ -138,7 +137,7 @@ class AgentProgram {
       world_.added = [this](auto took, const core::AssignAnswer* answer) { metrics_.count(took, answer); };
     }
     if (events_ != nullptr) {
-      world_.refused = [this](const core::PodIdentity& pod, const Error& why) { tell_of_refusal(*events_, pod, why); };
+      world_.refused = [this](const core::PodIdentity& pod, const Error& why) { events_->tell_of_refusal(pod, why); };
     }
     if (wishes_ == nullptr) return;
     world_.remembered_wishes = [this](const core::PodIdentity& pod) { return wishes_->remembered(pod); };

@@ -10,7 +10,6 @@
 #include "base/net/address.h"
 #include "base/net/echo.h"
 #include "base/time_text.h"
-#include "cli/stores/open_store.h"
 #include "install/door/node_files.h"
 #include "install/format/node_network.h"
 #include "os/files.h"

@@ -1,9 +1,11 @@
 #pragma once
 
 #include <chrono>
+#include <memory>
 #include <string>
 
 #include "agent/format/messages.h"
+#include "base/clock.h"
 #include "base/result.h"
 
 namespace croft::edge {
@@ -30,5 +32,15 @@ class Agent {
   [[nodiscard]] virtual Result<core::AssignAnswer> assign(const wire::agent::AssignCall& call) = 0;
   [[nodiscard]] virtual Result<std::vector<net::Address>> release(const wire::agent::ReleaseCall& call) = 0;
 };
+
+/// The agent behind a Unix socket. Each call connects, asks once and waits up to kAnswerTimeMax for its answer, but no
+/// longer than `patience` for the first sign of life and for each next one. Nothing is ever asked twice. A socket that
+/// belongs to another user than root or this process's is not spoken to. `clock` must outlive it.
+[[nodiscard]] std::unique_ptr<Agent> agent_at(const std::string& socket, const Clock& clock,
+                                              std::chrono::nanoseconds patience = kAgentPatience);
+
+/// The status that the agent at a socket reports; for operators and health checks.
+[[nodiscard]] Result<wire::agent::AgentStatus> agent_status(const std::string& socket, const Clock& clock,
+                                                            std::chrono::nanoseconds patience = kAgentPatience);
 
 }  // namespace croft::edge

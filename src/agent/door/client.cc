@@ -1,13 +1,11 @@
-#include "agent/door/client.h"
-
 #include <algorithm>
 #include <optional>
-#include <string_view>
 #include <utility>
 #include <variant>
 
 #include <fmt/format.h>
 
+#include "agent/door/agent.h"
 #include "http/grpc_channel.h"
 #include "http/unix_listener.h"
 #include "os/files.h"

@@ -3,9 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <string>
-#include <string_view>
 #include <utility>
-#include <vector>
 
 #include <google/protobuf/stubs/logging.h>
 #include <grpc/health.pb.h>

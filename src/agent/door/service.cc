@@ -1,18 +1,13 @@
 #include "agent/door/service.h"
 
 #include <algorithm>
-#include <deque>
 #include <iterator>
-#include <optional>
-#include <string_view>
 #include <utility>
-#include <variant>
 
 #include <fmt/format.h>
 
 #include "agent/door/agent.h"
 #include "cni/decision_log.h"
-#include "ipam/decide/assign.h"
 #include "ipam/use/assign.h"
 #include "ipam/use/release.h"
 #include "store/store_url.h"

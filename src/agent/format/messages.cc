@@ -1,7 +1,6 @@
 #include "agent/format/messages.h"
 
 #include <array>
-#include <optional>
 #include <utility>
 
 #include <croft/agent.pb.h>

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -14,7 +13,6 @@
 #include "base/result.h"
 #include "ipam/decide/assign.h"
 #include "register/owner.h"
-#include "register/pod_wishes.h"
 #include "register/pool.h"
 
 // The messages between plugin and agent (proto/croft/agent.proto), bytes <-> values. Both sides use this pair; what the

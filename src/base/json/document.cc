@@ -8,7 +8,6 @@
 
 #include "base/assert.h"
 #include "base/net/echo.h"
-#include "base/text/go_text.h"
 
 namespace croft::wire {
 

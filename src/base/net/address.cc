@@ -1,6 +1,5 @@
 #include "base/net/address.h"
 
-#include <array>
 #include <iterator>
 
 #include <fmt/format.h>

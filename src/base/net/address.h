@@ -11,11 +11,32 @@
 
 #include "base/assert.h"
 #include "base/hex.h"
-#include "base/net/family.h"
 #include "base/net/u128.h"
 #include "base/result.h"
 
 namespace croft::net {
+
+enum class Family : std::uint8_t { v4 = 4, v6 = 6 };
+
+/// Bits in an address: 32 or 128.
+[[nodiscard]] constexpr int bit_length(Family family) { return family == Family::v4 ? 32 : 128; }
+
+/// "IPv4" or "IPv6".
+[[nodiscard]] constexpr std::string_view name_of(Family family) { return family == Family::v4 ? "IPv4" : "IPv6"; }
+
+/// One value for each family: `wanted[Family::v6]`.
+template <class T>
+struct PerFamily {
+  T v4{};
+  T v6{};
+
+  [[nodiscard]] T& operator[](Family family) { return family == Family::v4 ? v4 : v6; }
+  [[nodiscard]] const T& operator[](Family family) const { return family == Family::v4 ? v4 : v6; }
+  friend bool operator==(const PerFamily&, const PerFamily&) = default;
+};
+
+/// In the order in which everything is done and shown.
+inline constexpr Family kFamilies[] = {Family::v4, Family::v6};
 
 // The reader of address texts, usable in constant expressions: Address::parse says what it accepts.
 

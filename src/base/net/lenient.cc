@@ -4,7 +4,6 @@
 #include <string>
 
 #include "base/hex.h"
-#include "base/net/address.h"
 
 namespace croft::net {
 namespace {

@@ -2,9 +2,7 @@
 
 #include <array>
 #include <compare>
-#include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <string>
 #include <string_view>
 
@@ -27,12 +25,3 @@ struct Mac {
 };
 
 }  // namespace croft::net
-
-template <>
-struct std::hash<croft::net::Mac> {
-  std::size_t operator()(const croft::net::Mac& mac) const noexcept {
-    std::uint64_t value = 0;
-    for (const std::uint8_t byte : mac.bytes) value = value << 8 | byte;
-    return std::hash<std::uint64_t>{}(value);
-  }
-};

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include "base/net/address_with_length.h"
 #include "base/net/echo.h"
 
 namespace croft::net {
@@ -48,6 +47,15 @@ Result<AddressWithLength> AddressWithLength::parse(std::string_view text) {
 
 std::string AddressWithLength::to_string() const {
   return address.is_valid() ? fmt::format("{}/{}", address.to_string(), length) : "invalid";
+}
+
+std::string joined(std::span<const Prefix> prefixes, std::string_view separator) {
+  std::string text;
+  for (const Prefix& one : prefixes) {
+    if (!text.empty()) text += separator;
+    text += one.to_string();
+  }
+  return text;
 }
 
 }  // namespace croft::net

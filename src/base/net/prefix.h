@@ -4,13 +4,16 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 
 #include "base/assert.h"
 #include "base/net/address.h"
 #include "base/result.h"
+#include "base/strong.h"
 
 namespace croft::net {
 
@@ -128,6 +131,45 @@ consteval Prefix operator""_prefix(const char* text, std::size_t size) {
 }
 
 }  // namespace literals
+
+/// "10.0.0.0/24, fd00::/64", in their order; empty for none.
+[[nodiscard]] std::string joined(std::span<const Prefix> prefixes, std::string_view separator = ", ");
+
+/// The place of an address in its prefix, counted from 0 at the network address.
+using Ordinal = Strong<struct OrdinalTag, std::uint32_t>;
+
+/// nullopt when the address is outside the prefix, or inside but 2^32 or more places up.
+[[nodiscard]] constexpr std::optional<Ordinal> ordinal_of(const Prefix& prefix, const Address& address) {
+  if (!prefix.contains(address)) return std::nullopt;
+  const U128 offset = address.value() - prefix.address().value();
+  if (offset > U128{std::numeric_limits<std::uint32_t>::max()}) return std::nullopt;
+  return Ordinal{static_cast<std::uint32_t>(offset.lo)};
+}
+
+/// The inverse. The ordinal must lie inside the prefix.
+[[nodiscard]] constexpr Address address_at(const Prefix& prefix, Ordinal ordinal) {
+  CROFT_ASSERT(U128{ordinal.value} <= prefix.last_offset());
+  return Address::from(prefix.family(), prefix.address().value() | U128{ordinal.value});
+}
+
+/// An interface's address and the length of the network it is in, host bits kept: what CNI prints ("10.1.2.3/24").
+/// For a set of addresses, and for a key, take `network()`. Default-constructed: the invalid address.
+struct AddressWithLength {
+  Address address;
+  int length = 0;  ///< bits, 0 to bit_length of the address's family
+
+  /// As Prefix::parse, with host bits allowed. Errors: invalid_argument with the text and the reason.
+  [[nodiscard]] static Result<AddressWithLength> parse(std::string_view text);
+
+  /// "<address>/<length>"; "invalid" when the address is invalid.
+  [[nodiscard]] std::string to_string() const;
+
+  /// The prefix around the address, which must be valid with a length in range.
+  [[nodiscard]] constexpr Prefix network() const { return Prefix::containing(address, length); }
+
+  friend constexpr auto operator<=>(const AddressWithLength&, const AddressWithLength&) = default;
+};
+
 }  // namespace croft::net
 
 template <>

@@ -67,10 +67,3 @@ class AddressRange {
 [[nodiscard]] std::vector<Prefix> prefixes_of(const AddressRange& range);
 
 }  // namespace croft::net
-
-template <>
-struct std::hash<croft::net::AddressRange> {
-  std::size_t operator()(const croft::net::AddressRange& r) const noexcept {
-    return std::hash<croft::net::Address>{}(r.first()) * 131 + std::hash<croft::net::Address>{}(r.last());
-  }
-};

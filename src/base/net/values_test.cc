@@ -9,13 +9,12 @@
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
-#include "base/net/address_with_length.h"
 #include "base/net/arbitrary.h"
 #include "base/net/count.h"
 #include "base/net/echo.h"
 #include "base/net/intervals.h"
 #include "base/net/mac.h"
-#include "base/net/ordinal.h"
+#include "base/net/prefix.h"
 #include "base/net/range.h"
 #include "base/net/u128.h"
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/assert.h"
-#include "base/net/ordinal.h"
+#include "base/net/prefix.h"
 
 namespace croft::core::space {
 

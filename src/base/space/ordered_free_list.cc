@@ -1,7 +1,6 @@
 #include "base/space/ordered_free_list.h"
 
 #include <numeric>
-#include <utility>
 
 #include <fmt/format.h>
 

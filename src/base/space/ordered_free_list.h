@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "base/net/ordinal.h"
+#include "base/net/prefix.h"
 #include "base/result.h"
 
 namespace croft::core::space {

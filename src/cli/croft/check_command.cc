@@ -1,6 +1,5 @@
 #include <algorithm>
 #include <map>
-#include <memory>
 #include <optional>
 #include <set>
 #include <string>
@@ -24,7 +23,7 @@
 #include "cni/error_table.h"
 #include "collector/audit/leaks.h"
 #include "ipam/audit/pool_status.h"
-#include "ipam/commands/pod_ranges.h"
+#include "ipam/commands/notes.h"
 #include "ipam/use/audit.h"
 #include "ipam/use/inspect.h"
 #include "ipam/use/pools.h"
@@ -427,8 +426,8 @@ void keep_seen_twice(const engine::AuditReport& first, engine::AuditReport& seco
 }  // namespace
 
 void add_check_command(CLI::App& app, CommandLine& line) {
-  const auto options = std::make_shared<CheckOptions>();
-  CLI::App* command = app.add_subcommand("check", "Check the whole register for contradictions and leftovers");
+  const auto [command, options] =
+      add_command(app, line, "check", "Check the whole register for contradictions and leftovers", check, true);
   add_runtime_cache_options(
       *command, options->cache,
       "Also report addresses held for containers that the runtime's CNI cache (usually /var/lib/cni) "
@@ -456,10 +455,6 @@ void add_check_command(CLI::App& app, CommandLine& line) {
       "record that cannot be read is a finding; the rest is still checked. Pods and nodes are asked of the Kubernetes "
       "API that keeps the store, or of the one that --kubeconfig names beside another store. A report lists unused "
       "addresses only where pods were asked, or with --cni-cache.");
-  command->callback([&line, options] {
-    line.asks_cluster = true;
-    line.run = [options](CommandLine& l) { return check(l, *options); };
-  });
 }
 
 }  // namespace croft::app

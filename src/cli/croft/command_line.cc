@@ -1,28 +1,20 @@
 #include "cli/croft/command_line.h"
 
 #include <cstdlib>
-#include <functional>
-#include <map>
-#include <memory>
-#include <utility>
-#include <vector>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include "base/net/echo.h"
-#include "base/printable.h"
 #include "base/quoted.h"
 #include "cli/command_model.h"
 #include "cli/program.h"
 #include "cli/stores/commit.h"
-#include "cli/stores/open_store.h"
 #include "cni/error_table.h"
 #include "ipam/use/damage_telling.h"
 #include "os/files.h"
 #include "os/look_up.h"
 #include "os/process.h"
-#include "store/store_url.h"
 #include "vpc/commands/vpc_commands.h"
 
 // The common parts of all commands, and the tree of all commands.

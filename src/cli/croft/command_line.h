@@ -18,9 +18,9 @@
 #include "cli/croft/data.h"
 #include "cli/stores/open_store.h"
 #include "ipam/use/transact.h"
-#include "store/open_mode.h"
 #include "store/pause.h"
 #include "store/store.h"
+#include "store/store_url.h"
 
 namespace croft::app {
 
@@ -109,10 +109,13 @@ AddCommands add_service_audit_commands, add_ip_release_command, add_node_range_c
 /// Adds a command that runs `run` with the options that its line is read into.
 template <class Options>
 [[nodiscard]] auto add_command(CLI::App& noun, CommandLine& line, const char* name, const std::string& help,
-                               Result<int> (*run)(CommandLine&, const Options&)) {
+                               Result<int> (*run)(CommandLine&, const Options&), bool asks_cluster = false) {
   const auto options = std::make_shared<Options>();
   CLI::App* const command = noun.add_subcommand(name, help);
-  command->callback([&line, options, run] { line.run = [options, run](CommandLine& l) { return run(l, *options); }; });
+  command->callback([&line, options, run, asks_cluster] {
+    line.asks_cluster = asks_cluster;
+    line.run = [options, run](CommandLine& l) { return run(l, *options); };
+  });
   return std::pair(command, options);
 }
 

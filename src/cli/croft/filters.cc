@@ -3,14 +3,12 @@
 #include <algorithm>
 #include <cstddef>
 #include <utility>
-#include <vector>
 
 #include <fmt/format.h>
 
 #include "base/nearest.h"
 #include "base/net/echo.h"
 #include "base/printable.h"
-#include "ipam/use/inspect.h"
 #include "ipam/use/nodes.h"
 #include "os/process.h"
 

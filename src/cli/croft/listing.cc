@@ -4,12 +4,8 @@
 #include <chrono>
 #include <cstddef>
 #include <set>
-#include <string_view>
 #include <utility>
 
-#include <fmt/format.h>
-
-#include "base/printable.h"
 #include "os/process.h"
 #include "os/stop_signal.h"
 

@@ -21,7 +21,7 @@
 #include "cli/croft/command_line.h"
 #include "cli/croft/json_text.h"
 #include "cni/error_table.h"
-#include "collector/door/cni_cache.h"
+#include "hostlocal/door/host_local_facts.h"
 #include "ipam/use/assign.h"
 #include "ipam/use/inspect.h"
 #include "ipam/use/pools.h"
@@ -631,15 +631,13 @@ struct RemoveOptions {
 
 void add_record_commands(CLI::App& app, CommandLine& line) {
   CLI::App* const record = add_noun(app, "record", "Damaged records");
-  const auto options = std::make_shared<RemoveOptions>();
-  CLI::App* remove = record->add_subcommand("remove", "Remove a damaged record that no backup can restore");
+  const auto [remove, options] =
+      add_command(*record, line, "remove", "Remove a damaged record that no backup can restore", remove_record);
   remove->add_option("KIND", options->kind, "Kind of the record, as `croft check` names it: pool")->required();
   remove->add_option("NAME", options->name, "Its name")->required();
   remove->add_flag("--force", options->force,
                    "Remove it even if addresses, ports or ranges in use could then be given to others");
   remove->footer("A readable record is not removed. See docs/runbooks/damaged-records.md for what each kind means.");
-  remove->callback(
-      [options, &line] { line.run = [options](CommandLine& given) { return remove_record(given, *options); }; });
 }
 
 }  // namespace croft::app

@@ -4,11 +4,11 @@
 #include <numeric>
 #include <optional>
 #include <utility>
-#include <vector>
 
 #include <fmt/format.h>
 
 #include "base/counted.h"
+#include "base/letters.h"
 #include "base/nearest.h"
 #include "base/net/echo.h"
 #include "base/printable.h"
@@ -56,13 +56,7 @@ void fit(Layout& layout, std::size_t width) {
   }
 }
 
-char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
-
-std::string lower(std::string text) {
-  std::transform(text.begin(), text.end(), text.begin(), [](char c) { return lower(c); });
-  return text;
-}
 
 /// The run of digits at `at`, without zeros at its front.
 std::string_view number_at(std::string_view text, std::size_t& at) {
@@ -132,14 +126,14 @@ Result<void> Table::sort_by(const std::string& column) {
   std::vector<std::string> known;
   std::string listed;
   for (const std::string& heading : headings) {
-    known.push_back(lower(heading));
+    known.push_back(lowered(heading));
     listed += (listed.empty() ? "" : ", ") + heading;
   }
-  const auto it = std::find(known.begin(), known.end(), lower(column));
+  const auto it = std::find(known.begin(), known.end(), lowered(column));
   if (it == known.end()) {
     return fail(ErrorCode::invalid_argument,
                 fmt::format("--sort-by: there is no column {}{}; the columns are {}", net::echo(column),
-                            did_you_mean(lower(column), known), listed));
+                            did_you_mean(lowered(column), known), listed));
   }
   const auto at = static_cast<std::size_t>(it - known.begin());
   std::stable_sort(rows_.begin() + 1, rows_.end(),

@@ -22,7 +22,7 @@
 #include "os/random.h"
 #include "store/kube/pod_wishes.h"
 #include "vpc/daemon/ucloud_place.h"
-#include "vpc/door/wire_probe.h"
+#include "vpc/door/adapters.h"
 
 namespace croft::app {
 namespace {

@@ -2,12 +2,9 @@
 
 #include <cstdlib>
 #include <new>
-#include <string>
-#include <string_view>
 
 #include "base/json/document.h"
 #include "cli/stores/commit.h"
-#include "cni/door/skeleton.h"
 #include "os/process.h"
 
 namespace croft::app {

@@ -2,14 +2,10 @@
 
 #include <algorithm>
 #include <chrono>
-#include <optional>
 #include <set>
-#include <string>
-#include <utility>
 
 #include <fmt/format.h>
 
-#include "agent/door/client.h"
 #include "base/net/echo.h"
 #include "cli/croft_ipam/plugin_main.h"
 #include "cli/stores/environment.h"
@@ -21,8 +17,8 @@
 #include "os/log_file.h"
 #include "os/process.h"
 #include "os/sibling.h"
+#include "vpc/door/adapters.h"
 #include "vpc/door/agent_client.h"
-#include "vpc/door/wire_probe.h"
 
 namespace croft::app {
 namespace {

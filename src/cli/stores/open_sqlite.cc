@@ -4,7 +4,6 @@
 
 #include "base/net/echo.h"
 #include "store/sqlite/sqlite_store.h"
-#include "store/store_url.h"
 
 namespace croft::app {
 namespace {

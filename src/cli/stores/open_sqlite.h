@@ -5,8 +5,8 @@
 
 #include "base/clock.h"
 #include "base/result.h"
-#include "store/open_mode.h"
 #include "store/store.h"
+#include "store/store_url.h"
 
 namespace croft::app {
 

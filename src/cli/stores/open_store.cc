@@ -1,7 +1,6 @@
 #include "cli/stores/open_store.h"
 
 #include <algorithm>
-#include <optional>
 #include <utility>
 
 #include "cli/stores/open_sqlite.h"
@@ -10,7 +9,6 @@
 #include "os/files.h"
 #include "os/random.h"
 #include "store/etcd/client.h"
-#include "store/etcd/etcd_store.h"
 #include "store/kube/client.h"
 #include "store/kube/kube_store.h"
 #include "store/sqlite/sqlite_store.h"

@@ -4,6 +4,7 @@
 #include <string_view>
 #include <utility>
 
+#include "base/letters.h"
 #include "base/net/echo.h"
 #include "base/without_user_info.h"
 #include "cli/stores/environment.h"
@@ -118,13 +119,6 @@ using wire::calico::ApiGroup;
 
 constexpr std::string_view kV3 = "projectcalico.org/v3";
 constexpr std::string_view kV1 = "crd.projectcalico.org/v1";
-
-std::string lowered(std::string text) {
-  for (char& c : text) {
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-  }
-  return text;
-}
 
 [[nodiscard]] Result<void> set(KubePlace& place, std::string_view name, std::string value) {
   if (name == "context") {

@@ -8,7 +8,6 @@
 #include "base/quoted.h"
 #include "cni/door/personality.h"
 #include "cni/error_table.h"
-#include "cni/format/network.h"
 
 namespace croft::edge {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "base/net/address_with_length.h"
+#include "base/net/prefix.h"
 #include "cni/error_table.h"
 #include "cni/format/config.h"
 

@@ -7,8 +7,8 @@
 #include "base/json/decode.h"
 #include "base/json/document.h"
 #include "base/json/writer.h"
-#include "base/net/address_with_length.h"
 #include "base/net/lenient.h"
+#include "base/net/prefix.h"
 #include "base/text/base64.h"
 
 namespace croft::wire::cni {

@@ -4,19 +4,14 @@
 #include <array>
 #include <initializer_list>
 #include <set>
-#include <string>
 #include <utility>
 
 #include <fmt/format.h>
 
-#include "base/json/decode.h"
-#include "base/net/address_with_length.h"
+#include "base/letters.h"
 #include "base/net/echo.h"
 #include "base/text/go_text.h"
-#include "cni/format/environment.h"
-#include "cni/format/network.h"
 #include "register/affinity.h"
-#include "register/names.h"
 
 namespace croft::wire::cni {
 

@@ -7,21 +7,16 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <variant>
 #include <vector>
 
 #include "base/json/decode.h"
 #include "base/json/document.h"
 #include "base/net/address.h"
-#include "base/net/address_with_length.h"
-#include "base/net/family.h"
-#include "base/net/per_family.h"
 #include "base/net/prefix.h"
 #include "cni/format/environment.h"
 #include "cni/format/network.h"
 #include "cni/format/result.h"
 #include "register/owner.h"
-#include "register/pod_wishes.h"
 #include "register/pool.h"
 
 namespace croft::wire::cni {

@@ -1,18 +1,15 @@
 #include "cni/format/environment.h"
 
 #include <algorithm>
-#include <array>
 #include <charconv>
-#include <string_view>
-#include <utility>
 
 #include <fmt/format.h>
 
 #include "base/json/writer.h"
-#include "base/net/address_with_length.h"
+#include "base/letters.h"
 #include "base/net/echo.h"
+#include "base/net/prefix.h"
 #include "base/text/go_text.h"
-#include "register/names.h"
 
 namespace croft::wire::cni {
 namespace {
@@ -76,8 +73,8 @@ bool Environment::overrides_netns_check() const {
 }
 
 bool is_cni_name(std::string_view text) {
-  const auto allowed = [](char c) { return core::is_alphanumeric(c) || c == '_' || c == '.' || c == '-'; };
-  return !text.empty() && core::is_alphanumeric(text.front()) && std::all_of(text.begin(), text.end(), allowed);
+  const auto allowed = [](char c) { return is_alphanumeric(c) || c == '_' || c == '.' || c == '-'; };
+  return !text.empty() && is_alphanumeric(text.front()) && std::all_of(text.begin(), text.end(), allowed);
 }
 
 std::optional<Error> check_container_id(const std::string& container_id) {
@@ -302,13 +299,6 @@ croft::Error bad_value(const Pair& pair, std::string_view why) {
 }
 
 }  // namespace
-
-std::string lowered(std::string text) {
-  for (char& c : text) {
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-  }
-  return text;
-}
 
 std::string_view trimmed(std::string_view text, std::string_view blanks) {
   const auto first = text.find_first_not_of(blanks);

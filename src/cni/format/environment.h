@@ -150,8 +150,7 @@ struct VersionNumber {
 /// The answer to VERSION, one line with its newline: `{"cniVersion":"1.1.0","supportedVersions":[...]}`.
 [[nodiscard]] std::string print_versions(std::span<const std::string_view> supported);
 
-/// Letters of ASCII in their small form; a text without these characters at both ends.
-[[nodiscard]] std::string lowered(std::string text);
+/// A text without these characters at both ends.
 [[nodiscard]] std::string_view trimmed(std::string_view text, std::string_view blanks = " \t");
 
 /// The longest CNI_ARGS that is read; Linux passes no longer environment string anyway.

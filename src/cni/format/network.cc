@@ -6,7 +6,6 @@
 #include "base/json/decode.h"
 #include "base/json/writer.h"
 #include "base/text/go_text.h"
-#include "cni/format/environment.h"
 
 namespace croft::wire::cni {
 namespace {

@@ -1,13 +1,11 @@
 #include "cni/format/result.h"
 
 #include <algorithm>
-#include <vector>
 
 #include <fmt/format.h>
 
 #include "base/json/writer.h"
 #include "base/text/go_text.h"
-#include "cni/format/environment.h"
 
 namespace croft::wire::cni {
 namespace {

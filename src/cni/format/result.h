@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/net/address.h"
-#include "base/net/address_with_length.h"
+#include "base/net/prefix.h"
 #include "base/result.h"
 #include "cni/format/environment.h"
 

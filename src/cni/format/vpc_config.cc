@@ -5,8 +5,6 @@
 #include <fmt/format.h>
 
 #include "base/json/decode.h"
-#include "cni/format/config.h"
-#include "cni/format/environment.h"
 
 namespace croft::wire::cni {
 namespace {

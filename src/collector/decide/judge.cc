@@ -3,14 +3,12 @@
 #include <algorithm>
 #include <array>
 #include <tuple>
-#include <utility>
 
 #include <fmt/format.h>
 
 #include "base/counted.h"
 #include "base/planted.h"
 #include "base/time_text.h"
-#include "collector/decide/register_view.h"
 #include "register/records.h"
 
 namespace croft::core::collect {

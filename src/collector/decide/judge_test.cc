@@ -1,7 +1,7 @@
 #include <functional>
 
+#include "base/letters.h"
 #include "collector/decide/test_scene.h"
-#include "register/names.h"
 
 namespace croft::core::collect {
 namespace {
@@ -55,11 +55,6 @@ std::map<std::string, std::string> of_pod_with(const char* uid, const char* made
 /// As a kubelet names a pod that it read from a file.
 std::map<std::string, std::string> of_static_pod(const char* node) {
   return {{"pod", "gw-n1"}, {"namespace", "d"}, {"node", node}, {"pod-uid", "34fb0746a0c244a9a53059ec1e33297c"}};
-}
-
-/// As earlier versions kept what somebody unknown lived with.
-void quarantine(Scene& s, const char* node) {
-  s.hold("10.0.0.3", "croft-quarantine-10-0-0-3", {{"type", "quarantined"}, {"node", node}});
 }
 
 void pod_attributes_with_tunnel_address_of_node(Scene& s) {
@@ -339,8 +334,6 @@ INSTANTIATE_TEST_SUITE_P(
              },
              {"10.0.0.3 node_gone", "10.0.0.4 node_gone"}},
         Case{"a node that came back uses it as its tunnel's (#3589)", pod_attributes_with_tunnel_address_of_node, {}},
-        Case{"in quarantine", [](Scene& s) { quarantine(s, "n1"); }, {}},
-        Case{"in quarantine on a node that is gone", [](Scene& s) { quarantine(s, "gone"); }, {"10.0.0.3 node_gone"}},
         Case{"pods not known, node exists", [](Scene& s) { s.hold_for_pod("10.0.0.3", "web"), s.pods.reset(); }, {}},
         Case{"pods not known, node gone",
              [](Scene& s) { s.hold_for_pod("10.0.0.3", "web", "gone"), s.pods.reset(); },

@@ -1,11 +1,10 @@
 #include "collector/decide/register_view.h"
 
 #include <algorithm>
-#include <string>
 
 #include "base/assert.h"
+#include "base/letters.h"
 #include "base/planted.h"
-#include "register/names.h"
 #include "register/owner.h"
 
 namespace croft::core::collect {
@@ -14,8 +13,6 @@ namespace {
 
 constexpr const char* kTypeKey = "type";
 constexpr std::string_view kTunnelSuffix = "TunnelAddress";
-/// As earlier versions kept an address that somebody unknown lived with on a node.
-constexpr std::string_view kQuarantined = "quarantined";
 /// Keys that only an allocation of a virtual machine has.
 constexpr const char* kMachineKeys[] = {"vmi-name", "vmi-uid", "vm-uid", "vmim-uid"};
 
@@ -54,7 +51,7 @@ AllocationOwner owner_of_allocation(const Attribute& attribute) {
   owner.interface_name = text_of(attribute, kInterfaceKey);
   if (is_machine(attribute)) return owner;
   const std::string_view type = text_of(attribute, kTypeKey);
-  if (type.ends_with(kTunnelSuffix) || type == kQuarantined) {
+  if (type.ends_with(kTunnelSuffix)) {
     owner.kind = AllocationOwner::Kind::tunnel;
   } else if (!owner.namespace_name.empty() && !owner.pod.empty()) {
     owner.kind = AllocationOwner::Kind::pod;

@@ -10,7 +10,6 @@ namespace croft::engine {
 namespace {
 
 using State = HolderLife::State;
-using core::CachedAttachment;
 using core::collect::AllocationOwner;
 using core::collect::Doubt;
 

@@ -1,9 +1,7 @@
 #include "collector/use/node_facts.h"
 
-#include <utility>
 #include <vector>
 
-#include "base/assert.h"
 #include "ipam/use/each_record.h"
 
 namespace croft::engine {

@@ -2,8 +2,6 @@
 
 #include <algorithm>
 #include <iterator>
-#include <map>
-#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
@@ -18,7 +16,6 @@
 #include "ipam/decide/draft.h"
 #include "ipam/decide/release.h"
 #include "ipam/use/each_record.h"
-#include "ipam/use/transact.h"
 
 namespace croft::engine {
 

@@ -25,7 +25,7 @@
 #include "hostlocal/door/host_local_facts.h"
 #include "hostlocal/reservations.h"
 #include "hostlocal/use/host_local_import.h"
-#include "ipam/commands/pod_ranges.h"
+#include "ipam/commands/notes.h"
 #include "os/files.h"
 #include "os/process.h"
 
@@ -183,7 +183,8 @@ Data rows_json(const Rows& rows) {
   return Data(std::move(array));
 }
 
-[[nodiscard]] Result<int> import_directory(CommandLine& line, ImportOptions options) {
+[[nodiscard]] Result<int> import_directory(CommandLine& line, const ImportOptions& given) {
+  ImportOptions options = given;
   engine::ImportRequest& request = options.request;
   for (const std::string& range : options.ranges) {
     TRY(const net::Prefix prefix, prefix_argument("--pod-cidr", range));
@@ -222,10 +223,10 @@ Data rows_json(const Rows& rows) {
 }  // namespace
 
 void add_host_local_import_command(CLI::App& host_local, CommandLine& line) {
-  const auto options = std::make_shared<ImportOptions>();
+  const auto [command, options] =
+      add_command(host_local, line, "import", "Import this node's host-local reservations into pools of the store",
+                  import_directory);
   options->request.node.type = core::AffinityOwner::Type::host;
-  CLI::App* command =
-      host_local.add_subcommand("import", "Import this node's host-local reservations into pools of the store");
   command->add_option("--dir", options->directory, "The network's directory, e.g. /var/lib/cni/networks/cbr0")
       ->required();
   command->add_option("--pool", options->request.pools, "Pool to import into; may be repeated")
@@ -250,8 +251,6 @@ void add_host_local_import_command(CLI::App& host_local, CommandLine& line) {
   command->footer(
       "Remove what is dead first, with `croft host-local repair --apply`. The same command continues an interrupted "
       "import. The exit code is 3 if something clashes or is left. To leave Croft again, drain the node.");
-  command->callback(
-      [&line, options] { line.run = [options](CommandLine& l) { return import_directory(l, *options); }; });
 }
 
 namespace {
@@ -498,12 +497,9 @@ void add_host_local_commands(CLI::App& app, CommandLine& line) {
       app, "host-local", "Directories of the CNI plugin host-local, written by Croft or by the reference plugin");
 
   const auto add = [&](const char* name, const char* what, Result<int> (*run)(CommandLine&, const HostLocalOptions&)) {
-    const auto options = std::make_shared<HostLocalOptions>();
-    CLI::App* command = noun->add_subcommand(name, what);
-    add_place(*command, options);
-    command->callback(
-        [&line, options, run] { line.run = [options, run](CommandLine& l) { return run(l, *options); }; });
-    return std::pair(command, options);
+    const auto added = add_command(*noun, line, name, what, run);
+    add_place(*added.first, added.second);
+    return added;
   };
   const auto [listing, list_options] = add("list", "Who holds what, and how full the ranges are", list_reserved);
   listing->add_option("--config", list_options->config_file,

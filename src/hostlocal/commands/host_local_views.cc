@@ -1,16 +1,13 @@
 #include "hostlocal/commands/host_local_views.h"
 
 #include <algorithm>
-#include <string>
 #include <utility>
-#include <vector>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "base/time_text.h"
 #include "cli/croft/json_text.h"
-#include "cli/croft/table.h"
 
 namespace croft::app {
 namespace {

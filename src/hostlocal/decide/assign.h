@@ -11,7 +11,6 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/net/address.h"
-#include "base/net/address_with_length.h"
 #include "base/net/prefix.h"
 #include "base/net/range.h"
 #include "base/result.h"

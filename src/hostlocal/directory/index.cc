@@ -5,9 +5,7 @@
 #include <bit>
 #include <cstddef>
 #include <cstring>
-#include <optional>
 #include <utility>
-#include <vector>
 
 namespace croft::store::hostlocal {
 

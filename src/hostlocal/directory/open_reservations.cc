@@ -2,12 +2,9 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <optional>
-#include <string>
 #include <string_view>
 #include <tuple>
 #include <utility>
@@ -16,13 +13,10 @@
 #include <fmt/format.h>
 
 #include "base/assert.h"
-#include "base/clock.h"
 #include "base/error.h"
-#include "base/result.h"
 #include "cni/format/environment.h"
 #include "hostlocal/directory/index.h"
 #include "hostlocal/format/files.h"
-#include "hostlocal/reservations.h"
 #include "os/directory.h"
 #include "os/file_lock.h"
 

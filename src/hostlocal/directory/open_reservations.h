@@ -8,7 +8,7 @@
 #include "base/result.h"
 #include "hostlocal/decide/audit.h"
 #include "hostlocal/reservations.h"
-#include "store/open_mode.h"
+#include "store/store_url.h"
 
 namespace croft::store::hostlocal {
 

@@ -1,8 +1,6 @@
 #include "hostlocal/door/host_local.h"
 
-#include <memory>
 #include <set>
-#include <string>
 #include <utility>
 #include <vector>
 

@@ -2,9 +2,8 @@
 
 #include <algorithm>
 #include <optional>
-#include <string>
+#include <set>
 #include <utility>
-#include <vector>
 
 #include <fmt/format.h>
 
@@ -13,7 +12,6 @@
 #include "os/network_namespaces.h"
 
 namespace croft::edge {
-
 namespace {
 
 using core::CachedAttachment;
@@ -174,6 +172,28 @@ Result<FoundSets> find_range_sets(const SetSources& sources) {
   }
   take_first(configurations_in(sources.config_directory), sources.network, decode_plain, found);
   return found;
+}
+
+Result<CniCache> read_cni_caches(const std::vector<std::string>& directories, bool is_the_machine) {
+  core::host_local::SignsOfLife read;
+  for (const std::string& directory : std::set(directories.begin(), directories.end())) {
+    const std::string of_multus = directory + "/multus";
+    const bool is_named = std::ranges::find(directories, of_multus) != directories.end();
+    const auto more = is_named ? Result<void>() : read_cached_attachments(of_multus, read);
+    if (!more && more.error().code != ErrorCode::not_found) return fail(more.error());
+    TRY_VOID(read_cached_attachments(directory, read));
+  }
+  if (!read.unseen.empty()) return fail(ErrorCode::permission_denied, read.unseen.front());
+  CniCache cache;
+  if (!is_the_machine) cache.blind_because = os::why_not_the_machines_view();
+  using Netns = CachedAttachment::Netns;
+  for (CachedAttachment& attachment : read.attachments) {
+    if (attachment.netns == Netns::unmounted) attachment.netns = Netns::gone;
+    if (attachment.netns == Netns::gone && !cache.blind_because.empty()) attachment.netns = Netns::unclear;
+  }
+  cache.attachments.entries = std::move(read.attachments);
+  cache.attachments.unreadable = std::move(read.unreadable);
+  return cache;
 }
 
 }  // namespace croft::edge

@@ -3,18 +3,13 @@
 #include <algorithm>
 #include <array>
 #include <limits>
-#include <optional>
 #include <utility>
 
 #include <fmt/format.h>
 
 #include "base/json/decode.h"
-#include "base/json/document.h"
 #include "base/json/writer.h"
 #include "base/net/echo.h"
-#include "cni/format/config.h"
-#include "cni/format/environment.h"
-#include "cni/format/network.h"
 
 namespace croft::wire::cni {
 namespace {

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstddef>
-#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -9,7 +8,7 @@
 
 #include "base/json/document.h"
 #include "base/net/address.h"
-#include "base/net/address_with_length.h"
+#include "base/net/prefix.h"
 #include "base/result.h"
 #include "cni/format/config.h"
 #include "cni/format/environment.h"

@@ -4,8 +4,6 @@
 
 #include <fmt/format.h>
 
-#include "hostlocal/decide/assign.h"
-
 namespace croft::engine {
 namespace {
 

@@ -8,9 +8,6 @@
 
 #include <fmt/format.h>
 
-#include "base/net/echo.h"
-#include "base/net/range.h"
-#include "hostlocal/decide/assign.h"
 #include "ipam/decide/pool_changes.h"
 #include "ipam/use/assign.h"
 #include "ipam/use/inspect.h"

@@ -11,6 +11,7 @@
 #include "agent/daemon/daemon.h"
 #include "agent/daemon/plugin_kubeconfig.h"
 #include "agent/daemon/store_parts.h"
+#include "base/letters.h"
 #include "base/net/echo.h"
 #include "base/printable.h"
 #include "cli/stores/open_sqlite.h"
@@ -21,7 +22,6 @@
 #include "install/door/node_files.h"
 #include "os/files.h"
 #include "os/process.h"
-#include "register/names.h"
 #include "store/kube/node_objects.h"
 #include "store/store_url.h"
 

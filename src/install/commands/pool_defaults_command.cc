@@ -11,12 +11,13 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "base/letters.h"
 #include "base/net/echo.h"
 #include "cli/croft/command_line.h"
 #include "cli/croft/data.h"
 #include "cli/stores/open_store.h"
 #include "install/format/node_network.h"
-#include "ipam/commands/pool_note.h"
+#include "ipam/commands/notes.h"
 #include "ipam/use/inspect.h"
 #include "ipam/use/pools.h"
 #include "os/look_up.h"
@@ -194,10 +195,7 @@ class ClusterFacts {
 /// NO_DEFAULT_POOLS, where it says so in any case of letters.
 std::optional<Said> none_at_all() {
   auto said = variable("NO_DEFAULT_POOLS");
-  if (said)
-    std::ranges::transform(said->text, said->text.begin(),
-                           [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; });
-  return said && said->text == "true" ? said : std::nullopt;
+  return said && lowered(said->text) == "true" ? said : std::nullopt;
 }
 
 const char* word_of(engine::DefaultPool::Outcome outcome) {

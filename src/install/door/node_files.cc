@@ -5,7 +5,6 @@
 
 #include <fmt/format.h>
 
-#include "install/format/node_network.h"
 #include "os/files.h"
 
 namespace croft::edge {

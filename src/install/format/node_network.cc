@@ -2,12 +2,12 @@
 
 #include <algorithm>
 #include <array>
-#include <string>
 #include <utility>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "base/letters.h"
 #include "base/net/echo.h"
 #include "base/net/lenient.h"
 #include "store/kube/format/yaml_documents.h"
@@ -187,10 +187,7 @@ constexpr std::array<std::pair<const char*, std::set<std::string> InstallRecord:
 }  // namespace
 
 bool is_install_name(std::string_view name) {
-  const auto is_plain = [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' || c == '-' ||
-           c == '_';
-  };
+  const auto is_plain = [](char c) { return is_alphanumeric(c) || c == '.' || c == '-' || c == '_'; };
   return !name.empty() && name.size() <= kNameBytesMax && name.front() != '.' && std::ranges::all_of(name, is_plain);
 }
 

@@ -2,15 +2,13 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <utility>
 #include <variant>
 
 #include <fmt/format.h>
 
-#include "base/net/ordinal.h"
+#include "base/net/prefix.h"
 #include "base/time_text.h"
 #include "ipam/decide/refusal.h"
-#include "register/handle_blocks.h"
 #include "register/records.h"
 
 namespace croft::core::audit {

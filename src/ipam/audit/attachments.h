@@ -2,7 +2,6 @@
 
 #include <chrono>
 #include <cstddef>
-#include <map>
 #include <optional>
 #include <set>
 #include <string>
@@ -12,7 +11,6 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/net/address.h"
-#include "base/net/per_family.h"
 #include "base/result.h"
 #include "ipam/decide/assign.h"
 #include "ipam/decide/release.h"

@@ -1,5 +1,3 @@
-#include "ipam/audit/register_audit.h"
-
 #include <algorithm>
 #include <iterator>
 #include <map>
@@ -11,6 +9,7 @@
 #include "base/counted.h"
 #include "base/quoted.h"
 #include "base/time_text.h"
+#include "ipam/audit/register_report.h"
 #include "ipam/audit/runtime_comparison.h"
 #include "ipam/decide/draft.h"
 #include "ipam/decide/pool_changes.h"

@@ -1,13 +1,11 @@
 #include "ipam/audit/register_report.h"
 
 #include <algorithm>
-#include <optional>
 #include <string_view>
 
 #include <fmt/format.h>
 
 #include "base/quoted.h"
-#include "register/records.h"
 
 namespace croft::core::audit {
 

@@ -1,13 +1,14 @@
 #pragma once
 
 #include <cstddef>
-#include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <set>
 #include <string>
 #include <vector>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/net/address.h"
 #include "base/net/prefix.h"
@@ -17,9 +18,13 @@
 #include "register/block.h"
 #include "register/owner.h"
 #include "register/records.h"
+#include "register/snapshot.h"
 
 // The report of a look at the register.
+
 namespace croft::core::audit {
+
+struct Runtime;  // ipam/audit/runtime_comparison.h
 
 /// The past or present holder of an address, as far as its attributes say: "pod shop/web-0 (handle net.0f3c) on node
 /// n1", "handle net.0f3c on node n1".
@@ -110,6 +115,35 @@ class Unseen {
   const std::vector<Unreadable>& unreadable_;
   std::set<std::string> blocks_;
   std::set<Kind> unlistable_;
+};
+
+/// The reads that a look at the register needs: lists with values, and records; the list of handles where one moment is
+/// seen. `with_services`: Services are the register's own, not Kubernetes'.
+[[nodiscard]] Missing wanted_by_audit(bool with_services);
+
+/// Finds the contradictions in the register as it was seen. A damaged record is a finding, and what it would have said
+/// is not held against the others. With `runtime.live`, also addresses whose attachment is not among them; when it has
+/// no entry at all, that is said instead.
+/// The look has two parts: all but handles at once, and then each handle, of which only the name is kept. A handle may
+/// have a megabyte, and each pod has one. `snapshot` and `unreadable` must outlive it.
+class RegisterAudit {
+ public:
+  RegisterAudit(const Snapshot& snapshot, const std::vector<Unreadable>& unreadable, const Runtime& runtime,
+                const Instant& now);
+  ~RegisterAudit();
+  RegisterAudit(const RegisterAudit&) = delete;
+  RegisterAudit& operator=(const RegisterAudit&) = delete;
+
+  /// One that comes a second time counts once. True: no block holds anything of it (Report::empty_handles).
+  bool add_handle(const Key& key, const Handle& handle);
+  /// One that is there and can't be read, or all of them.
+  void add_unreadable(const Unreadable& handle);
+  /// Once, behind the last handle.
+  [[nodiscard]] Report report();
+
+ private:
+  class Impl;
+  std::unique_ptr<Impl> impl_;
 };
 
 }  // namespace croft::core::audit

@@ -1,7 +1,6 @@
 #include "ipam/audit/runtime_comparison.h"
 
 #include <algorithm>
-#include <map>
 #include <set>
 #include <utility>
 
@@ -9,7 +8,6 @@
 
 #include "base/counted.h"
 #include "base/quoted.h"
-#include "base/result.h"
 #include "base/time_text.h"
 
 namespace croft::core::audit {

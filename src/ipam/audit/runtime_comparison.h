@@ -16,12 +16,12 @@
 #include "ipam/audit/register_report.h"
 #include "register/block.h"
 #include "register/cached_attachment.h"
-#include "register/node_range.h"
+#include "register/node.h"
 
 namespace croft::core::audit {
 
-/// Attachments the runtime knows (collector/door/cni_cache.h reads them). A container whose namespace is gone does not
-/// live.
+/// Attachments the runtime knows (hostlocal/door/host_local_facts.h reads them). A container whose namespace is gone
+/// does not live.
 struct LiveAttachments {
   std::vector<CachedAttachment> entries;
   std::vector<UnreadableEntry> unreadable;  ///< whoever such an entry may be about counts as known

@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <memory>
 #include <set>
 #include <string>
 #include <utility>
@@ -456,8 +455,8 @@ std::string release_text(const ReleaseOutcome& outcome, bool dry_run) {
 }  // namespace
 
 void add_ip_release_command(CLI::App& ip, CommandLine& line) {
-  const auto options = std::make_shared<ReleaseOptions>();
-  CLI::App* command = ip.add_subcommand("release", "Release addresses whose holders are gone; they cool first");
+  const auto [command, options] = add_command(
+      ip, line, "release", "Release addresses whose holders are gone; they cool first", release_addresses, true);
   command->add_option("ADDRESS", options->addresses, "The addresses");
   command->add_option("--handle", options->handle, "Only what this handle holds");
   command->add_option("--sequence", options->sequence, "Only if it was assigned with this sequence number");
@@ -486,10 +485,6 @@ void add_ip_release_command(CLI::App& ip, CommandLine& line) {
       "handle is deleted only if its record has not changed. So nothing needs to be locked, and an old report does no "
       "harm. The exit code is 5 if an address was skipped for that reason, if a report is of another store, if several "
       "sandboxes of the pod hold addresses, or if too much would be released. It is 1 if a named ADDRESS is not held.");
-  command->callback([&line, options] {
-    line.asks_cluster = true;
-    line.run = [options](CommandLine& l) { return release_addresses(l, *options); };
-  });
 }
 
 }  // namespace croft::app

@@ -1,7 +1,6 @@
 #include <algorithm>
 #include <chrono>
 #include <map>
-#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -23,10 +22,12 @@
 #include "cli/stores/open_store.h"
 #include "cni/error_table.h"
 #include "collector/use/holders.h"
-#include "ipam/commands/pod_ranges.h"
+#include "ipam/commands/notes.h"
 #include "ipam/use/inspect.h"
 #include "ipam/use/nodes.h"
 #include "ipam/use/release.h"
+#include "noderanges/commands/cluster_nodes.h"
+#include "noderanges/use/node_cidrs.h"
 #include "noderanges/use/node_range.h"
 #include "os/files.h"
 #include "store/kube/format/kubeconfig.h"
@@ -410,9 +411,8 @@ void add_node_commands(CLI::App& app, CommandLine& line) {
   labelling->add_option("LABEL", options->changes, "KEY=VALUE to set, KEY- to remove")->required();
   labelling->footer("Example: croft node label n1 zone=a rack-");
 
-  const auto removal = std::make_shared<RemoveOptions>();
-  CLI::App* removing =
-      node->add_subcommand("remove", "Remove a node that is gone: its blocks, its record and its ranges");
+  const auto [removing, removal] = add_command(
+      *node, line, "remove", "Remove a node that is gone: its blocks, its record and its ranges", remove_node, true);
   removing->add_option("NAME", removal->removal.name, "Name of the node")->required();
   removing->add_flag(
       "--force", removal->removal.force,
@@ -424,10 +424,6 @@ void add_node_commands(CLI::App& app, CommandLine& line) {
       "Deletes empty blocks. With --force, blocks with addresses lose their owner, and the addresses stay held until "
       "the controller frees them: it learns that the node is gone for good. Pods in the controller's list of pods keep "
       "their addresses. If another program manages node records (Calico's etcd), the record and the ranges stay.");
-  removing->callback([&line, removal] {
-    line.asks_cluster = true;
-    line.run = [removal](CommandLine& l) { return remove_node(l, *removal); };
-  });
   add_node_range_commands(*node, line);
 }
 
@@ -452,6 +448,31 @@ void add_affinity_commands(CLI::App& app, CommandLine& line) {
   claiming->footer(
       "Blocks of other nodes are not touched; the exit code is then 5. Blocks without an owner are claimed with the "
       "addresses in them.");
+}
+
+std::vector<core::NodeRange> pod_ranges(CommandLine& line) {
+  const auto cidrs = open_node_cidrs(line.store_url, line.clock, operator_parts());
+  if (cidrs && *cidrs == nullptr) return {};
+  auto look = cidrs ? engine::look_at_node_cidrs(**cidrs) : Result<engine::NodeCidrsLook>(fail(cidrs.error()));
+  if (look) return std::move(look->said);
+  if (look.error().code == ErrorCode::permission_denied) {
+    line.note_not_read("the podCIDRs of nodes", look.error());
+    return {};
+  }
+  warn("the podCIDRs of nodes are not looked at: " + look.error().message);
+  return {};
+}
+
+void tell_of_pod_ranges(CommandLine& line, const std::vector<net::Prefix>& cidrs, const std::string& node) {
+  for (const core::NodeRange& range : pod_ranges(line)) {
+    if (range.node == node) continue;
+    const auto is_in = [&](const net::Prefix& cidr) { return cidr.overlaps(range.cidr); };
+    if (std::ranges::none_of(cidrs, is_in)) continue;
+    tell(
+        fmt::format("croft: {} is the podCIDR of node {}: where host-local gives that node's addresses, pods of both "
+                    "get the same (docs/runbooks/migrate.md, From host-local)",
+                    range.cidr.to_string(), net::echo(range.node)));
+  }
 }
 
 }  // namespace croft::app

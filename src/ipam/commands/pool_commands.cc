@@ -13,7 +13,7 @@
 #include "cli/croft/json_output.h"
 #include "cli/croft/listing.h"
 #include "cli/croft/table.h"
-#include "ipam/commands/pool_note.h"
+#include "ipam/commands/notes.h"
 #include "ipam/use/inspect.h"
 #include "ipam/use/pools.h"
 
@@ -300,6 +300,9 @@ struct SplitOptions {
 };
 
 [[nodiscard]] Result<int> split_pool(CommandLine& line, const SplitOptions& options) {
+  if (options.cidr.empty() == options.name.empty()) {
+    return fail(ErrorCode::invalid_argument, "say which pool: --name NAME or --cidr CIDR");
+  }
   core::PoolSplit wanted{options.name, options.parts, core::SplitGateways::refuse};
   if (options.name.empty()) {
     TRY(const net::Prefix cidr, prefix_argument("--cidr", options.cidr));
@@ -328,8 +331,7 @@ struct SplitOptions {
 }  // namespace
 
 void add_pool_split_command(CLI::App& pool, CommandLine& line) {
-  const auto options = std::make_shared<SplitOptions>();
-  CLI::App* command = pool.add_subcommand("split", "Replace a pool by parts of equal size");
+  const auto [command, options] = add_command(pool, line, "split", "Replace a pool by parts of equal size", split_pool);
   command->add_option("N", options->parts, fmt::format("Number of parts: 2, 4, 8 … {}", core::kSplitPartsMax))
       ->required();
   CLI::Option* cidr = command->add_option("--cidr", options->cidr, "The pool, by its CIDR");
@@ -346,14 +348,6 @@ void add_pool_split_command(CLI::App& pool, CommandLine& line) {
       "locked or emptied. One commit replaces the pool by its parts. Blocks keep their size, so each block lies in one "
       "part, with its owner and its addresses. An assignment that is about to claim a block of the old pool fails at "
       "its commit and starts again on the parts.");
-  command->callback([&line, options] {
-    line.run = [options](CommandLine& l) -> Result<int> {
-      if (options->cidr.empty() == options->name.empty()) {
-        return fail(ErrorCode::invalid_argument, "say which pool: --name NAME or --cidr CIDR");
-      }
-      return split_pool(l, *options);
-    };
-  });
 }
 
 Result<std::vector<engine::TakenSpace>> space_of_services(const engine::Context& context) {

@@ -7,7 +7,7 @@
 #include "base/net/echo.h"
 #include "base/time_text.h"
 #include "ipam/decide/claim.h"
-#include "register/handle_blocks.h"
+#include "register/owner.h"
 
 namespace croft::core {
 

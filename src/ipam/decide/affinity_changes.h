@@ -3,7 +3,6 @@
 #include <map>
 #include <optional>
 #include <string>
-#include <vector>
 
 #include "base/clock.h"
 #include "ipam/decide/draft.h"

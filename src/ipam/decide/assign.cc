@@ -1,12 +1,8 @@
 #include "ipam/decide/assign.h"
 
 #include <algorithm>
-#include <cstddef>
 #include <iterator>
-#include <optional>
-#include <string>
 #include <utility>
-#include <vector>
 
 #include <fmt/format.h>
 
@@ -14,7 +10,6 @@
 #include "base/time_text.h"
 #include "ipam/decide/claim.h"
 #include "ipam/decide/family_search.h"
-#include "register/handle_blocks.h"
 
 namespace croft::core {
 namespace {

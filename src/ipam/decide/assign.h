@@ -10,12 +10,11 @@
 
 #include "base/clock.h"
 #include "base/net/address.h"
-#include "base/net/per_family.h"
 #include "base/net/prefix.h"
 #include "base/result.h"
 #include "ipam/decide/refusal.h"
 #include "register/owner.h"
-#include "register/pod_wishes.h"
+#include "register/pool.h"
 #include "register/snapshot.h"
 
 namespace croft::core {

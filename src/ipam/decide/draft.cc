@@ -1,12 +1,9 @@
 #include "ipam/decide/draft.h"
 
 #include <algorithm>
-#include <set>
-#include <utility>
 
 #include "base/assert.h"
 #include "base/planted.h"
-#include "register/address_claims.h"
 
 namespace croft::core {
 namespace {

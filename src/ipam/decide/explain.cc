@@ -8,7 +8,6 @@
 #include "ipam/decide/claim.h"
 #include "ipam/decide/draft.h"
 #include "ipam/decide/family_search.h"
-#include "ipam/decide/pool_choice.h"
 
 namespace croft::core {
 namespace {

@@ -1,14 +1,9 @@
 #include "ipam/decide/family_search.h"
 
 #include <algorithm>
-#include <set>
 #include <tuple>
-#include <utility>
-
-#include <fmt/format.h>
 
 #include "base/time_text.h"
-#include "ipam/decide/claim.h"
 
 namespace croft::core {
 namespace {

@@ -6,7 +6,7 @@
 #include <fmt/format.h>
 
 #include "base/net/echo.h"
-#include "base/net/joined.h"
+#include "base/net/prefix.h"
 #include "ipam/decide/draft.h"
 #include "register/address_claims.h"
 

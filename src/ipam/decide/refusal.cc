@@ -3,9 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <map>
-#include <string_view>
 #include <utility>
-#include <vector>
 
 #include <fmt/format.h>
 

@@ -6,7 +6,6 @@
 #include "base/assert.h"
 #include "ipam/decide/draft.h"
 #include "ipam/decide/pool_choice.h"
-#include "register/handle_blocks.h"
 
 namespace croft::core {
 namespace {

@@ -1,17 +1,13 @@
 #include "ipam/door/calico_ipam.h"
 
 #include <algorithm>
-#include <cstdint>
-#include <memory>
-#include <optional>
-#include <string>
 #include <utility>
 #include <variant>
 #include <vector>
 
 #include <fmt/format.h>
 
-#include "calico/netconf.h"
+#include "base/letters.h"
 #include "cni/decision_log.h"
 #include "cni/door/personality.h"
 #include "cni/door/store_call.h"
@@ -21,7 +17,6 @@
 #include "ipam/use/pools.h"
 #include "ipam/use/release.h"
 #include "os/files.h"
-#include "register/names.h"
 
 namespace croft::edge {
 
@@ -263,7 +258,7 @@ class Call final : public CniCall {
   const core::PodIdentity& pod = call.config().pod;
   if (!call.config().is_kubernetes() || !pod.name.starts_with("virt-launcher-")) return {};
   TRY(const core::IpamConfig config, engine::read_config(context));
-  if (!core::equals_ignoring_case(config.kubevirt_vm_address_persistence, "Enabled")) return {};
+  if (!equals_ignoring_case(config.kubevirt_vm_address_persistence, "Enabled")) return {};
   return fail(ErrorCode::refused_by_configuration,
               fmt::format("pod {}/{} runs a virtual machine whose address would have to persist "
                           "(kubeVirtVMAddressPersistence is Enabled), which this version cannot do; set it to Disabled",

@@ -15,8 +15,8 @@
 #include "cni/door/skeleton.h"
 #include "ipam/decide/assign.h"
 #include "ipam/use/living.h"
-#include "store/open_mode.h"
 #include "store/store.h"
+#include "store/store_url.h"
 
 namespace croft::edge {
 

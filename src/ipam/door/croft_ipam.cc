@@ -2,8 +2,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <memory>
-#include <string>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -22,7 +20,6 @@
 #include "ipam/use/assign.h"
 #include "ipam/use/damage_telling.h"
 #include "ipam/use/release.h"
-#include "store/store_url.h"
 
 namespace croft::edge {
 namespace {

@@ -12,9 +12,9 @@
 #include "cni/door/skeleton.h"
 #include "ipam/use/living.h"
 #include "register/owner.h"
-#include "register/pod_wishes.h"
-#include "store/open_mode.h"
+#include "register/pool.h"
 #include "store/store.h"
+#include "store/store_url.h"
 
 namespace croft::edge {
 

@@ -17,6 +17,7 @@
 #include <fmt/ranges.h>
 #include <gtest/gtest.h>
 
+#include "base/letters.h"
 #include "base/manual_clock.h"
 #include "base/net/test_scenario.h"
 #include "collector/decide/judge.h"
@@ -26,7 +27,6 @@
 #include "ipam/decide/pool_changes.h"
 #include "ipam/decide/release.h"
 #include "noderanges/decide/node_range_changes.h"
-#include "register/names.h"
 #include "register/test_register.h"
 #include "services/audit/range_repair.h"
 #include "services/decide/service_changes.h"

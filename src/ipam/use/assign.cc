@@ -1,12 +1,9 @@
 #include "ipam/use/assign.h"
 
 #include <algorithm>
-#include <map>
-#include <optional>
 #include <set>
 #include <utility>
 #include <variant>
-#include <vector>
 
 #include "ipam/use/inspect.h"
 #include "ipam/use/nodes.h"

@@ -1,7 +1,6 @@
 #include "ipam/use/audit.h"
 
 #include <algorithm>
-#include <map>
 #include <utility>
 
 #include "ipam/use/each_record.h"

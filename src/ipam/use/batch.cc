@@ -8,11 +8,9 @@
 #include <string_view>
 #include <utility>
 #include <variant>
-#include <vector>
 
 #include "base/planted.h"
 #include "ipam/decide/draft.h"
-#include "ipam/use/transact.h"
 
 namespace croft::engine {
 namespace {

@@ -1,6 +1,5 @@
 #include "ipam/use/damage_telling.h"
 
-#include <string>
 #include <utility>
 
 #include <fmt/format.h>

@@ -1,13 +1,11 @@
 #include "ipam/use/inspect.h"
 
 #include <algorithm>
-#include <map>
 #include <memory>
-#include <optional>
 #include <set>
 #include <utility>
 
-#include "base/net/per_family.h"
+#include "base/net/address.h"
 #include "base/time_text.h"
 #include "ipam/decide/draft.h"
 #include "ipam/use/each_record.h"

@@ -1,8 +1,6 @@
 #include "ipam/use/pools.h"
 
 #include <algorithm>
-#include <optional>
-#include <utility>
 #include <variant>
 
 #include <fmt/format.h>
@@ -10,7 +8,6 @@
 #include "base/net/echo.h"
 #include "base/net/lenient.h"
 #include "ipam/decide/draft.h"
-#include "ipam/decide/pool_changes.h"
 #include "ipam/use/each_record.h"
 #include "ipam/use/inspect.h"
 #include "register/service.h"

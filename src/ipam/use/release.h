@@ -1,14 +1,11 @@
 #pragma once
 
-#include <chrono>
 #include <cstddef>
-#include <optional>
 #include <string>
 #include <vector>
 
 #include "base/clock.h"
 #include "base/net/address.h"
-#include "base/net/per_family.h"
 #include "base/result.h"
 #include "ipam/audit/attachments.h"
 #include "ipam/decide/release.h"

@@ -1,9 +1,6 @@
 #include "ipam/use/transact.h"
 
-#include <algorithm>
-#include <chrono>
 #include <thread>
-#include <utility>
 
 #include <fmt/format.h>
 

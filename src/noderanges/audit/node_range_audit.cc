@@ -3,7 +3,7 @@
 #include <map>
 
 #include "base/net/echo.h"
-#include "base/net/joined.h"
+#include "base/net/prefix.h"
 
 namespace croft::core::audit {
 namespace {

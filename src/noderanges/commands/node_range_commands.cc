@@ -1,9 +1,8 @@
-#include <memory>
 
 #include <fmt/format.h>
 
 #include "base/net/echo.h"
-#include "base/net/joined.h"
+#include "base/net/prefix.h"
 #include "base/printable.h"
 #include "cli/croft/command_line.h"
 #include "cli/croft/listing.h"

@@ -6,9 +6,8 @@
 #include <nlohmann/json.hpp>
 
 #include "base/net/echo.h"
-#include "base/net/joined.h"
+#include "base/net/prefix.h"
 #include "cli/croft/json_text.h"
-#include "cli/croft/table.h"
 
 namespace croft::app {
 namespace {

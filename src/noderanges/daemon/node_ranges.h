@@ -9,7 +9,7 @@
 
 #include "agent/daemon/log_format.h"
 #include "agent/metrics/metrics.h"
-#include "base/net/joined.h"
+#include "base/net/prefix.h"
 #include "base/result.h"
 #include "noderanges/commands/node_range_flags.h"
 #include "noderanges/use/node_cidrs.h"

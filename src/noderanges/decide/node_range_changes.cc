@@ -1,7 +1,6 @@
 #include "noderanges/decide/node_range_changes.h"
 
 #include <algorithm>
-#include <cstddef>
 #include <string_view>
 #include <utility>
 
@@ -13,7 +12,6 @@
 #include "noderanges/decide/node_range_look.h"
 #include "noderanges/decide/node_range_table.h"
 #include "register/address_claims.h"
-#include "register/node.h"
 
 namespace croft::core {
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/net/prefix.h"
-#include "register/node_range.h"
+#include "register/node.h"
 #include "register/snapshot.h"
 
 // Decisions about node ranges: the prefixes that nodes take their pods' addresses from

@@ -4,10 +4,8 @@
 #include <iterator>
 #include <map>
 #include <set>
-#include <string>
 #include <string_view>
 #include <tuple>
-#include <utility>
 
 #include "noderanges/decide/node_range_table.h"
 #include "register/address_claims.h"

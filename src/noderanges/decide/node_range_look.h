@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/net/prefix.h"
-#include "register/node_range.h"
+#include "register/node.h"
 #include "register/snapshot.h"
 
 // Node ranges as an operator sees them.

@@ -11,7 +11,7 @@
 #include "base/result.h"
 #include "base/space/dense_bitmap.h"
 #include "register/address_claims.h"
-#include "register/node_range.h"
+#include "register/node.h"
 #include "register/snapshot.h"
 
 namespace croft::core::node_range {

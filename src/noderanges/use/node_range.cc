@@ -1,15 +1,11 @@
 #include "noderanges/use/node_range.h"
 
 #include <algorithm>
-#include <set>
-#include <utility>
 #include <variant>
 
 #include <fmt/format.h>
 
 #include "ipam/use/each_record.h"
-#include "ipam/use/transact.h"
-#include "noderanges/decide/node_range_look.h"
 
 namespace croft::engine {
 namespace {

@@ -29,6 +29,7 @@
 #include "base/net/prefix.h"
 #include "base/shared_map.h"
 #include "base/strong.h"
+#include "register/block.h"
 #include "register/format/canonical_json.h"
 
 namespace croft::wire {
@@ -465,5 +466,9 @@ template <class... Members>
 constexpr auto fields(Members... members) {
   return Fields<Members...>{{members...}};
 }
+
+/// The member `cooling` of a record of Calico's datastore (calico/records.cc): the addresses that cool beside a block.
+void write_cooling_beside(CanonicalWriter& out, const std::vector<core::CoolingBeside>& beside);
+void read_cooling_beside(CanonicalReader& in, std::vector<core::CoolingBeside>& beside);
 
 }  // namespace croft::wire

@@ -15,8 +15,8 @@
 #include "base/hex.h"
 #include "base/shared_map.h"
 #include "base/text/base64.h"
-#include "register/format/fields.h"
-#include "register/handle_blocks.h"
+#include "register/format/field_table.h"
+#include "register/owner.h"
 
 namespace croft::wire {
 namespace {
@@ -499,13 +499,12 @@ constexpr auto kWarmIntent =
            field("sinceBootNanoseconds", Within{&WarmIntent::begun_at, &core::ClockMark::since_boot}),
            field("process", &WarmIntent::process), field("processStarted", &WarmIntent::process_started));
 
-constexpr auto kWarmNode =
-    fields(field("node", &WarmNode::node), field("mac", &WarmNode::mac, MacText{}), field("vpc", &WarmNode::vpc),
-           field("subnet", &WarmNode::subnet), field("object", &WarmNode::object), field("zone", &WarmNode::zone),
-           field("region", &WarmNode::region), field("project", &WarmNode::project), field("low", &WarmNode::low),
-           field("high", &WarmNode::high), field("cooldownSeconds", &WarmNode::cooldown_seconds),
-           field("generation", &WarmNode::generation),
-           checked(maybe("nodeMax", &WarmNode::node_max), has_room, "nodeMax is 0"));
+constexpr auto kWarmNode = fields(
+    field("node", &WarmNode::node), field("mac", &WarmNode::mac, MacText{}), field("vpc", &WarmNode::vpc),
+    field("subnet", &WarmNode::subnet), field("object", &WarmNode::object), field("zone", &WarmNode::zone),
+    field("region", &WarmNode::region), field("project", &WarmNode::project), field("low", &WarmNode::low),
+    field("high", &WarmNode::high), field("cooldownSeconds", &WarmNode::cooldown_seconds),
+    field("generation", &WarmNode::term), checked(maybe("nodeMax", &WarmNode::node_max), has_room, "nodeMax is 0"));
 // clang-format on
 
 constexpr const auto& table_of(const core::Pool&) { return kPool; }

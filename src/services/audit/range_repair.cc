@@ -1,9 +1,7 @@
 #include "services/audit/range_repair.h"
 
 #include <algorithm>
-#include <array>
 #include <limits>
-#include <map>
 #include <unordered_map>
 #include <unordered_set>
 #include <utility>
@@ -14,7 +12,6 @@
 #include "base/net/echo.h"
 #include "base/net/lenient.h"
 #include "base/net/prefix.h"
-#include "services/decide/mapped_range.h"
 #include "services/decide/service_words.h"
 
 namespace croft::core::audit {

@@ -15,7 +15,6 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "register/address_claims.h"
-#include "register/allocation.h"
 #include "register/service.h"
 #include "services/decide/mapped_range.h"
 #include "services/decide/service_changes.h"

@@ -2,7 +2,6 @@
 #include <charconv>
 #include <chrono>
 #include <map>
-#include <memory>
 #include <thread>
 
 #include <fmt/format.h>
@@ -149,28 +148,24 @@ void add_audit_flags(CLI::App& command, AuditFlags& flags) {
   command.add_option("--service-node-port-range", flags.node_ports, "Expected node port range (default: as stored)");
 }
 
-CLI::App* add_verb(CLI::App& service, CommandLine& line, const char* verb, const char* help,
-                   const std::shared_ptr<AuditFlags>& flags, Result<int> (*action)(CommandLine&, const AuditFlags&)) {
-  CLI::App* command = service.add_subcommand(verb, help);
-  add_audit_flags(*command, *flags);
-  command->callback(
-      [&line, flags, action] { line.run = [flags, action](CommandLine& l) { return action(l, *flags); }; });
-  return command;
+auto add_verb(CLI::App& service, CommandLine& line, const char* verb, const char* help,
+              Result<int> (*action)(CommandLine&, const AuditFlags&)) {
+  const auto added = add_command(service, line, verb, help, action);
+  add_audit_flags(*added.first, *added.second);
+  return added;
 }
 
 }  // namespace
 
 void add_service_audit_commands(CLI::App& service, CommandLine& line) {
   add_verb(service, line, "audit",
-           "Compare the ranges with what the Services hold; writes nothing. -o wide: who holds what",
-           std::make_shared<AuditFlags>(), audit_services)
-      ->footer(
+           "Compare the ranges with what the Services hold; writes nothing. -o wide: who holds what", audit_services)
+      .first->footer(
           "The exit code is 3 if there are findings: leaked values, values of two Services, values outside the ranges, "
           "values that are not allocated.");
 
-  const auto flags = std::make_shared<AuditFlags>();
-  CLI::App* repairing =
-      add_verb(service, line, "repair", "Audit, and with --apply fix what can be fixed", flags, repair_ranges);
+  const auto [repairing, flags] =
+      add_verb(service, line, "repair", "Audit, and with --apply fix what can be fixed", repair_ranges);
   repairing->add_flag("--apply", flags->apply, "Write the repairs, by compare-and-swap");
   repairing
       ->add_option("--passes", flags->passes,
@@ -477,21 +472,15 @@ void add_service_flags(CLI::App& command, ServiceFlags& flags) {
 
 void add_verb(CLI::App& service, CommandLine& line, const char* verb, const char* help,
               Result<int> (*action)(CommandLine&, const ServiceFlags&)) {
-  const auto flags = std::make_shared<ServiceFlags>();
-  CLI::App* command = service.add_subcommand(verb, help);
+  const auto [command, flags] = add_command(service, line, verb, help, action);
   add_service_flags(*command, *flags);
-  command->callback(
-      [&line, flags, action] { line.run = [flags, action](CommandLine& l) { return action(l, *flags); }; });
 }
 
-CLI::App* add_named(CLI::App& service, CommandLine& line, const char* verb, const char* help,
-                    const std::shared_ptr<NameOptions>& options,
-                    Result<int> (*action)(CommandLine&, const NameOptions&)) {
-  CLI::App* command = service.add_subcommand(verb, help);
-  add_namespace(*command, options->name_space);
-  command->callback(
-      [&line, options, action] { line.run = [options, action](CommandLine& l) { return action(l, *options); }; });
-  return command;
+auto add_named(CLI::App& service, CommandLine& line, const char* verb, const char* help,
+               Result<int> (*action)(CommandLine&, const NameOptions&)) {
+  const auto added = add_command(service, line, verb, help, action);
+  add_namespace(*added.first, added.second->name_space);
+  return added;
 }
 
 }  // namespace
@@ -501,19 +490,17 @@ void add_service_commands(CLI::App& app, CommandLine& line) {
   add_verb(*service, line, "create", "Make a Service (and the store and its ranges, when absent)", create_service);
   add_verb(*service, line, "update",
            "Change what the flags name, or replace it by a manifest; what was allocated stays", update_service);
-  const auto deleted = std::make_shared<NameOptions>();
-  CLI::App* deletion =
-      add_named(*service, line, "delete", "Delete a Service; what it held is free again", deleted, delete_service);
+  const auto [deletion, deleted] =
+      add_named(*service, line, "delete", "Delete a Service; what it held is free again", delete_service);
   deletion->add_option("NAME", deleted->name, "Name of the Service")->required();
   deletion->add_flag("--dry-run", deleted->dry_run, "Change nothing");
-  const auto listed = std::make_shared<NameOptions>();
-  CLI::App* listing = add_named(*service, line, "list", "The Services of a namespace, or all", listed, list_services);
+  const auto [listing, listed] =
+      add_named(*service, line, "list", "The Services of a namespace, or all", list_services);
   listing->add_flag("-A,--all-namespaces", listed->all, "All namespaces");
   listing->add_option("-l,--selector", listed->labels,
                       "Only Services with these labels: KEY=VALUE, KEY!=VALUE, KEY, !KEY, with commas");
   add_list_options(*listing, line);
-  const auto shown = std::make_shared<NameOptions>();
-  CLI::App* showing = add_named(*service, line, "show", "All there is to say of one Service", shown, show_service);
+  const auto [showing, shown] = add_named(*service, line, "show", "All there is to say of one Service", show_service);
   showing->add_option("NAME", shown->name, "Name of the Service")->required();
   add_service_audit_commands(*service, line);
 }

@@ -9,12 +9,10 @@
 #include <nlohmann/json.hpp>
 
 #include "base/counted.h"
-#include "base/net/echo.h"
 #include "base/net/lenient.h"
 #include "base/printable.h"
 #include "base/time_text.h"
 #include "cli/croft/json_text.h"
-#include "cli/croft/table.h"
 #include "services/decide/service_words.h"
 
 namespace croft::app {

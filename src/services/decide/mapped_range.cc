@@ -10,7 +10,6 @@
 #include <fmt/format.h>
 
 #include "base/assert.h"
-#include "base/net/address_with_length.h"
 #include "base/net/echo.h"
 #include "base/net/lenient.h"
 

@@ -3,12 +3,12 @@
 #include <algorithm>
 #include <map>
 #include <set>
-#include <string>
 #include <type_traits>
 #include <utility>
 
 #include <fmt/format.h>
 
+#include "base/letters.h"
 #include "base/net/echo.h"
 #include "register/address_claims.h"
 #include "services/decide/service_words.h"
@@ -265,9 +265,7 @@ constexpr auto kHealth = "spec.healthCheckNodePort";
 /// RFC 1123: lower case letters, digits and `-`, which is neither first nor last.
 [[nodiscard]] bool is_label(std::string_view text) {
   constexpr std::size_t kBytesMax = 63;
-  const auto is_plain = [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9'); };
-  return !text.empty() && text.size() <= kBytesMax && is_plain(text.front()) && is_plain(text.back()) &&
-         std::ranges::all_of(text, [&](char c) { return is_plain(c) || c == '-'; });
+  return text.size() <= kBytesMax && text.find('.') == text.npos && is_dns_subdomain(text);
 }
 
 // ---------------------------------------------------------------- ports

@@ -9,7 +9,6 @@
 
 #include "base/clock.h"
 #include "base/result.h"
-#include "register/allocation.h"
 #include "register/service.h"
 #include "register/snapshot.h"
 #include "services/decide/mapped_range.h"

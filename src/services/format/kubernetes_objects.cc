@@ -7,22 +7,17 @@
 #include <memory>
 #include <optional>
 #include <span>
-#include <string>
-#include <string_view>
 #include <utility>
-#include <variant>
 
 #include <fmt/format.h>
 #include <kube/kube.pb.h>
 #include <nlohmann/json.hpp>
 
 #include "base/json/decode.h"
-#include "base/json/document.h"
 #include "base/json/writer.h"
 #include "base/net/address.h"
 #include "base/net/echo.h"
 #include "base/net/lenient.h"
-#include "base/result.h"
 #include "base/text/base64.h"
 #include "base/time_text.h"
 #include "services/decide/service_words.h"

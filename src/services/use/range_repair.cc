@@ -9,9 +9,7 @@
 
 #include <fmt/format.h>
 
-#include "base/assert.h"
 #include "ipam/use/each_record.h"
-#include "ipam/use/transact.h"
 #include "register/address_claims.h"
 
 namespace croft::engine {
@@ -25,15 +23,15 @@ constexpr auto& kNames = core::audit::kRangeNames;
 using Records = std::map<std::string, store::Record, std::less<>>;  ///< by the names of ranges
 
 [[nodiscard]] Result<Records> read_records(const Context& context, std::span<const std::string_view> names) {
-  std::vector<store::Key> keys;
-  for (const std::string_view name : names) keys.push_back(core::range_allocation_key(name));
-  TRY(auto read, context.store.get_many(keys, deadline_of_use_case(context)));
-  CROFT_ASSERT(read.size() == names.size());
+  core::Missing wanted;
+  for (const std::string_view name : names) wanted.records.insert(core::range_allocation_key(name));
+  TRY(auto read, context.store.read(wanted, deadline_of_use_case(context)));
   Records records;
-  for (std::size_t i = 0; i < names.size(); ++i) {
-    if (!read[i]) continue;
-    if (!read[i]->value) return fail(read[i]->value.error());
-    records.emplace(names[i], *std::move(read[i]));
+  for (std::optional<store::Record>& record : read.records) {
+    if (!record) continue;
+    if (!record->value) return fail(record->value.error());
+    std::string name = record->key.name;
+    records.emplace(std::move(name), *std::move(record));
   }
   return records;
 }

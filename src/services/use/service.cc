@@ -4,7 +4,6 @@
 #include <variant>
 
 #include "ipam/use/each_record.h"
-#include "services/decide/service_changes.h"
 
 namespace croft::engine {
 namespace {

@@ -3,7 +3,6 @@
 #include <charconv>
 #include <cmath>
 #include <functional>
-#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -435,8 +434,8 @@ struct PlanOptions {
 }  // namespace
 
 void add_plan_command(CLI::App& app, CommandLine& line) {
-  const auto options = std::make_shared<PlanOptions>();
-  CLI::App* command = app.add_subcommand("plan-capacity", "Simulate a cluster and advise on pool and block size");
+  const auto [command, options] =
+      add_command(app, line, "plan-capacity", "Simulate a cluster and advise on pool and block size", plan_capacity);
   for (std::size_t i = 0; i < settings().size(); ++i) {
     const Setting& setting = settings()[i];
     command->add_option(fmt::format("--{}", setting.name), options->given[i], setting.help)->type_name(setting.value);
@@ -459,8 +458,6 @@ void add_plan_command(CLI::App& app, CommandLine& line) {
       "not in them, and without agents neither is the wait for the node's lock file. --store is not read. Stranded "
       "addresses are free, in blocks that a node has. A setting of "
       "--against and --vary has the name of its flag.");
-  command->callback(
-      [options, &line] { line.run = [options](CommandLine& all) { return plan_capacity(all, *options); }; });
 }
 
 }  // namespace croft::app

@@ -6,8 +6,6 @@
 
 #include <fmt/format.h>
 
-#include "base/net/ordinal.h"
-
 namespace croft::sim {
 namespace {
 

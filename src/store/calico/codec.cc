@@ -7,10 +7,10 @@
 
 #include "base/hex.h"
 #include "calico/etcd.h"
-#include "register/cooling_beside.h"
+#include "register/block.h"
 #include "register/format/records.h"
-#include "register/handle_blocks.h"
 #include "register/kinds.h"
+#include "register/owner.h"
 
 namespace croft::store::calico {
 namespace {

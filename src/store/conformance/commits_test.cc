@@ -386,12 +386,14 @@ TEST_P(StoreConformance, GetManySeesNoHalfOfACommit) {
     for (std::uint64_t i = 1; i <= 200; ++i) EXPECT_TRUE(commit_to(*other, {put("a", i), put("b", i)}));
     done = true;
   });
-  const std::vector<Key> keys = {mark_key("a"), mark_key("b")};
+  core::Missing wanted;
+  wanted.records = {mark_key("a"), mark_key("b")};
   while (!done) {
-    const auto records = store_->get_many(keys, soon());
-    ASSERT_TRUE(records) << records.error().message;
-    EXPECT_EQ((*records)[0]->value, (*records)[1]->value);
-    EXPECT_EQ((*records)[0]->revision, (*records)[1]->revision);
+    const auto answer = store_->read(wanted, soon());
+    ASSERT_TRUE(answer) << answer.error().message;
+    const auto& records = answer->records;
+    EXPECT_EQ(records[0]->value, records[1]->value);
+    EXPECT_EQ(records[0]->revision, records[1]->revision);
   }
   writer.join();
 }
@@ -410,7 +412,7 @@ TEST_P(StoreConformance, AConcurrentListSeesWhatIsThereAllTheTimeExactlyOnce) {
     ListRequest request{Kind::high_water_mark, "keep", "", 7};
     int kept = 0;
     for (bool more = true; more;) {
-      const auto page = store_->list_keys(request, soon()).value();
+      const auto page = list_keys(request).value();
       for (const Key& key : page.keys) kept += key.name.ends_with('+') ? 0 : 1;
       more = page.more;
       if (more) request.after = page.keys.back().name;

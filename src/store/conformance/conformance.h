@@ -52,6 +52,11 @@ class StoreConformance : public testing::TestWithParam<BackendCase> {
   [[nodiscard]] Deadline in(std::chrono::nanoseconds span) const { return Deadline::after(clock_.now(), span); }
   [[nodiscard]] Deadline soon() const { return in(std::chrono::seconds{30}); }
 
+  [[nodiscard]] Result<Page> list_keys(ListRequest request) {
+    request.keys_only = true;
+    return store_->list(request, soon());
+  }
+
   /// A key of a small kind.
   [[nodiscard]] static Key mark_key(const std::string& name) { return {Kind::high_water_mark, name}; }
   [[nodiscard]] static Value mark(std::uint64_t n) { return core::HighWaterMark{core::SequenceNumber(n)}; }

@@ -10,17 +10,17 @@
 namespace croft::store {
 namespace {
 
-TEST_P(StoreConformance, GetManyKeepsTheOrderAskedFor) {
+TEST_P(StoreConformance, ReadsRecordsInTheOrderOfTheirKeys) {
   ASSERT_TRUE(commit({put("a", 1)}));
   ASSERT_TRUE(commit({put("b", 2)}));
-  const std::vector<Key> keys = {mark_key("b"), mark_key("missing"), mark_key("a"), mark_key("b")};
-  const auto records = store_->get_many(keys, soon()).value();
-  ASSERT_EQ(records.size(), 4U);
-  EXPECT_EQ(records[0]->value, mark(2));
-  EXPECT_FALSE(records[1].has_value());
-  EXPECT_EQ(records[2]->value, mark(1));
-  EXPECT_EQ(records[3]->value, mark(2));
-  EXPECT_TRUE(store_->get_many({}, soon()).value().empty());
+  core::Missing wanted;
+  wanted.records = {mark_key("b"), mark_key("missing"), mark_key("a"), mark_key("b")};
+  const auto records = store_->read(wanted, soon()).value().records;
+  ASSERT_EQ(records.size(), 3U);
+  EXPECT_EQ(records[0]->value, mark(1));
+  EXPECT_EQ(records[1]->value, mark(2));
+  EXPECT_FALSE(records[2].has_value());
+  EXPECT_TRUE(store_->read({}, soon()).value().records.empty());
 }
 
 TEST_P(StoreConformance, AKindIsNotSeenUnderAnother) {
@@ -59,7 +59,7 @@ TEST_P(StoreConformance, ListsByPrefixAndAfterInBytewiseOrder) {
     EXPECT_EQ(names, c.expected) << "prefix " << c.prefix << " after " << c.after;
     EXPECT_FALSE(page.more);
     std::vector<std::string> keys;
-    const auto key_page = store_->list_keys(request, soon()).value();
+    const auto key_page = list_keys(request).value();
     for (const Key& key : key_page.keys) keys.push_back(key.name);
     EXPECT_EQ(keys, c.expected);
   }
@@ -194,7 +194,7 @@ TEST_P(StoreConformance, LimitsOfAList) {
     ListRequest request;
     request.limit = limit;
     EXPECT_EQ(store_->list(request, soon()).error().code, ErrorCode::invalid_argument);
-    EXPECT_EQ(store_->list_keys(request, soon()).error().code, ErrorCode::invalid_argument);
+    EXPECT_EQ(list_keys(request).error().code, ErrorCode::invalid_argument);
   }
 }
 
@@ -250,7 +250,7 @@ TEST_P(StoreConformance, ADamagedRecordCostsOnlyItself) {
       EXPECT_EQ(page->records[i].key, keys[i]);
       EXPECT_EQ(page->records[i].value.has_value(), i != 1);
     }
-    EXPECT_EQ(store_->list_keys({kind, "", "", 10}, soon())->keys.size(), 3U);
+    EXPECT_EQ(list_keys({kind, "", "", 10})->keys.size(), 3U);
 
     core::Missing wanted;
     wanted.records = {keys.begin(), keys.end()};

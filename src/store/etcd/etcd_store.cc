@@ -13,7 +13,6 @@
 
 #include <fmt/format.h>
 
-#include "base/assert.h"
 #include "base/net/echo.h"
 #include "calico/etcd.h"
 #include "store/calico/codec.h"

@@ -20,7 +20,6 @@
 #include "os/clock.h"
 #include "os/random.h"
 #include "register/block.h"
-#include "register/cooling_beside.h"
 #include "store/conformance/conformance.h"
 #include "store/etcd/etcd_fixture.h"
 #include "store/etcd/parts.h"

@@ -308,7 +308,8 @@ TEST_F(KubernetesRegistryTest, WithoutARegistryItsKindsAreRefused) {
   ListRequest request;
   request.kind = Kind::ip_address;
   EXPECT_EQ(code_of(store->list(request, soon())), ErrorCode::invalid_argument);
-  EXPECT_EQ(code_of(store->list_keys(request, soon())), ErrorCode::invalid_argument);
+  request.keys_only = true;
+  EXPECT_EQ(code_of(store->list(request, soon())), ErrorCode::invalid_argument);
   core::Missing wanted;
   wanted.lists = {{Kind::service_cidr, ""}};
   EXPECT_EQ(code_of(store->read(wanted, soon())), ErrorCode::invalid_argument);

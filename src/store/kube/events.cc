@@ -45,6 +45,13 @@ void Events::tell(Regarding about, Told told) {
   wake_.notify_all();
 }
 
+void Events::tell_of_refusal(const core::PodIdentity& pod, const Error& why) {
+  if (pod.name.empty() || pod.namespace_name.empty()) return;
+  tell({"v1", "Pod", pod.namespace_name, pod.name, pod.uid},
+       {Type::warning, "FailedAddressAssignment", "",
+        why.details.empty() ? why.message : why.message + "\n" + why.details});
+}
+
 std::string Events::trouble() const {
   const std::lock_guard lock(mutex_);
   return trouble_;

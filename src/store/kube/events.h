@@ -12,6 +12,8 @@
 #include <thread>
 
 #include "base/clock.h"
+#include "base/error.h"
+#include "register/owner.h"
 #include "store/kube/api.h"
 
 namespace croft::store::kube {
@@ -51,6 +53,8 @@ class Events {
   };
   /// Nothing comes of it where the object has no name, within the interval, or when too many wait.
   void tell(Regarding about, Told told);
+  /// Why a pod has no address; nothing where it has no name or namespace.
+  void tell_of_refusal(const core::PodIdentity& pod, const Error& why);
 
   /// Why the API did not take the last one; empty: it did.
   [[nodiscard]] std::string trouble() const;

@@ -6,8 +6,8 @@
 #include <fmt/format.h>
 
 #include "base/net/echo.h"
-#include "base/net/joined.h"
 #include "base/net/lenient.h"
+#include "base/net/prefix.h"
 #include "base/time_text.h"
 #include "store/kube/form.h"
 #include "store/kube/format/api.h"

@@ -7,7 +7,6 @@
 
 #include <fmt/format.h>
 
-#include "base/net/echo.h"
 #include "base/net/lenient.h"
 #include "store/kube/form.h"
 #include "store/kube/format/api.h"

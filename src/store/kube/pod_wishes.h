@@ -10,7 +10,7 @@
 #include "base/json/document.h"
 #include "base/result.h"
 #include "register/owner.h"
-#include "register/pod_wishes.h"
+#include "register/pool.h"
 #include "store/kube/api.h"
 #include "store/kube/informer.h"
 

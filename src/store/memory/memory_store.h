@@ -6,7 +6,6 @@
 #include <map>
 #include <memory>
 #include <mutex>
-#include <vector>
 
 #include "store/pause.h"
 #include "store/store.h"

@@ -260,8 +260,7 @@ namespace {
                                                std::span<const Key> single) {
   BlockKeys seen;
   if (page) {
-    TRY(Page found, read_page(database, *page));
-    seen.page = {std::move(found.keys), found.more};
+    TRY(seen.page, read_page(database, *page));
   }
   for (const Key& key : single) {
     TRY(const auto record, read_record(database, key));

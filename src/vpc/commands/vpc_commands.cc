@@ -286,13 +286,7 @@ template <class Decode>
 [[nodiscard]] auto ask(const AgentCaller& caller, const AgentPlace& agent, Method method, const std::string& request,
                        Decode decode) -> decltype(decode(std::string_view())) {
   TRY(const std::string bytes, caller.call(agent, method, request));
-  TRY(auto answer, decode(bytes));
-  // Go's servers drop the body of a call that failed; one that keeps it means the same.
-  if (answer.code != wire::vpc::CniCode::success) {
-    return fail(ErrorCode::internal, fmt::format("the agent of {} answers {} ({})", agent.node, name_of(answer.code),
-                                                 static_cast<int>(answer.code)));
-  }
-  return answer;
+  return decode(bytes);
 }
 
 // ---------------------------------------------------------------- lists
@@ -448,8 +442,7 @@ struct Target {
 }
 
 [[nodiscard]] Result<void> release_ips(const Target& target, const std::vector<std::string>& ips) {
-  TRY_VOID(ask(target.caller, target.agent, Method::release_ip, encode(wire::vpc::ReleaseRequest{ips}),
-               wire::vpc::decode_code_answer));
+  TRY_VOID(target.caller.call(target.agent, Method::release_ip, encode(wire::vpc::ReleaseRequest{ips})));
   return {};
 }
 

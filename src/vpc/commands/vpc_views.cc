@@ -5,6 +5,8 @@
 
 #include <fmt/format.h>
 
+#include "base/letters.h"
+
 namespace croft::app {
 namespace {
 
@@ -175,7 +177,7 @@ std::string shown_text(const wire::vpc::ShowAnswer& shown) {
       std::string heading;
       for (const char c : column.name) {
         if (c >= 'A' && c <= 'Z' && !heading.empty()) heading += ' ';
-        heading += c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c;
+        heading += raised(c);
       }
       headings.push_back(std::move(heading));
     }

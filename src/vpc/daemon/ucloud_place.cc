@@ -27,7 +27,6 @@ Result<std::unique_ptr<cloud::Provider>> open_ucloud(const UCloudPlace& place, o
   options.project = place.project;
   options.vpc = place.vpc;
   options.subnet = place.subnet;
-  options.batch_max = 110;
   options.log = std::move(log);
   return ucloud::make_ucloud(std::move(options), clock);
 }

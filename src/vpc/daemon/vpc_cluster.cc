@@ -3,12 +3,11 @@
 #include <algorithm>
 #include <ctime>
 #include <limits>
-#include <set>
 #include <string_view>
-#include <utility>
 
 #include <fmt/format.h>
 
+#include "base/letters.h"
 #include "base/net/echo.h"
 #include "base/quoted.h"
 #include "http/endpoint.h"
@@ -35,9 +34,8 @@ std::string text_of(const wire::kube::ApiObject& pod, std::string_view annotatio
 
 /// As Go reads a duration, as far as its letters go: who releases addresses reads it.
 bool is_release_time(const std::string& text) {
-  return text.size() <= kReleaseTimeMax && std::ranges::all_of(text, [](char c) {
-           return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '.';
-         });
+  return text.size() <= kReleaseTimeMax &&
+         std::ranges::all_of(text, [](char c) { return is_alphanumeric(c) || c == '.'; });
 }
 
 VpcIpClaimRecord claim_of(const core::WarmAddress& held, VpcIpClaimRecord before) {

@@ -55,7 +55,7 @@ WarmAddress let_go_by(const WarmAddress& address, const Release& release, const 
 bool is_for(const WarmAddress& address, const Request& request, const Stock& stock, const Instant& now) {
   const bool is_ours = stock.node() == nullptr || stock.node()->node.empty() || address.mac == stock.node()->mac;
   return is_free_at(address, now) && address.verified && is_ours && is_of_subnet(address, request.subnet) &&
-         !request.in_use.contains(address.address) && (!request.address || *request.address == address.address);
+         !request.in_use.contains(address.address);
 }
 
 }  // namespace
@@ -103,7 +103,6 @@ Step<Answer> plan_assign(const Snapshot& snapshot, const Request& request, const
     answer.address.netns = request.netns;
     answer.address.extra = request.extra;
     writes.push_back(put_of(answer.address));
-    writes.push_back(put_generation(stock));
     return Plan<Answer>{std::move(answer), std::move(writes)};
   });
 }
@@ -168,7 +167,7 @@ Step<WarmAddress> plan_record(const Snapshot& snapshot, const WarmAddress& told,
     fill(after.netns, told.netns);
     for (const auto& [name, text] : told.extra) after.extra.insert_or_assign(name, text);
     if (known != nullptr && *known == after) return Plan<WarmAddress>{std::move(after), {}};
-    return Plan<WarmAddress>{after, {put_of(after), put_generation(stock)}};
+    return Plan<WarmAddress>{after, {put_of(after)}};
   });
 }
 

@@ -24,8 +24,7 @@ struct Request {
   Owner owner;  ///< the container must be there; network and interface may be empty where an old client asks
   PodIdentity pod;
   std::string netns;
-  std::string subnet;                   ///< empty: any
-  std::optional<net::Address> address;  ///< this one and no other
+  std::string subnet;  ///< empty: any
   std::map<std::string, std::string> extra{};
   std::set<net::Address> in_use{};    ///< what the host is known to use: not given anew, whatever the records say
   std::chrono::seconds cooldown{30};  ///< of what an older sandbox of the pod lets go

@@ -125,17 +125,6 @@ TEST(WarmTerm, EachTakesTheOneAfterTheLast) {
   EXPECT_TRUE(assign_in(stock, 3, "c4"));
 }
 
-TEST(WarmTerm, APluginOfBeforeKnowsNoneAndMeetsTheOthersAtWhatItGives) {
-  TestStock stock;
-  stock.take({given("10.0.0.1", true), given("10.0.0.2", true)});
-  const std::uint64_t agent = next_term(stock, 0);
-  const auto generation = [&] { return stock.records.get(warm_node_key())->generation; };
-  const std::uint64_t before = generation();
-  ASSERT_NE(stock.address_for(request_of("c1")), "");
-  EXPECT_EQ(generation(), before + 1) << "whoever decided on the record as it was fails";
-  EXPECT_TRUE(assign_in(stock, agent, "c2")) << "its term still stands";
-}
-
 TEST(WarmRelease, ALateOneSparesTheSuccessor) {
   TestStock stock;
   stock.take({given("10.9.0.7", true)});

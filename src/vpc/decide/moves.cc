@@ -157,8 +157,7 @@ Step<Moved> plan_give_back(const Snapshot& snapshot, const GiveBack& what, const
     const bool is_named = !what.addresses.empty();
     std::vector<const WarmAddress*> chosen;
     for (const WarmAddress* address : stock.addresses()) {
-      const bool is_wanted = is_named ? std::ranges::find(what.addresses, address->address) != what.addresses.end()
-                                      : is_of_subnet(*address, what.subnet);
+      const bool is_wanted = !is_named || std::ranges::find(what.addresses, address->address) != what.addresses.end();
       const bool may_go = is_free_at(*address, now) || (is_named && address->state == WarmState::probing) ||
                           (what.unused && (address->state == WarmState::quarantined || is_unsure(*address)));
       if (is_wanted && may_go) chosen.push_back(address);

@@ -1,10 +1,8 @@
 #pragma once
 
-#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
-#include <set>
 #include <string>
 #include <vector>
 
@@ -76,7 +74,6 @@ struct Probed {
 /// Addresses to go back to the cloud: `count` free ones, those that became free last; or the named ones.
 struct GiveBack {
   std::uint32_t count = 0;
-  std::string subnet{};  ///< empty: any
   std::vector<net::Address> addresses{};
   /// Also those that are quarantined or unsure; else they are left where they are.
   bool unused = false;

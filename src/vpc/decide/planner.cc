@@ -1,7 +1,6 @@
 #include "vpc/decide/planner.h"
 
 #include <algorithm>
-#include <functional>
 
 #include <fmt/format.h>
 

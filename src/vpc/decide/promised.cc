@@ -1,7 +1,6 @@
 #include "vpc/decide/promised.h"
 
 #include <algorithm>
-#include <optional>
 #include <string_view>
 #include <utility>
 
@@ -120,7 +119,6 @@ Step<Assigned> plan_give_promised(const Snapshot& snapshot, const std::string& i
     promise_to_holder(after);
     plan.answer.address = after;
     plan.writes.push_back(put_of(std::move(after)));
-    plan.writes.push_back(put_generation(stock));
     return plan;
   });
 }

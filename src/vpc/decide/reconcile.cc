@@ -1,7 +1,6 @@
 #include "vpc/decide/reconcile.h"
 
 #include <algorithm>
-#include <utility>
 
 #include <fmt/format.h>
 

@@ -28,8 +28,8 @@ namespace croft::core::warm {
 /// A pod of this node, as the cluster says.
 struct LivePod {
   PodIdentity pod;
-  std::vector<net::Address> addresses;
-  bool ended = false;
+  std::vector<net::Address> addresses;  ///< as its status says; empty: none yet
+  bool ended = false;                   ///< Succeeded or Failed: it needs no address
 };
 
 /// One look at the world. Each part was asked for after `begun`, and is whole, or it is absent.

@@ -97,9 +97,13 @@ class Story {
     const std::size_t equals = one.find('=');
     stock_.take({given("10.9.0." + one.substr(0, equals), true)});
     if (equals == std::string::npos) return;
-    Request request = request_of(one.substr(equals + 1));
-    request.address = at(one.substr(0, equals));
-    EXPECT_NE(stock_.address_for(request), "");
+    const Request request = request_of(one.substr(equals + 1));
+    const auto key = warm_address_key(at(one.substr(0, equals)));
+    WarmAddress held = entered(*stock_.records.get(key), WarmState::held, stock_.clock.now());
+    held.owner = request.owner;
+    held.pod = request.pod;
+    held.netns = request.netns;
+    stock_.records.put(key, held);
   }
 
   void set_pods(const std::vector<std::string>& names, bool is_silent) {

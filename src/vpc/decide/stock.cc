@@ -13,7 +13,6 @@ namespace {
 const Listing kAddresses{Kind::warm_address, ""};
 const Listing kIntents{Kind::warm_intent, ""};
 
-constexpr unsigned kTermShift = 32;  // of WarmNode::generation
 constexpr const char* kTermIsOver =
     "a plugin of this node wrote to the stock meanwhile, because the agent gave no sign of life; ask again";
 
@@ -53,13 +52,6 @@ bool Stock::is_damaged(const net::Address& address) const {
 const WarmIntent* Stock::intent(const std::string& id) const {
   const auto found = std::ranges::find_if(intents_, [&](const auto* one) { return one->id == id; });
   return found == intents_.end() ? nullptr : *found;
-}
-
-Counts Stock::counts(const Instant& now) const {
-  Counts counts;
-  for (const WarmAddress* address : addresses_) count(counts, *address, now);
-  for (const WarmIntent* intent : intents_) counts.asked += intent->count;
-  return counts;
 }
 
 void count(Counts& counts, const WarmAddress& address, const Instant& now) {
@@ -107,13 +99,7 @@ PlannedWrite put_of(WarmAddress address) {
   return to_put(key, std::move(address));
 }
 
-PlannedWrite put_generation(const Stock& stock) {
-  WarmNode node = stock.node() != nullptr ? *stock.node() : WarmNode{};
-  ++node.generation;
-  return to_put(warm_node_key(), std::move(node));
-}
-
-std::uint64_t term_of(const WarmNode* node) { return node == nullptr ? 0 : node->generation >> kTermShift; }
+std::uint64_t term_of(const WarmNode* node) { return node == nullptr ? 0 : node->term; }
 
 Error term_is_over() { return {ErrorCode::unavailable, kTermIsOver, {}}; }
 bool is_term_over(const Error& error) { return error.code == ErrorCode::unavailable && error.message == kTermIsOver; }
@@ -128,7 +114,7 @@ Result<void> put_under_term(std::vector<PlannedWrite>& writes, const WarmNode* n
   }
   WarmNode next = node != nullptr ? *node : WarmNode{};
   if (known != writes.end()) next = std::get<WarmNode>(known->value.value());
-  next.generation = (term_of(node) + 1) << kTermShift;
+  next.term = term_of(node) + 1;
   if (known == writes.end()) {
     writes.push_back(to_put(warm_node_key(), std::move(next)));
   } else {
@@ -143,9 +129,8 @@ Step<std::uint64_t> plan_term(const Snapshot& snapshot, std::uint64_t own) {
     TRY_VOID(reader.ready());
     if (own != 0 && term_of(known) == own) return Plan<std::uint64_t>{own, {}};
     WarmNode node = known != nullptr ? *known : WarmNode{};
-    const std::uint64_t next = std::max(own, term_of(known)) + 1;
-    node.generation = next << kTermShift;
-    return Plan<std::uint64_t>{next, {to_put(warm_node_key(), std::move(node))}};
+    node.term = std::max(own, term_of(known)) + 1;
+    return Plan<std::uint64_t>{node.term, {to_put(warm_node_key(), node)}};
   });
 }
 

@@ -2,7 +2,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -60,7 +59,6 @@ class Stock {
   [[nodiscard]] bool is_damaged(const net::Address& address) const;
   /// Null when there is no such intent.
   [[nodiscard]] const WarmIntent* intent(const std::string& id) const;
-  [[nodiscard]] Counts counts(const Instant& now) const;
 
  private:
   std::vector<const WarmAddress*> addresses_;
@@ -89,14 +87,10 @@ class Stock {
 /// Its record as it is to be, where it was read.
 [[nodiscard]] PlannedWrite put_of(WarmAddress address);
 
-/// The witness of everybody who gives an address to a pod: WarmNode::generation, one more.
-[[nodiscard]] PlannedWrite put_generation(const Stock& stock);
-
 // ---- the term
 
 // The stock has one writer at a time. A plugin that gets no sign of life from the agent takes the next term with its
-// commit; the agent's own commit then fails, it reads everything anew, and takes the next. A plugin of before, which
-// knows no terms, meets the others at WarmNode::generation.
+// commit; the agent's own commit then fails, it reads everything anew, and takes the next.
 
 /// 0: nobody has taken one.
 [[nodiscard]] std::uint64_t term_of(const WarmNode* node);

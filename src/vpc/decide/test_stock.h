@@ -85,7 +85,8 @@ struct TestStock {
     const auto done = records.decide<bool>([&](const Snapshot& snapshot) {
       return decide(snapshot, [&](Reader& reader) -> Flow<Plan<bool>> {
         TRY(const Stock stock, Stock::read(reader));
-        counts = stock.counts(clock.now());
+        for (const WarmAddress* address : stock.addresses()) count(counts, *address, clock.now());
+        for (const WarmIntent* intent : stock.intents()) counts.asked += intent->count;
         return Plan<bool>{true, {}};
       });
     });

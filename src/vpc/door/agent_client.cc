@@ -1,9 +1,11 @@
 #include "vpc/door/agent_client.h"
 
+#include <algorithm>
 #include <chrono>
-#include <utility>
 
 #include "base/printable.h"
+#include "http/endpoint.h"
+#include "http/grpc_channel.h"
 #include "vpc/format/messages.h"
 
 namespace croft::edge {
@@ -15,6 +17,20 @@ namespace vpc = wire::vpc;
 constexpr std::chrono::milliseconds kPingTime{1000};
 constexpr std::chrono::seconds kAddTime{60};
 constexpr std::chrono::seconds kDelTime{5};
+/// docs/notes/warm-pool.md#borrowing: a dead peer costs no more than this.
+constexpr std::chrono::seconds kConnectMax{1};
+
+/// A connection to an agent that answers Ping.
+[[nodiscard]] Result<std::shared_ptr<os::GrpcChannel>> greet(const os::Endpoint& agent,
+                                                             const os::TransportSecurity* security,
+                                                             const os::GrpcOptions& options, const Clock& clock,
+                                                             Deadline deadline) {
+  TRY(auto channel, os::GrpcChannel::connect(agent, security, options, clock, deadline));
+  TRY_VOID(channel->wait_until_ready(deadline));
+  const os::GrpcReply pong = channel->call(vpc::path_of(vpc::Method::ping), "", deadline);
+  if (!pong.status.ok()) return fail(ErrorCode::unavailable, printable(pong.status.message, Printed::line));
+  return channel;
+}
 
 [[nodiscard]] Result<std::shared_ptr<os::GrpcChannel>> agent_at(const std::string& socket, const Clock& clock) {
   os::Endpoint endpoint;
@@ -24,13 +40,9 @@ constexpr std::chrono::seconds kDelTime{5};
   options.message_bytes_max = vpc::kRequestBytesMax;
   // While a call waits, for an address perhaps, the agent shows that it lives.
   options.http2.ping_after = options.http2.ping_timeout = kPingTime / 2;
-  auto channel = greet(endpoint, nullptr, options, vpc::own_speech(), clock, Deadline::after(clock.now(), kPingTime));
-  // A plugin and an agent whose versions do not go together work on the same records, and those have a version of their
-  // own.
-  if (channel) return channel;
-  const bool is_refused = channel.error().code == ErrorCode::refused_by_configuration;
-  return fail(ErrorCode::unavailable, (is_refused ? "the agent refuses this plugin: " : "the agent does not answer: ") +
-                                          channel.error().message);
+  auto channel = greet(endpoint, nullptr, options, clock, Deadline::after(clock.now(), kPingTime));
+  if (!channel) return fail(ErrorCode::unavailable, "the agent does not answer: " + channel.error().message);
+  return channel;
 }
 
 [[nodiscard]] Result<std::string> ask(os::GrpcChannel& channel, vpc::Method method, const std::string& message,
@@ -64,7 +76,7 @@ Result<core::WarmAddress> assign_by_agent(const std::string& socket, const core:
   message.interface_name = request.owner.interface_name;
   message.netns = request.netns;
   message.subnet = request.subnet;
-  message.speech = vpc::own_speech();
+  message.is_crofts = true;
   TRY(const std::string reply,
       ask(*channel, vpc::Method::add_pod_network, vpc::encode(message), Deadline::after(clock.now(), kAddTime)));
   const auto answer = vpc::decode_network_answer(reply);
@@ -92,23 +104,54 @@ Result<void> release_by_agent(const std::string& socket, const core::warm::Relea
   return {};
 }
 
-Result<std::shared_ptr<os::GrpcChannel>> greet(const os::Endpoint& agent, const os::TransportSecurity* security,
-                                               const os::GrpcOptions& options, const vpc::Speech& own,
-                                               const Clock& clock, Deadline deadline) {
-  TRY(auto channel, os::GrpcChannel::connect(agent, security, options, clock, deadline));
-  TRY_VOID(channel->wait_until_ready(deadline));
-  const os::GrpcReply pong = channel->call(vpc::path_of(vpc::Method::ping), vpc::encode(vpc::Ping{own}), deadline);
-  if (!pong.status.ok()) {
-    const bool is_refused = pong.status.from_server && pong.status.code == os::GrpcCode::failed_precondition;
-    return fail(is_refused ? ErrorCode::refused_by_configuration : ErrorCode::unavailable,
-                printable(pong.status.message, Printed::line));
+Result<cloud::CloudAddress> GrpcPeers::borrow(const Peer& peer, const net::Mac& mac, const std::string& subnet,
+                                              const std::string& request, Deadline deadline) {
+  if (security_ == nullptr) {
+    return fail(ErrorCode::refused_by_configuration,
+                "peers are spoken to with certificates: give --tls-ca, --tls-certificate and --tls-key");
   }
-  const auto said = vpc::decode_ping(pong.message);
-  if (!said) return fail(ErrorCode::unavailable, said.error().message);
-  if (auto skew = vpc::skew_between(own, said->speech)) {
-    return fail(ErrorCode::refused_by_configuration, *std::move(skew));
+  const auto security = security_(peer.node);
+  // A writer of the board says where peers are: never a socket of this machine.
+  TRY(const os::Endpoint endpoint, os::Endpoint::parse_numeric(peer.address, security != nullptr));
+  os::GrpcOptions options;
+  options.message_bytes_max = vpc::kRequestBytesMax;
+  const Deadline first = Deadline::after(clock_.now(), kConnectMax);
+  TRY(const auto channel,
+      greet(endpoint, security.get(), options, clock_, {std::min(first.at_since_boot, deadline.at_since_boot)}));
+  const vpc::BorrowRequest wanted{cloud::capital_text(mac), subnet, request};
+  const os::GrpcReply reply = channel->call(vpc::path_of(vpc::Method::borrow_ip), vpc::encode(wanted), deadline);
+  if (!reply.status.ok()) {
+    // It may be shown to anybody.
+    const std::string why = printable(reply.status.message, Printed::line);
+    if (reply.status.surely_not_processed) return fail(ErrorCode::unavailable, why);
+    switch (reply.status.from_server ? reply.status.code : os::GrpcCode::unknown) {
+      case os::GrpcCode::permission_denied:
+        return fail(ErrorCode::permission_denied, why);
+      case os::GrpcCode::resource_exhausted:
+        return fail(ErrorCode::exhausted, why);
+      // UK8S' own lender says INTERNAL whatever became of its move; one that says nothing, or that it
+      // does not know, leaves the cloud to be asked.
+      case os::GrpcCode::unknown:
+      case os::GrpcCode::deadline_exceeded:
+      case os::GrpcCode::internal:
+      case os::GrpcCode::unavailable:
+        return fail(ErrorCode::unknown_outcome, why);
+      default:
+        return fail(ErrorCode::unavailable, why);
+    }
   }
-  return channel;
+  const auto answer = vpc::decode_network_answer(reply.message);
+  if (!answer || !answer->network) return fail(ErrorCode::unknown_outcome, "it answered without an address");
+  const auto lent = vpc::warm_address_of(*answer->network);
+  if (!lent) return fail(ErrorCode::unknown_outcome, lent.error().message);
+  cloud::CloudAddress address;
+  address.address = lent->address;
+  address.prefix_length = lent->prefix_length;
+  address.gateway = lent->gateway;
+  address.mac = mac;
+  address.vpc = lent->vpc;
+  address.subnet = lent->subnet.empty() ? subnet : lent->subnet;
+  return address;
 }
 
 }  // namespace croft::edge

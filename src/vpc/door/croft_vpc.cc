@@ -136,7 +136,7 @@ Result<void> VpcCall::fetch_one(store::Store& store, const std::string& agent_sa
   options.subnet = config_.subnet;
   options.process = world_.process;
   engine::StockKeeper keeper(world, options);
-  return keeper.fetch(1, Deadline::after(world_.clock.now(), kCloudTime));
+  return keeper.fetch(Deadline::after(world_.clock.now(), kCloudTime));
 }
 
 Result<core::WarmAddress> VpcCall::assign_alone(const std::string& agent_said, std::string& how) const {

@@ -26,7 +26,6 @@ using testing::HasSubstr;
 class ForwardingProvider final : public cloud::Provider {
  public:
   explicit ForwardingProvider(cloud::Provider& to) : to_(to) {}
-  std::string name() const override { return to_.name(); }
   Result<cloud::Interface> interface(Deadline d) override { return to_.interface(d); }
   Result<std::vector<cloud::CloudAddress>> allocate(const cloud::Interface& i, const std::string& s, std::uint32_t n,
                                                     Deadline d) override {

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -17,15 +18,48 @@
 #include "http/grpc_handler.h"
 #include "http/grpc_listener.h"
 #include "register/owner.h"
-#include "vpc/door/stock_shown.h"
 #include "vpc/format/messages.h"
 #include "vpc/use/stock_actor.h"
 #include "vpc/use/stock_keeper.h"
+#include "vpc/use/warm_stock.h"
 
 // UK8S' protocol on a stock of cloud addresses (docs/notes/warm-pool.md#grpc): its calls, which know no transport, and
 // the server of them.
 
 namespace croft::edge {
+
+// An agent's stock and state, as tables for people (`croft vpc show`). Pure.
+
+/// One of the last calls that an agent answered.
+struct StockHeard {
+  std::chrono::nanoseconds at{};  ///< since boot
+  std::string call;               ///< "ADD", "BorrowIP"
+  std::string who;
+  std::string outcome;
+};
+
+/// The calls of one action of the cloud.
+struct CloudCalls {
+  std::uint64_t good = 0, failed = 0;
+  std::chrono::nanoseconds last{};       ///< since boot
+  std::string last_failure;              ///< empty: there was none
+  std::chrono::nanoseconds failed_at{};  ///< since boot
+};
+
+struct StockShown {
+  std::vector<std::pair<std::string, std::string>> agent;  ///< property and value
+  engine::StockView view;
+  engine::KeeperOutlook outlook;
+  std::map<std::string, CloudCalls> cloud;      ///< by action
+  std::vector<engine::PeerAgents::Peer> peers;  ///< as they were last looked for
+  std::deque<StockHeard> heard;                 ///< the last one first
+};
+
+/// Why no pod gets it; empty: one may, has it, or had it and it cools.
+[[nodiscard]] std::string why_aside(const core::WarmAddress& one);
+[[nodiscard]] wire::vpc::ShowAnswer shown(const StockShown& all, const Instant& now);
+
+// The service.
 
 /// The service's world. References outlive it.
 struct StockWorld {
@@ -42,9 +76,6 @@ struct StockWorld {
   std::chrono::nanoseconds wait_max = std::chrono::seconds{60};  ///< of an ADD that finds the stock empty
   /// Shows the agent; the calls that the service itself has heard are put to it.
   std::function<Result<wire::vpc::ShowAnswer>(std::deque<StockHeard> heard)> show{};
-  /// Callers of Ping, AddPodNetwork and BorrowIP that speak an older version are refused; 0: nobody is
-  /// (vpc/format/messages.h). DELs never are.
-  std::uint32_t oldest_speech = 0;
 };
 
 /// The calls of the protocol. ADDs, DELs and what writes records are messages to the stock's actor; an ADD that finds
@@ -81,11 +112,7 @@ class StockService {
   [[nodiscard]] os::GrpcAnswer too_many(os::GrpcCallId call) const;
   void send(os::GrpcAnswer answer);
 
-  /// The refusal of a caller whose version does not go together with ours.
-  [[nodiscard]] Maybe check_speech(os::GrpcCallId call, wire::vpc::Method method, const wire::vpc::Speech& other);
-  [[nodiscard]] Maybe check_node(const os::GrpcRequest& request, const wire::vpc::BorrowRequest& read);
   void heard(std::string call, std::string who, std::string outcome);
-  [[nodiscard]] bool is_news(std::string& told, const std::string& line);
   void ended(std::vector<engine::StockCall> calls);
   void ended_outside(engine::StockCall call, std::optional<Error> error = {});
   [[nodiscard]] os::GrpcAnswer done(engine::StockCall& call, std::vector<std::string>& lines);
@@ -117,8 +144,7 @@ class StockService {
   const Sink sink_;
   engine::StockActor& actor_ = world_.keeper.actor();
 
-  std::mutex told_mutex_;  ///< guards the four below, which decide nothing
-  std::string told_skew_, told_stranger_;
+  std::mutex told_mutex_;                                ///< guards both below, which decide nothing
   std::deque<StockHeard> heard_;                         ///< the last one first
   std::set<std::shared_ptr<engine::StockCall>> asking_;  ///< ADDs that wait to be looked at by a worker of fixed_
   std::atomic<bool> stopping_ = false;
@@ -149,7 +175,6 @@ class StockServer {
   /// Serves on this listener too, from now on.
   [[nodiscard]] Result<void> open_door(std::unique_ptr<os::GrpcListener> listener, const DoorRules& rules);
 
-  [[nodiscard]] StockService& service() { return service_; }
   /// Sets what gRPC's service of health says: "not serving" at first.
   void set_serving(bool serving);
   /// Takes no more connections and calls; ADDs that wait for the stock are told that the agent ends, all others are

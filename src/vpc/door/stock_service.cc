@@ -3,7 +3,6 @@
 
 #include <fmt/format.h>
 
-#include "base/quoted.h"
 #include "vpc/decide/promised.h"
 #include "vpc/door/stock_server.h"
 #include "vpc/use/warm_stock.h"
@@ -74,7 +73,7 @@ os::GrpcAnswer no_loan(os::GrpcCallId call, const Error& error) {
 }
 
 std::string network_answer(const core::WarmAddress& address) {
-  return vpc::encode(vpc::NetworkAnswer{vpc::CniCode::success, vpc::pod_network_of(address)});
+  return vpc::encode(vpc::NetworkAnswer{vpc::pod_network_of(address)});
 }
 
 [[nodiscard]] Result<std::optional<net::Address>> address_of(const std::string& text) {
@@ -140,14 +139,9 @@ StockService::Maybe StockService::take(vpc::Method method, os::GrpcRequest reque
   const Result<vpc::Nothing> nothing = vpc::Nothing{};
   const Deadline limit = limit_of(request, kLookMax);
   switch (method) {
-    case vpc::Method::ping: {
-      const auto read = vpc::decode_ping(message);
-      if (!read) return malformed(call, read.error());
-      if (auto refusal = check_speech(call, method, read->speech)) return refusal;
-      return ok(call, vpc::Ping{vpc::own_speech(world_.oldest_speech)});
-    }
+    case vpc::Method::ping:
     case vpc::Method::support_multi_subnet:
-      return ok(call, vpc::SupportAnswer{vpc::CniCode::success, false});
+      return ok(call, *nothing);
     case vpc::Method::add_pod_network:
       return take_add(std::move(request));
     case vpc::Method::del_pod_network:
@@ -155,7 +149,7 @@ StockService::Maybe StockService::take(vpc::Method method, os::GrpcRequest reque
     case vpc::Method::del_pod_network_record: {
       auto key = vpc::decode_record_key(message);
       if (!key) return malformed(call, key.error());
-      if (key->sandbox_id.empty()) return ok(call, vpc::CodeAnswer{});
+      if (key->sandbox_id.empty()) return ok(call, vpc::Nothing{});
       return write(call, [this, key = *std::move(key)] { return forget(key); });
     }
     case vpc::Method::add_pod_network_record: {
@@ -177,10 +171,7 @@ StockService::Maybe StockService::take(vpc::Method method, os::GrpcRequest reque
     case vpc::Method::borrow_ip: {
       auto read = vpc::decode_borrow_request(message);
       if (!read) return malformed(call, read.error());
-      if (auto refusal = check_speech(call, method, read->speech)) return refusal;
-      if (auto refusal = check_node(request, *read)) return refusal;
       const std::string certified = request.peer != nullptr ? request.peer->name : std::string();
-      if (request.peer != nullptr) read->node = certified;
       return queue(cloud_, call, [this, call, limit, certified, read = *std::move(read)] {
         return borrow(call, read, certified, limit);
       });
@@ -207,37 +198,10 @@ void StockService::heard(std::string call, std::string who, std::string outcome)
   if (heard_.size() > kHeardMax) heard_.pop_back();
 }
 
-/// Whether it was not told the last time: a refused caller asks again and again.
-bool StockService::is_news(std::string& told, const std::string& line) {
-  const std::lock_guard lock(told_mutex_);
-  return std::exchange(told, line) != line;
-}
-
-StockService::Maybe StockService::check_speech(os::GrpcCallId call, vpc::Method method, const vpc::Speech& other) {
-  const auto skew = vpc::skew_between(vpc::own_speech(world_.oldest_speech), other);
-  if (!skew) return std::nullopt;
-  if (is_news(told_skew_, *skew)) world_.log(fmt::format("{} refused: {}", vpc::name_of(method), *skew));
-  return os::GrpcAnswer{call, os::GrpcCode::failed_precondition, *skew, {}};
-}
-
-/// A borrower with a certificate speaks for the node that the certificate is of, also where it names none.
-StockService::Maybe StockService::check_node(const os::GrpcRequest& request, const vpc::BorrowRequest& read) {
-  if (request.peer == nullptr || read.node.empty() || read.node == request.peer->name) return std::nullopt;
-  const std::string why = fmt::format(
-      "the certificate is of {}, and the request says that it is of node {}: each node's agent has a certificate "
-      "with "
-      "its own node's name (docs/runbooks/vpc-certificates.md)",
-      in_quotes(request.peer->name), in_quotes(read.node));
-  heard("BorrowIP", "node " + request.peer->name, why);
-  if (is_news(told_stranger_, why)) world_.log(fmt::format("BorrowIP from {} refused: {}", request.peer->address, why));
-  return os::GrpcAnswer{request.call, os::GrpcCode::permission_denied, why, {}};
-}
-
 StockService::Maybe StockService::take_add(os::GrpcRequest request) {
   auto read = vpc::decode_add_pod_network_request(request.message);
   if (!read) return malformed(request.call, read.error());
   if (read->sandbox_id.empty()) return malformed(request.call, invalid_argument("SandboxID is empty"));
-  if (auto refusal = check_speech(request.call, vpc::Method::add_pod_network, read->speech)) return refusal;
   engine::StockAdd add;
   add.request.owner = {std::move(read->network), std::move(read->sandbox_id), std::move(read->interface_name)};
   add.request.pod = {std::move(read->pod_name), std::move(read->pod_namespace), std::move(read->pod_uid)};
@@ -249,9 +213,9 @@ StockService::Maybe StockService::take_add(os::GrpcRequest request) {
   call.id = request.call;
   call.limit = limit_of(request, world_.wait_max);
   call.hung_up = std::move(request.hung_up);
-  call.is_old = read->speech.newest == 0;
+  call.is_old = !read->is_crofts;
   const core::PodIdentity pod = add.request.pod;
-  // The API tells what a client of version 0 wants beside an address.
+  // The API tells what UK8S' own client wants beside an address.
   const bool may_be_fixed = world_.fixed != nullptr && !pod.name.empty() && (warm::has_stable_name(pod) || call.is_old);
   call.what = std::move(add);
   if (!may_be_fixed) return queue(std::move(call));
@@ -277,7 +241,7 @@ StockService::Maybe StockService::take_del(os::GrpcRequest request) {
   auto read = vpc::decode_del_pod_network_request(request.message);
   if (!read) return malformed(request.call, read.error());
   // Nothing is named: nothing is to be released.
-  if (!read->pod_network) return ok(request.call, vpc::CodeAnswer{});
+  if (!read->pod_network) return ok(request.call, vpc::Nothing{});
   const vpc::PodNetwork& named = *read->pod_network;
   engine::StockDel del;
   del.release.owner = {read->network, named.sandbox_id, read->interface_name};
@@ -287,7 +251,7 @@ StockService::Maybe StockService::take_del(os::GrpcRequest request) {
     del.release.address = vpc::parsed_ip(named);
     if (!del.release.address) return malformed(request.call, invalid_argument("VPCIP is no address: " + named.ip));
   }
-  if (named.sandbox_id.empty() && !del.release.address) return ok(request.call, vpc::CodeAnswer{});
+  if (named.sandbox_id.empty() && !del.release.address) return ok(request.call, vpc::Nothing{});
   engine::StockCall call;
   call.id = request.call;
   call.limit = limit_of(request, kDelMax);
@@ -369,7 +333,7 @@ os::GrpcAnswer StockService::done(engine::StockCall& call, std::vector<std::stri
     const std::string who = owner_text(del->release.owner, del->release.pod);
     lines.push_back(fmt::format("DEL {} ok {}", who, outcome));
     heard("DEL", who, "ok, " + outcome);
-    return ok(call.id, vpc::CodeAnswer{});
+    return ok(call.id, vpc::Nothing{});
   }
   const auto& add = std::get<engine::StockAdd>(call.what);
   const core::WarmAddress& address = add.answer.address;
@@ -381,7 +345,7 @@ os::GrpcAnswer StockService::done(engine::StockCall& call, std::vector<std::stri
                               add.answer.was_held ? " held-already" : "", call.has_waited ? " waited" : ""));
   heard("ADD", who, "ok, " + ip);
   if (world_.assigned) world_.assigned(add.request.pod, address.address);
-  return ok(call.id, vpc::NetworkAnswer{vpc::CniCode::success, vpc::pod_network_of(address)});
+  return ok(call.id, vpc::NetworkAnswer{vpc::pod_network_of(address)});
 }
 
 os::GrpcAnswer StockService::failed(const engine::StockCall& call, std::vector<std::string>& lines) {
@@ -500,7 +464,7 @@ Result<std::string> StockService::record(const core::WarmAddress& told) {
   TRY_VOID(actor_.in_new_term([&] {
     return engine::record_in_stock(direct(Deadline::after(world_.clock.now(), kRecordMax)), whole, actor_.writer());
   }));
-  return vpc::encode(vpc::CodeAnswer{});
+  return vpc::encode(vpc::Nothing{});
 }
 
 Result<std::string> StockService::forget(const vpc::RecordKey& key) {
@@ -512,7 +476,7 @@ Result<std::string> StockService::forget(const vpc::RecordKey& key) {
     world_.log(fmt::format("DelPodNetworkRecord pod={}/{} container={}: {} is not the stock's any more",
                            key.pod_namespace, key.pod_name, key.sandbox_id, one.address.to_string()));
   }
-  return vpc::encode(vpc::CodeAnswer{});
+  return vpc::encode(vpc::Nothing{});
 }
 
 Result<std::string> StockService::get_record(const vpc::RecordKey& key) {
@@ -567,8 +531,7 @@ os::GrpcAnswer StockService::borrow(os::GrpcCallId call, const vpc::BorrowReques
   // An older borrower has no name for its request: each is another one.
   if (lend.request.empty()) lend.request = fmt::format("{:016x}", world_.random.next());
   const auto lent = world_.keeper.lend(lend, limit);
-  heard("BorrowIP",
-        request.node.empty() ? mac->to_string() : fmt::format("node {}, {}", request.node, mac->to_string()),
+  heard("BorrowIP", certified.empty() ? mac->to_string() : fmt::format("node {}, {}", certified, mac->to_string()),
         lent ? "ok, " + lent->address.to_string() : "failed: " + lent.error().message);
   if (!lent) return no_loan(call, lent.error());
   return answer_of(call, network_answer(*lent));
@@ -597,7 +560,7 @@ Result<std::string> StockService::release(const std::vector<std::string>& ips, D
     addresses.push_back(address);
   }
   TRY_VOID(world_.keeper.release_unused(addresses, limit));
-  return vpc::encode(vpc::CodeAnswer{});
+  return vpc::encode(vpc::Nothing{});
 }
 
 }  // namespace croft::edge

@@ -1,5 +1,3 @@
-#include "vpc/door/stock_shown.h"
-
 #include <algorithm>
 #include <utility>
 
@@ -8,6 +6,7 @@
 #include "base/printable.h"
 #include "register/owner.h"
 #include "vpc/decide/stock.h"
+#include "vpc/door/stock_server.h"
 
 namespace croft::edge {
 namespace {

@@ -38,13 +38,6 @@ constexpr std::array<std::string_view, kMethodCount> kPaths = {
     "/rpc.CNIIpam/ShowStock",
 };
 
-std::string told(const Speech& side) {
-  const std::string versions =
-      side.oldest == side.newest ? fmt::format("{}", side.newest) : fmt::format("{} to {}", side.oldest, side.newest);
-  return fmt::format("{} speaks version {} of the protocol",
-                     side.program.empty() ? "a program without a name (UK8S' own?)" : side.program, versions);
-}
-
 Error wrong(std::string_view member, std::string_view why) {
   return {ErrorCode::invalid_argument, fmt::format("message of the node agent: {} {}", member, why), {}};
 }
@@ -62,9 +55,6 @@ template <class Message>
 }
 
 // ---------------------------------------------------------------- the members of messages, once for both ways
-
-CniCode code_of(pb::CNIErrorCode code) { return static_cast<CniCode>(static_cast<std::int32_t>(code)); }
-pb::CNIErrorCode code_of(CniCode code) { return static_cast<pb::CNIErrorCode>(static_cast<std::int32_t>(code)); }
 
 /// Fills a message of the protocol.
 struct Writer {
@@ -154,36 +144,7 @@ void networks(Io& io, std::string_view member, List& list, V& v) {
   }
 }
 
-/// A sender that says nothing of its version has no member.
-template <class Io, class Message, class V>
-void speech(Io& io, Message& m, V& v) {
-  if constexpr (Io::kReads) {
-    v.newest = m.speech().newest();
-    v.oldest = m.speech().oldest();
-    if (v.oldest > v.newest) io.refuse("Speech", fmt::format("is from {} to {}", v.oldest, v.newest));
-  } else {
-    if (v == Speech{}) return;
-    m.mutable_speech()->set_newest(v.newest);
-    m.mutable_speech()->set_oldest(v.oldest);
-  }
-  io.text("Speech.Program", *m.mutable_speech()->mutable_program(), v.program);
-}
-
-template <class Io, class Message, class V>
-void code(Io& /*io*/, Message& m, V& v) {
-  if constexpr (Io::kReads) {
-    v.code = code_of(m.code());
-  } else {
-    m.set_code(code_of(v.code));
-  }
-}
-
 // Some messages are the same for several methods; one of them stands for all.
-
-template <class Io, class V>
-void members(Io& io, pb::PingRequest& m, V& v) {
-  speech(io, m, v.speech);
-}
 
 template <class Io, class V>
 void members(Io& io, pb::AddPodNetworkRequest& m, V& v) {
@@ -197,7 +158,11 @@ void members(Io& io, pb::AddPodNetworkRequest& m, V& v) {
   io.text("InterfaceID", *m.mutable_interfaceid(), v.interface_id);
   io.text("Network", *m.mutable_network(), v.network, kTextBytesMax);
   io.text("PodUID", *m.mutable_poduid(), v.pod_uid);
-  speech(io, m, v.speech);
+  if constexpr (Io::kReads) {
+    v.is_crofts = m.speech().newest() > 0;
+  } else if (v.is_crofts) {
+    m.mutable_speech()->set_newest(1);
+  }
 }
 
 template <class Io, class V>
@@ -224,8 +189,6 @@ void members(Io& io, pb::BorrowIPRequest& m, V& v) {
   io.text("MacAddr", *m.mutable_macaddr(), v.mac);
   io.text("SubnetID", *m.mutable_subnetid(), v.subnet);
   io.text("Request", *m.mutable_request(), v.request);
-  io.text("Node", *m.mutable_node(), v.node);
-  speech(io, m, v.speech);
 }
 
 template <class Io, class V>
@@ -244,25 +207,17 @@ void members(Io& io, pb::ReleaseIPRequest& m, V& v) {
 }
 
 template <class Io, class V>
-void members(Io& io, pb::DelPodNetworkResponse& m, V& v) {
-  code(io, m, v);
-}
-
-template <class Io, class V>
 void members(Io& io, pb::AddPodNetworkResponse& m, V& v) {
-  code(io, m, v);
   network(io, m, v.network);
 }
 
 template <class Io, class V>
 void members(Io& io, pb::ListPodNetworkRecordResponse& m, V& v) {
-  code(io, m, v);
   networks(io, "Networks", *m.mutable_networks(), v.networks);
 }
 
 template <class Io, class V>
 void members(Io& io, pb::DescribePoolResponse& m, V& v) {
-  code(io, m, v);
   networks(io, "Pool", *m.mutable_pool(), v.pool);
   networks(io, "Cooldown", *m.mutable_cooldown(), v.cooldown);
 }
@@ -326,19 +281,6 @@ std::optional<Method> method_of(std::string_view path) {
   const auto found = std::ranges::find(kPaths, path);
   if (found == kPaths.end()) return {};
   return static_cast<Method>(found - kPaths.begin());
-}
-
-std::string name_of(CniCode code) {
-  const std::string name = pb::CNIErrorCode_Name(code_of(code));
-  return name.empty() ? "unknown code" : name;
-}
-
-Speech own_speech(std::uint32_t oldest) { return {kSpeechNewest, oldest, std::string("croft ") + CROFT_VERSION}; }
-
-std::optional<std::string> skew_between(const Speech& own, const Speech& other) {
-  if (other.newest >= own.oldest && own.newest >= other.oldest) return std::nullopt;
-  const bool is_old = other.newest < own.oldest;
-  return fmt::format("version skew: {}, {}: upgrade {}", told(own), told(other), is_old ? "the other" : "this one");
 }
 
 std::optional<net::Address> parsed_ip(const PodNetwork& network) {
@@ -410,7 +352,6 @@ Result<core::WarmAddress> warm_address_of(const PodNetwork& network) {
 // ---------------------------------------------------------------- both ways
 
 std::string encode(const Nothing& /*value*/) { return {}; }
-std::string encode(const Ping& value) { return written<pb::PingRequest>(value); }
 std::string encode(const AddPodNetworkRequest& value) { return written<pb::AddPodNetworkRequest>(value); }
 std::string encode(const DelPodNetworkRequest& value) { return written<pb::DelPodNetworkRequest>(value); }
 std::string encode(const RecordRequest& value) { return written<pb::AddPodNetworkRecordRequest>(value); }
@@ -418,12 +359,10 @@ std::string encode(const RecordKey& value) { return written<pb::GetPodNetworkRec
 std::string encode(const BorrowRequest& value) { return written<pb::BorrowIPRequest>(value); }
 std::string encode(const StockRequest& value) { return written<pb::PopPoolRequest>(value); }
 std::string encode(const ReleaseRequest& value) { return written<pb::ReleaseIPRequest>(value); }
-std::string encode(const CodeAnswer& value) { return written<pb::DelPodNetworkResponse>(value); }
 std::string encode(const NetworkAnswer& value) { return written<pb::AddPodNetworkResponse>(value); }
 std::string encode(const NetworksAnswer& value) { return written<pb::ListPodNetworkRecordResponse>(value); }
 std::string encode(const StockAnswer& value) { return written<pb::DescribePoolResponse>(value); }
 
-Result<Ping> decode_ping(std::string_view bytes) { return read<pb::PingRequest, Ping>(bytes); }
 Result<AddPodNetworkRequest> decode_add_pod_network_request(std::string_view bytes) {
   return read<pb::AddPodNetworkRequest, AddPodNetworkRequest>(bytes);
 }
@@ -445,9 +384,6 @@ Result<StockRequest> decode_stock_request(std::string_view bytes) {
 Result<ReleaseRequest> decode_release_request(std::string_view bytes) {
   return read<pb::ReleaseIPRequest, ReleaseRequest>(bytes);
 }
-Result<CodeAnswer> decode_code_answer(std::string_view bytes) {
-  return read<pb::DelPodNetworkResponse, CodeAnswer>(bytes, kAnswerBytesMax);
-}
 Result<NetworkAnswer> decode_network_answer(std::string_view bytes) {
   return read<pb::AddPodNetworkResponse, NetworkAnswer>(bytes, kAnswerBytesMax);
 }
@@ -456,13 +392,6 @@ Result<NetworksAnswer> decode_networks_answer(std::string_view bytes) {
 }
 Result<StockAnswer> decode_stock_answer(std::string_view bytes) {
   return read<pb::DescribePoolResponse, StockAnswer>(bytes, kAnswerBytesMax);
-}
-
-std::string encode(const SupportAnswer& value) {
-  pb::SupportMultiSubnetResponse out;
-  out.set_code(code_of(value.code));
-  out.set_support(value.support);
-  return out.SerializeAsString();
 }
 
 std::string encode(const ShowAnswer& value) {

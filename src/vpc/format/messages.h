@@ -50,33 +50,6 @@ inline constexpr std::size_t kMethodCount = 15;
 /// The method of that path; nothing: there is none, which gRPC answers with UNIMPLEMENTED.
 [[nodiscard]] std::optional<Method> method_of(std::string_view path);
 
-/// The protocol's own codes: a peer's are kept as they are. Go drops the body of a call that failed, so that peers see
-/// gRPC's status and text alone (docs/notes/warm-pool.md#grpc-errors).
-enum class CniCode : std::int32_t { success = 0 };
-/// The protocol's name, "CNIBorrowIPFailure"; "unknown code" for a number that has none.
-[[nodiscard]] std::string name_of(CniCode code);
-
-// ---------------------------------------------------------------- versions
-
-// Which versions of what Croft adds to UK8S' protocol two sides speak, and whether they go together.
-
-/// Version 0 is UK8S' own; 1 has the network and UID of a pod, and a borrower's name of its request.
-inline constexpr std::uint32_t kSpeechNewest = 1;
-
-/// One side's versions. Says it nothing, it is as the default.
-struct Speech {
-  std::uint32_t newest = 0;
-  std::uint32_t oldest = 0;  ///< with which it still goes together
-  std::string program;       ///< "croft 0.1.0"; for people
-  friend bool operator==(const Speech&, const Speech&) = default;
-};
-
-/// This program's, which refuses versions below `oldest`.
-[[nodiscard]] Speech own_speech(std::uint32_t oldest = 0);
-
-/// Why two sides do not go together, in a sentence with both's versions; nothing: they do.
-[[nodiscard]] std::optional<std::string> skew_between(const Speech& own, const Speech& other);
-
 // ---------------------------------------------------------------- bounds
 
 /// A longer request is refused; likewise an answer that has one address. The longest lawful one is a DelPodNetwork with
@@ -130,15 +103,12 @@ inline constexpr std::string_view kNotConfirmed = ", and the cloud has not confi
 
 // ---------------------------------------------------------------- requests
 
-/// For ListPodNetworkRecord, DescribePool, ListUnuse and SupportMultiSubnet.
+/// For Ping, ListPodNetworkRecord, DescribePool, ListUnuse and SupportMultiSubnet; and the answer to Ping,
+/// DelPodNetwork, AddPodNetworkRecord, DelPodNetworkRecord, ReleaseIP and SupportMultiSubnet, which says no. The code
+/// of an answer is that of success: Go drops the body of a call that failed, so that peers see gRPC's status and text
+/// alone (docs/notes/warm-pool.md#grpc-errors).
 struct Nothing {
   friend bool operator==(const Nothing&, const Nothing&) = default;
-};
-
-/// Ping, and its answer.
-struct Ping {
-  Speech speech;  ///< Croft's, as below
-  friend bool operator==(const Ping&, const Ping&) = default;
 };
 
 struct AddPodNetworkRequest {
@@ -153,7 +123,7 @@ struct AddPodNetworkRequest {
   // Croft's: empty when the client is UK8S' own.
   std::string network;  ///< the CNI network's name
   std::string pod_uid;
-  Speech speech{};
+  bool is_crofts = false;
   friend bool operator==(const AddPodNetworkRequest&, const AddPodNetworkRequest&) = default;
 };
 
@@ -183,8 +153,6 @@ struct BorrowRequest {
   std::string mac;      ///< the borrower's interface
   std::string subnet;   ///< empty: the lender's own (1.x)
   std::string request;  ///< Croft's: the borrower's name for it; asked again, it gets the same address. Empty: none
-  Speech speech{};      ///< Croft's
-  std::string node{};   ///< Croft's: the borrower's; empty: it says nothing
   friend bool operator==(const BorrowRequest&, const BorrowRequest&) = default;
 };
 
@@ -202,39 +170,23 @@ struct ReleaseRequest {
 
 // ---------------------------------------------------------------- answers
 
-/// For DelPodNetwork, AddPodNetworkRecord, DelPodNetworkRecord and ReleaseIP.
-struct CodeAnswer {
-  CniCode code = CniCode::success;
-  friend bool operator==(const CodeAnswer&, const CodeAnswer&) = default;
-};
-
 /// For AddPodNetwork, GetPodNetworkRecord, BorrowIP, PushPool and PopPool.
 struct NetworkAnswer {
-  CniCode code = CniCode::success;
   std::optional<PodNetwork> network;
   friend bool operator==(const NetworkAnswer&, const NetworkAnswer&) = default;
 };
 
 /// For ListPodNetworkRecord and ListUnuse.
 struct NetworksAnswer {
-  CniCode code = CniCode::success;
   std::vector<PodNetwork> networks;
   friend bool operator==(const NetworksAnswer&, const NetworksAnswer&) = default;
 };
 
 /// For DescribePool.
 struct StockAnswer {
-  CniCode code = CniCode::success;
   std::vector<PodNetwork> pool;      ///< free
   std::vector<PodNetwork> cooldown;  ///< not yet
   friend bool operator==(const StockAnswer&, const StockAnswer&) = default;
-};
-
-/// For SupportMultiSubnet.
-struct SupportAnswer {
-  CniCode code = CniCode::success;
-  bool support = false;
-  friend bool operator==(const SupportAnswer&, const SupportAnswer&) = default;
 };
 
 /// For ShowStock: the agent's stock and state, for people.
@@ -255,7 +207,6 @@ struct ShowAnswer {
 };
 
 [[nodiscard]] std::string encode(const Nothing& value);
-[[nodiscard]] std::string encode(const Ping& value);
 [[nodiscard]] std::string encode(const AddPodNetworkRequest& value);
 [[nodiscard]] std::string encode(const DelPodNetworkRequest& value);
 [[nodiscard]] std::string encode(const RecordRequest& value);
@@ -263,15 +214,12 @@ struct ShowAnswer {
 [[nodiscard]] std::string encode(const BorrowRequest& value);
 [[nodiscard]] std::string encode(const StockRequest& value);
 [[nodiscard]] std::string encode(const ReleaseRequest& value);
-[[nodiscard]] std::string encode(const CodeAnswer& value);
 [[nodiscard]] std::string encode(const NetworkAnswer& value);
 [[nodiscard]] std::string encode(const NetworksAnswer& value);
 [[nodiscard]] std::string encode(const StockAnswer& value);
-[[nodiscard]] std::string encode(const SupportAnswer& value);
 /// Texts that no client would read become readable ones: control characters go, long ones are cut.
 [[nodiscard]] std::string encode(const ShowAnswer& value);
 
-[[nodiscard]] Result<Ping> decode_ping(std::string_view bytes);
 [[nodiscard]] Result<AddPodNetworkRequest> decode_add_pod_network_request(std::string_view bytes);
 [[nodiscard]] Result<DelPodNetworkRequest> decode_del_pod_network_request(std::string_view bytes);
 [[nodiscard]] Result<RecordRequest> decode_record_request(std::string_view bytes);
@@ -279,7 +227,6 @@ struct ShowAnswer {
 [[nodiscard]] Result<BorrowRequest> decode_borrow_request(std::string_view bytes);
 [[nodiscard]] Result<StockRequest> decode_stock_request(std::string_view bytes);
 [[nodiscard]] Result<ReleaseRequest> decode_release_request(std::string_view bytes);
-[[nodiscard]] Result<CodeAnswer> decode_code_answer(std::string_view bytes);
 [[nodiscard]] Result<NetworkAnswer> decode_network_answer(std::string_view bytes);
 [[nodiscard]] Result<NetworksAnswer> decode_networks_answer(std::string_view bytes);
 [[nodiscard]] Result<StockAnswer> decode_stock_answer(std::string_view bytes);

@@ -102,14 +102,6 @@ TEST(VpcMethods, OtherPathsAreNone) {
   }
 }
 
-TEST(VpcMethods, CodesAreThoseOfTheProtocol) {
-  for (const std::string& line : lines_of("enum CNIErrorCode")) {
-    const std::size_t equals = line.find(" = ");
-    EXPECT_EQ(name_of(static_cast<CniCode>(std::stoi(line.substr(equals + 3)))), line.substr(0, equals));
-  }
-  EXPECT_EQ(name_of(static_cast<CniCode>(7)), "unknown code");
-}
-
 TEST(VpcMessages, GoldenBytes) {
   const std::string network = sample_bytes();
   ASSERT_EQ(network.size(), 140U);
@@ -117,17 +109,15 @@ TEST(VpcMessages, GoldenBytes) {
   const std::string in_field_2 = std::string("\x12\x8c\x01") + network;
   EXPECT_EQ(hex_of(encode(RecordRequest{sample_network()})), hex_of(in_field_1));
   EXPECT_EQ(hex_of(encode(DelPodNetworkRequest{sample_network(), "", ""})), hex_of(in_field_1));
-  EXPECT_EQ(hex_of(encode(NetworkAnswer{CniCode::success, sample_network()})), hex_of(in_field_2));
-  EXPECT_EQ(hex_of(encode(NetworkAnswer{CniCode{1015}, {}})), "08f707");
-  EXPECT_EQ(hex_of(encode(NetworksAnswer{CniCode::success, {sample_network(), {}}})), hex_of(in_field_2) + "1200");
-  EXPECT_EQ(hex_of(encode(StockAnswer{CniCode::success, {{}}, {{}, {}}})), "12001a001a00");
-  EXPECT_EQ(hex_of(encode(CodeAnswer{CniCode{1014}})), "08f607");
-  EXPECT_EQ(hex_of(encode(SupportAnswer{CniCode::success, true})), "1001");
+  EXPECT_EQ(hex_of(encode(NetworkAnswer{sample_network()})), hex_of(in_field_2));
+  EXPECT_EQ(hex_of(encode(NetworkAnswer{})), "");
+  EXPECT_EQ(hex_of(encode(NetworksAnswer{{sample_network(), {}}})), hex_of(in_field_2) + "1200");
+  EXPECT_EQ(hex_of(encode(StockAnswer{{{}}, {{}, {}}})), "12001a001a00");
+  EXPECT_EQ(hex_of(encode(Nothing{})), "") << "of code 0, which is success";
   EXPECT_EQ(hex_of(encode(ReleaseRequest{{"a", "b"}})), "0a01610a0162");
   EXPECT_EQ(hex_of(encode(StockRequest{"a"})), "0a0161");
   EXPECT_EQ(hex_of(encode(RecordKey{"a", "b", "c"})), "0a01611201621a0163");
   EXPECT_EQ(hex_of(encode(BorrowRequest{"a", "b", "c"})), "0a0161120162a2060163");
-  EXPECT_EQ(hex_of(encode(BorrowRequest{"a", "b", "c", {}, "d"})), "0a0161120162a2060163aa060164");
   EXPECT_EQ(hex_of(encode(AddPodNetworkRequest{"a", "b", "c", "d", "e", "f", "g", "h", "i", "j"})),
             "0a01611201621a01632201642a01653201663a0167420168a2060169aa06016a");
   EXPECT_EQ(encode(Nothing{}), "");
@@ -142,6 +132,7 @@ TEST(VpcMessages, ValuesSurvive) {
     EXPECT_EQ(*read, value);
   };
   survives(AddPodNetworkRequest{"a", "b", "c", "/d", "e", "f", "g", "h", "i", "j"}, decode_add_pod_network_request);
+  survives(AddPodNetworkRequest{"", "", "", "", "", "", "", "", "", "", true}, decode_add_pod_network_request);
   survives(AddPodNetworkRequest{}, decode_add_pod_network_request);
   survives(DelPodNetworkRequest{sample_network(), "net", "eth0"}, decode_del_pod_network_request);
   survives(DelPodNetworkRequest{}, decode_del_pod_network_request);
@@ -149,40 +140,15 @@ TEST(VpcMessages, ValuesSurvive) {
   survives(RecordRequest{}, decode_record_request);
   survives(RecordKey{"a", "b", "c"}, decode_record_key);
   survives(BorrowRequest{"a", "b", "c"}, decode_borrow_request);
-  survives(BorrowRequest{"a", "b", "c", {1, 0, "p"}, "d"}, decode_borrow_request);
   survives(StockRequest{"10.9.0.7"}, decode_stock_request);
   survives(ReleaseRequest{{"10.9.0.7", "fd00::7"}}, decode_release_request);
-  survives(CodeAnswer{CniCode{1013}}, decode_code_answer);
-  survives(CodeAnswer{static_cast<CniCode>(4242)}, decode_code_answer);
-  survives(NetworkAnswer{CniCode::success, sample_network()}, decode_network_answer);
-  survives(NetworkAnswer{CniCode{1001}, {}}, decode_network_answer);
-  survives(NetworksAnswer{CniCode::success, {sample_network(), PodNetwork{}}}, decode_networks_answer);
-  survives(StockAnswer{CniCode::success, {sample_network()}, {PodNetwork{}}}, decode_stock_answer);
+  survives(NetworkAnswer{sample_network()}, decode_network_answer);
+  survives(NetworkAnswer{}, decode_network_answer);
+  survives(NetworksAnswer{{sample_network(), PodNetwork{}}}, decode_networks_answer);
+  survives(StockAnswer{{sample_network()}, {PodNetwork{}}}, decode_stock_answer);
 }
 
 /// The messages that one function writes for several methods are the same in the protocol.
-TEST(VpcMessages, VersionsThatGoTogether) {
-  const Speech old, own = own_speech(), strict = own_speech(1), later{9, 1, "croft 9"}, far{9, 8, "croft 9"};
-  EXPECT_FALSE(skew_between(own, old));
-  EXPECT_FALSE(skew_between(own, own));
-  EXPECT_FALSE(skew_between(strict, own));
-  EXPECT_FALSE(skew_between(strict, later));
-  const auto too_old = skew_between(strict, old), too_far = skew_between(own, far);
-  ASSERT_TRUE(too_old && too_far);
-  EXPECT_NE(too_old->find("(UK8S' own?) speaks version 0 of the protocol: upgrade the other"), std::string::npos)
-      << *too_old;
-  EXPECT_NE(too_far->find("croft 9 speaks version 8 to 9 of the protocol: upgrade this one"), std::string::npos)
-      << *too_far;
-  // Both sides say the same.
-  for (const Speech& a : {old, own, strict, later, far}) {
-    for (const Speech& b : {old, own, strict, later, far}) {
-      EXPECT_EQ(skew_between(a, b).has_value(), skew_between(b, a).has_value());
-    }
-    EXPECT_EQ(decode_ping(encode(Ping{a}))->speech, a);
-  }
-  EXPECT_EQ(encode(Ping{}), "") << "as UK8S' own";
-}
-
 TEST(VpcMessages, SharedShapesAreOne) {
   // "repeated PodNetwork Pods = 2;" without the name.
   const auto shape = [](const std::string& message) {
@@ -200,8 +166,8 @@ TEST(VpcMessages, SharedShapesAreOne) {
       {"AddPodNetworkResponse", "GetPodNetworkRecordResponse", "BorrowIPResponse", "PushPoolResponse",
        "PopPoolResponse"},
       {"ListPodNetworkRecordResponse", "ListUnuseResponse"},
-      {"PingRequest", "PingResponse"},
-      {"ListPodNetworkRecordRequest", "DescribePoolRequest", "ListUnuseRequest", "SupportMultiSubnetRequest"}};
+      {"PingRequest", "PingResponse", "ListPodNetworkRecordRequest", "DescribePoolRequest", "ListUnuseRequest",
+       "SupportMultiSubnetRequest"}};
   for (const auto& same : all) {
     for (const std::string& message : same) EXPECT_EQ(shape(message), shape(same[0])) << message;
   }
@@ -223,7 +189,7 @@ TEST(VpcMessages, WhatIsOutOfBoundsIsRefused) {
   const auto network_with = [](auto change) {
     PodNetwork network = sample_network();
     change(network);
-    return decode_network_answer(encode(NetworkAnswer{CniCode::success, network}));
+    return decode_network_answer(encode(NetworkAnswer{network}));
   };
   EXPECT_TRUE(network_with([](PodNetwork& n) { n.pod_name.assign(kNameBytesMax, 'a'); }));
   expect_refused(network_with([](PodNetwork& n) { n.pod_name.assign(kNameBytesMax + 1, 'a'); }),
@@ -276,7 +242,7 @@ TEST(VpcMessages, TheLongestLawfulRequestsAreTaken) {
   const DelPodNetworkRequest del{network, text, name};
   EXPECT_EQ(decode_del_pod_network_request(encode(del)).value(), del);
   EXPECT_EQ(encode(del).size(), 11'551U) << "messages.h tells it";
-  const AddPodNetworkRequest add{name, name, name, text, name, name, name, name, text, name, {1, 1, name}};
+  const AddPodNetworkRequest add{name, name, name, text, name, name, name, name, text, name, true};
   EXPECT_EQ(decode_add_pod_network_request(encode(add)).value(), add);
   EXPECT_LT(encode(add).size(), encode(del).size());
   const ReleaseRequest release{std::vector<std::string>(1000, "ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff")};
@@ -289,9 +255,9 @@ TEST(VpcMessages, ListsAreBounded) {
   expect_refused(decode_release_request(encode(ReleaseRequest{std::vector<std::string>(most + 1)})),
                  "the whole has 65538 bytes, more than 65536");
   const std::vector<PodNetwork> many(kListMax + 1);
-  expect_refused(decode_networks_answer(encode(NetworksAnswer{CniCode::success, many})), "Networks has 65537 entries");
-  expect_refused(decode_stock_answer(encode(StockAnswer{CniCode::success, many, {}})), "Pool has 65537 entries");
-  expect_refused(decode_stock_answer(encode(StockAnswer{CniCode::success, {}, many})), "Cooldown has 65537 entries");
+  expect_refused(decode_networks_answer(encode(NetworksAnswer{many})), "Networks has 65537 entries");
+  expect_refused(decode_stock_answer(encode(StockAnswer{many, {}})), "Pool has 65537 entries");
+  expect_refused(decode_stock_answer(encode(StockAnswer{{}, many})), "Cooldown has 65537 entries");
   expect_refused(decode_record_key(std::string(kRequestBytesMax + 1, 'a')), "the whole has 65537 bytes");
 }
 

@@ -127,7 +127,6 @@ class Ucloud final : public Provider {
         metadata_(options_.metadata, options_.http, clock),
         credentials_(metadata_, std::string(wu::kCredentialsPath) + options_.role, options_.keys, clock) {}
 
-  [[nodiscard]] std::string name() const override { return "ucloud"; }
   [[nodiscard]] std::uint64_t throttled() const override { return throttled_; }
   void on_call(std::function<void(const Call&)> tell) override { tell_ = std::move(tell); }
 
@@ -141,20 +140,7 @@ class Ucloud final : public Provider {
   [[nodiscard]] Result<std::vector<CloudAddress>> allocate(const Interface& to, const std::string& subnet,
                                                            std::uint32_t count, Deadline deadline) override {
     if (count == 0) return fail(invalid_argument("allocate: a count of 0"));
-    std::vector<CloudAddress> given;
-    while (given.size() < count) {
-      const auto left = static_cast<std::uint32_t>(count - given.size());
-      const std::uint32_t asked = std::min(left, std::max<std::uint32_t>(options_.batch_max, 1));
-      auto result = allocate_some(to, subnet, asked, {}, deadline);
-      if (!result) {
-        // Addresses that were given before are the caller's; but those that nobody knows of must be told.
-        if (given.empty() || result.error().code == ErrorCode::unknown_outcome) return fail(std::move(result).error());
-        return given;
-      }
-      given.insert(given.end(), result->begin(), result->end());
-      if (result->size() < asked) return given;
-    }
-    return given;
+    return allocate_some(to, subnet, count, {}, deadline);
   }
 
   [[nodiscard]] Result<CloudAddress> allocate_this(const Interface& to, const std::string& subnet,

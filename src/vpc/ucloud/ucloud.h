@@ -30,7 +30,6 @@ struct Options {
   std::string region, project, vpc, subnet;
   std::uint32_t calls_a_second = 20;                   ///< of one action at most; 0: no limit of our own
   std::chrono::nanoseconds call_time{30'000'000'000};  ///< one call of the API, within the deadline
-  std::uint32_t batch_max = 32;  ///< the most to ask for in one call; the only bound that is documented is a /27
   /// How to wait for a turn; empty: the thread sleeps.
   std::function<void(std::chrono::nanoseconds)> sleep;
   /// One line for people, from any thread; may be empty.

@@ -222,15 +222,6 @@ TEST_F(Scripted, KeepsWhatABatchGot) {
   }
 }
 
-TEST_F(Scripted, AsksForMoreThanABatchInSeveral) {
-  std::string many;
-  for (int i = 10; i < 42; ++i) many += (many.empty() ? "" : ",") + address("10.9.1." + std::to_string(i));
-  script = {{"AllocateBatchSecondaryIp", 200, R"({"RetCode":0,"IpsInfo":[)" + many + "]}"},
-            {"AllocateBatchSecondaryIp", 200, R"({"RetCode":57000})"}};
-  EXPECT_EQ(provider->allocate(own(), "subnet-1", 40, soon()).value().size(), 32U);
-  EXPECT_EQ(*wu::find(requests.back(), "Count"), "8");
-}
-
 // What the contract says of each thing that can go wrong.
 TEST_F(Scripted, TellsWritesByWhatMayHaveBeenDone) {
   const auto with = [&](const std::string& code) {

@@ -78,11 +78,8 @@ void StockKeeper::look_at_host(warm::Look& look, Deadline deadline) {
 
 void StockKeeper::look_at_pods(warm::Look& look, Deadline deadline) {
   if (world_.pods != nullptr) {
-    if (const auto pods = world_.pods->pods(deadline); pods) {
-      look.pods.emplace();
-      for (const NodePods::Pod& pod : *pods) {
-        if (!pod.host_network) look.pods->push_back({pod.pod, pod.addresses, pod.ended});
-      }
+    if (auto pods = world_.pods->pods(deadline); pods) {
+      look.pods = *std::move(pods);
     } else {
       note_trouble(pods.error());
       look.silent.push_back("which pods live here is not known: " + pods.error().message);

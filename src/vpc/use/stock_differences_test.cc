@@ -309,7 +309,7 @@ TEST_F(StockKeeperTest, NothingIsUnusedWhileASourceIsSilent) {
   static_cast<void>(node_.keeper->step());
   const net::Address of_a_pod = cloud_.unowned().back();
   cloud_.set_owner(of_a_pod, node_.mac());
-  node_.pods.all.push_back({{"web", "shop", ""}, {of_a_pod}, false, false});
+  node_.pods.all.push_back({{"web", "shop", ""}, {of_a_pod}, false});
   node_.host.used.insert(of_a_pod);
   const auto expect_refused = [&](const std::string& source) {
     const auto unused = node_.keeper->unused({});
@@ -363,7 +363,7 @@ class LostRecordsTest : public StockKeeperTest {
     web_ = net::Address::parse(node_.add("web")).value();
     db_ = net::Address::parse(node_.add("db")).value();
     old_ = net::Address::parse(node_.add("old")).value();
-    std::erase_if(node_.pods.all, [](const NodePods::Pod& pod) { return pod.pod.name == "old"; });
+    std::erase_if(node_.pods.all, [](const core::warm::LivePod& pod) { return pod.pod.name == "old"; });
     before_ = cloud_.of(node_.mac());
   }
   void lose() {
@@ -482,8 +482,8 @@ TEST_F(StockKeeperTest, APodThatGotItsAddressWithoutAnAgentIsKnownBeforeAnybodyI
   node_.keeper.reset();
   const net::Address taken = cloud_.unowned().at(0), claimed = cloud_.unowned().at(1);
   for (const net::Address& address : {taken, claimed}) cloud_.set_owner(address, node_.mac());
-  node_.pods.all.push_back({{"web", "shop", "uid-web"}, {taken}, false, false});
-  node_.pods.all.push_back({{"db", "shop", "uid-db"}, {claimed}, false, false});
+  node_.pods.all.push_back({{"web", "shop", "uid-web"}, {taken}, false});
+  node_.pods.all.push_back({{"db", "shop", "uid-db"}, {claimed}, false});
   node_.claims.all = {claimed};
   node_.options.looks_first = true;
   node_.begin();

@@ -1,8 +1,6 @@
 #include "vpc/use/stock_keeper.h"
 
-#include <algorithm>
 #include <array>
-#include <utility>
 
 #include <fmt/format.h>
 

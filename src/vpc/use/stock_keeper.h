@@ -144,10 +144,10 @@ class StockKeeper {
   /// Where ADDs, DELs and what else is decided go.
   [[nodiscard]] StockActor& actor() { return actor_; }
 
-  /// For who has no thread of rounds, a plugin that works alone: asks the cloud for so many at once, and the wire, and
-  /// puts them into the stock. Where the wire cannot be asked about what came before, nothing is asked for. Errors:
-  /// what kept any from coming. In the place of step(), never beside it.
-  [[nodiscard]] Result<void> fetch(std::uint32_t count, Deadline deadline);
+  /// For who has no thread of rounds, a plugin that works alone: asks the cloud for one, and the wire, and puts it into
+  /// the stock. Where the wire cannot be asked about what came before, nothing is asked for. Errors: what kept it from
+  /// coming. In the place of step(), never beside it.
+  [[nodiscard]] Result<void> fetch(Deadline deadline);
 
   /// The reason that the last attempt to get more brought none; for those that wait. Empty: nothing did.
   [[nodiscard]] std::optional<Error> trouble() const { return now_seen().trouble; }

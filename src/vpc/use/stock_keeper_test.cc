@@ -162,13 +162,13 @@ TEST_F(StockKeeperTest, WhatTheProbeSetsFreeIsNotAskedForOnceMore) {
   cloud_.allocations = 0;
   for (const net::Address& address : cloud_.unowned()) cloud_.set_owner(address, mac_of(9));
   const auto soon = Deadline::after(clock_.now(), 30s);
-  const auto fetched = node_.keeper->fetch(1, soon);
+  const auto fetched = node_.keeper->fetch(soon);
   EXPECT_TRUE(fetched) << fetched.error().message;  // though the subnet has none
   EXPECT_EQ(cloud_.allocations, 0);
   EXPECT_EQ(node_.wire->windows, 1);
   EXPECT_EQ(node_.counts().free, 3U);
   // Nothing is left half done: what is asked for is asked for, and what is missing is.
-  EXPECT_FALSE(node_.keeper->fetch(1, soon)) << "the subnet has none";
+  EXPECT_FALSE(node_.keeper->fetch(soon)) << "the subnet has none";
   EXPECT_EQ(cloud_.allocations, 1);
 }
 
@@ -176,13 +176,13 @@ TEST_F(StockKeeperTest, WhatTheProbeSetsFreeIsNotAskedForOnceMore) {
 TEST_F(StockKeeperTest, WhatCannotBeProbedIsNotAskedForAgain) {
   node_.wire->is_away = true;
   for (int i = 0; i < 5; ++i) {
-    const auto fetched = node_.keeper->fetch(1, Deadline::after(clock_.now(), std::chrono::seconds{30}));
+    const auto fetched = node_.keeper->fetch(Deadline::after(clock_.now(), std::chrono::seconds{30}));
     ASSERT_FALSE(fetched);
     EXPECT_NE(fetched.error().message.find("eth9"), std::string::npos) << fetched.error().message;
     EXPECT_EQ(cloud_.of(node_.mac()).size(), 1U);
   }
   node_.wire->is_away = false;
-  ASSERT_TRUE(node_.keeper->fetch(1, Deadline::after(clock_.now(), std::chrono::seconds{30})));
+  ASSERT_TRUE(node_.keeper->fetch(Deadline::after(clock_.now(), std::chrono::seconds{30})));
   EXPECT_NE(node_.add("c1"), "");
 }
 
@@ -193,7 +193,7 @@ TEST_F(StockKeeperTest, APluginAloneHasABoundOnConflicts) {
   node.options.marks = {.low = 0, .high = 4};
   node.begin();
   for (const net::Address& address : cloud.unowned()) node.wire->others[address] = mac_of(9);
-  const auto fetch = [&] { return node.keeper->fetch(1, Deadline::after(clock_.now(), 30s)); };
+  const auto fetch = [&] { return node.keeper->fetch(Deadline::after(clock_.now(), 30s)); };
   for (int i = 0; i < 60; ++i) EXPECT_FALSE(fetch());
   EXPECT_EQ(cloud.of(node.mac()).size(), 36U) << "32 more than the high mark";
   EXPECT_NE(fetch().error().message.find("croft vpc release"), std::string::npos) << fetch().error().message;
@@ -360,7 +360,7 @@ TEST_F(StockKeeperTest, APushOfWhatSomebodyUsesIsRefusedNamingWho) {
     EXPECT_FALSE(node_.find(used));
     EXPECT_TRUE(node_.view().intents.empty());
   };
-  node_.pods.all.push_back({{"web", "shop", ""}, {used}, false, false});
+  node_.pods.all.push_back({{"web", "shop", ""}, {used}, false});
   expect_refused("pod shop/web has it");
   node_.pods.all.clear();
   node_.host.used = {used};
@@ -440,7 +440,7 @@ TEST_F(ReleasedUnheardTest, ACloudThatHangsKeepsARoundForOneCall) {
 TEST_F(ReleasedUnheardTest, WhatCameBackAndIsUsedStays) {
   cloud_.set_owner(address_, node_.mac());
   node_.host.used.insert(address_);
-  node_.pods.all.push_back({{"web", "shop", ""}, {address_}, false, false});
+  node_.pods.all.push_back({{"web", "shop", ""}, {address_}, false});
   node_.host.is_away = true;
   node_.settle(4);
   EXPECT_EQ(cloud_.owner_of(address_), node_.mac()) << "whether it is used is not known";

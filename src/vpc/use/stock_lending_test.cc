@@ -393,7 +393,7 @@ class Promised : public Borrowing {
     const auto given = node.keeper->give_promised(promise_, request, Deadline::after(clock_.now(), 60s));
     if (given) node.host.used.insert(address);
     if (given) promise_.mac = node.mac();
-    if (given) node.pods.all.push_back({request.pod, {address}, false, false});
+    if (given) node.pods.all.push_back({request.pod, {address}, false});
     return given;
   }
   void end(Node& node, const std::string& container) {

@@ -44,7 +44,7 @@ void live(std::uint64_t seed) {
     nodes.push_back(std::make_unique<Node>(cloud, clock, i));
     nodes.back()->options.marks = {.low = static_cast<std::uint32_t>(below(4)), .high = 4};
     // As on any node: from a list without pods nothing follows.
-    nodes.back()->pods.all.push_back({{"daemon", "kube-system", "uid-d"}, {}, false, false});
+    nodes.back()->pods.all.push_back({{"daemon", "kube-system", "uid-d"}, {}, false});
     nodes.back()->random = SeededRandom(seed * 3 + static_cast<std::uint64_t>(i));
   }
   const auto begin = [&](Node& node, std::int64_t calls) {
@@ -167,7 +167,7 @@ void live(std::uint64_t seed) {
         fixed[pod] = request.owner.container_id;
         holders[request.owner.container_id] = {which, *got};
         node.host.used.insert(*got);
-        node.pods.all.push_back({request.pod, {*got}, false, false});
+        node.pods.all.push_back({request.pod, {*got}, false});
         break;
       }
       case 0:

@@ -1,7 +1,6 @@
 // How a StockKeeper gets addresses from the cloud, asks the wire about them, and gives them back.
 
 #include <algorithm>
-#include <set>
 #include <utility>
 
 #include <fmt/format.h>
@@ -13,7 +12,6 @@ namespace croft::engine {
 namespace {
 
 namespace warm = core::warm;
-using std::chrono::nanoseconds;
 
 warm::Outcome outcome_of(const Error& error) {
   switch (error.code) {
@@ -39,7 +37,7 @@ std::vector<net::Address> addresses_of(const std::vector<core::WarmAddress>& all
 
 // ---------------------------------------------------------------- in
 
-Result<void> StockKeeper::fetch(std::uint32_t count, Deadline deadline) {
+Result<void> StockKeeper::fetch(Deadline deadline) {
   TRY(auto interface, world_.cloud.interface(deadline));
   ask([&] {
     actor_.state.seen.interface = std::move(interface);
@@ -67,14 +65,13 @@ Result<void> StockKeeper::fetch(std::uint32_t count, Deadline deadline) {
   // A call that another left half done may have brought what is wanted here.
   settle(view);
   TRY(view, view_stock(context()));
-  const auto more = free_ones(view) - before;
-  if (more >= static_cast<std::int64_t>(count)) return {};
+  if (free_ones(view) > before) return {};
   warm::Marks marks = options_.marks;
   if (view.node && !view.node->node.empty()) marks.high = view.node->high;
   if (const auto why = warm::why_not_more(view.addresses, marks, world_.clock.now())) {
     return fail(ErrorCode::exhausted, *why);
   }
-  grow(count - static_cast<std::uint32_t>(std::max<std::int64_t>(more, 0)));
+  grow(1);
   if (const auto trouble = this->trouble()) return fail(*trouble);
   return {};
 }

@@ -119,7 +119,6 @@ class TestProvider final : public cloud::Provider {
     interface_.vpc = "uvnet-1";
     interface_.subnet = "subnet-1";
   }
-  [[nodiscard]] std::string name() const override { return "test"; }
   [[nodiscard]] Result<cloud::Interface> interface(Deadline) override {
     if (life_.is_over) return fail(dead());
     if (cloud_.is_metadata_away) return fail(ErrorCode::unavailable, "the metadata do not answer");
@@ -283,9 +282,9 @@ class TestHost final : public HostAddresses {
 
 class TestPods final : public NodePods {
  public:
-  std::vector<Pod> all;
+  std::vector<core::warm::LivePod> all;
   bool is_away = false;
-  [[nodiscard]] Result<std::vector<Pod>> pods(Deadline) override {
+  [[nodiscard]] Result<std::vector<core::warm::LivePod>> pods(Deadline) override {
     if (is_away) return fail(ErrorCode::unavailable, "the API server does not answer");
     return all;
   }

@@ -107,7 +107,7 @@ class Node {
     const auto* assigned = answer ? std::get_if<core::warm::Assigned>(&*answer) : nullptr;
     if (assigned == nullptr) return "";
     host.used.insert(assigned->address.address);
-    if (!assigned->was_held) pods.all.push_back({{container, "shop", ""}, {assigned->address.address}, false, false});
+    if (!assigned->was_held) pods.all.push_back({{container, "shop", ""}, {assigned->address.address}, false});
     return assigned->address.address.to_string();
   }
   std::size_t del(const std::string& container) {
@@ -118,7 +118,7 @@ class Node {
     const auto let_go = release_to_stock(context(), release, writer());
     EXPECT_TRUE(let_go) << let_go.error().message;
     for (const auto& one : *let_go) host.used.erase(one.address);
-    std::erase_if(pods.all, [&](const NodePods::Pod& pod) { return pod.pod.name == container; });
+    std::erase_if(pods.all, [&](const core::warm::LivePod& pod) { return pod.pod.name == container; });
     return let_go->size();
   }
   [[nodiscard]] StockView view() {

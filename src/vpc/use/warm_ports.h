@@ -3,7 +3,6 @@
 #include <cstdint>
 #include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "base/clock.h"
@@ -12,6 +11,7 @@
 #include "base/result.h"
 #include "register/owner.h"
 #include "register/warm.h"
+#include "vpc/decide/reconcile.h"
 #include "vpc/provider.h"
 
 // The keeper's needs from outside, beside the cloud (vpc/provider.h). Adapters are in vpc/door. Each may be called from
@@ -64,14 +64,9 @@ class NodePods {
  public:
   virtual ~NodePods() = default;
 
-  struct Pod {
-    core::PodIdentity pod;
-    std::vector<net::Address> addresses;  ///< as its status says; empty: none yet
-    bool ended = false;                   ///< Succeeded or Failed: it needs no address
-    bool host_network = false;
-  };
-  /// All pods of the node, from a source that is no older than the call. An error: nothing is known.
-  [[nodiscard]] virtual Result<std::vector<Pod>> pods(Deadline deadline) = 0;
+  /// All pods of the node but those in its own network, from a source that is no older than the call. An error: nothing
+  /// is known.
+  [[nodiscard]] virtual Result<std::vector<core::warm::LivePod>> pods(Deadline deadline) = 0;
 };
 
 /// The host's own addresses.

@@ -3,8 +3,6 @@
 #include <utility>
 #include <variant>
 
-#include "vpc/decide/reconcile.h"
-
 namespace croft::engine {
 namespace {
 
@@ -80,12 +78,11 @@ Result<void> describe_node(const Context& context, core::WarmNode node, const Wr
   const auto described =
       transact(context, TurnTaking::before_writing, [&](const core::Snapshot& snapshot, const Instant&) {
         const auto plan = [&](core::Reader& reader) -> core::Flow<core::Plan<bool>> {
-          // A damaged one says nothing that is not said here, but for its generation, which any other number will do.
+          // A damaged one says nothing that is not said here, but for its term, which any other number will do.
           const core::WarmNode* known = reader.sound(core::warm_node_key());
           TRY_VOID(reader.ready());
-          node.generation = known != nullptr ? known->generation : 0;
+          node.term = warm::term_of(known);
           if (known != nullptr && *known == node) return core::Plan<bool>{false, {}};
-          ++node.generation;
           return core::Plan<bool>{true, {core::to_put(core::warm_node_key(), node)}};
         };
         return writer.in_term(snapshot, core::decide(snapshot, plan));

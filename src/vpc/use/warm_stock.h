@@ -69,7 +69,7 @@ struct StockView {
 };
 [[nodiscard]] Result<StockView> view_stock(const Context& context);
 
-/// Writes what the node is to its cloud, but for the generation, which stays. Nothing is written where it is so.
+/// Writes what the node is to its cloud, but for the term, which stays. Nothing is written where it is so.
 [[nodiscard]] Result<void> describe_node(const Context& context, core::WarmNode node, const Writer& writer = {});
 
 /// Says that the records are lost: what the cloud has on this node's interface may be the stock's, and who keeps the

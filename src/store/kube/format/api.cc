@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "base/json/decode.h"
+#include "base/letters.h"
 #include "base/net/echo.h"
 #include "base/time_text.h"
 
@@ -327,8 +328,7 @@ constexpr std::size_t kSegmentBytesMax = 253;
 std::string percent_encoded(std::string_view text) {
   std::string out;
   for (const char c : text) {
-    const bool is_unreserved = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-                               std::string_view("-._~").find(c) != std::string_view::npos;
+    const bool is_unreserved = is_alphanumeric(c) || std::string_view("-._~").find(c) != std::string_view::npos;
     out += is_unreserved ? std::string(1, c) : fmt::format("%{:02X}", static_cast<unsigned char>(c));
   }
   return out;

@@ -9,6 +9,7 @@
 #include "base/assert.h"
 #include "base/hex.h"
 #include "base/json/decode.h"
+#include "base/letters.h"
 #include "register/format/canonical_json.h"
 #include "register/format/records.h"
 
@@ -133,20 +134,6 @@ class Rewriter {
 
 // ---------------------------------------------------------------- names
 
-bool is_alphanumeric(char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9'); }
-
-/// RFC 1123: labels of a–z, 0–9 and `-`, that begin and end with one of the former.
-bool is_dns_subdomain(std::string_view name) {
-  char before = '.';
-  for (const char c : name) {
-    if (c == '-' && before == '.') return false;
-    if (c == '.' && !is_alphanumeric(before)) return false;
-    if (c != '-' && c != '.' && !is_alphanumeric(c)) return false;
-    before = c;
-  }
-  return is_alphanumeric(before);
-}
-
 bool ends_like_a_digest(std::string_view name) {
   if (name.size() <= kDigestDigits || name[name.size() - kDigestDigits - 1] != '-') return false;
   return std::ranges::all_of(name.substr(name.size() - kDigestDigits),
@@ -175,10 +162,9 @@ std::string own_object_name(std::string_view record_name, const Digest& sha256) 
     return std::string(record_name);
   }
   std::string name;
-  for (char c : record_name.substr(0, kPlainNameBytesMax)) {
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  for (const char c : record_name.substr(0, kPlainNameBytesMax)) {
     if (is_alphanumeric(c)) {
-      name += c;
+      name += lowered(c);
     } else if (!name.empty() && name.back() != '-') {
       name += '-';
     }

@@ -1,3 +1,5 @@
+#include "vpc/door/adapters.h"
+
 #include <algorithm>
 #include <array>
 #include <chrono>
@@ -7,8 +9,6 @@
 
 #include "os/network_fixture.h"
 #include "os/random.h"
-#include "vpc/door/node_view.h"
-#include "vpc/door/wire_probe.h"
 
 namespace croft::edge {
 namespace {
@@ -91,14 +91,15 @@ TEST(Vpc, PodsAsAListTellsOfThem) {
   fact.is_mirror = true;
   EXPECT_EQ(pods.pods({})->front().pod.uid, "") << "the runtime knows a static pod by another";
   fact.is_mirror = false;
-  EXPECT_FALSE(all->front().ended || all->front().host_network);
+  EXPECT_FALSE(all->front().ended);
   for (const char* phase : {"Succeeded", "Failed"}) {
     fact.phase = phase;
     EXPECT_TRUE(pods.pods({})->front().ended);
   }
   fact.phase = "Running";
   fact.is_in_node_network = true;
-  EXPECT_TRUE(pods.pods({})->front().host_network && !pods.pods({})->front().ended);
+  EXPECT_TRUE(pods.pods({})->empty());
+  fact.is_in_node_network = false;
   copies = ApiPods::kPodsMax + 1;
   EXPECT_EQ(pods.pods({}).error().code, ErrorCode::corrupt);
   ApiPods away([](Deadline, const auto&, const auto&) -> Result<void> { return fail(ErrorCode::unavailable, "away"); });

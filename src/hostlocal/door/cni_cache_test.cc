@@ -1,5 +1,3 @@
-#include "collector/door/cni_cache.h"
-
 #include <filesystem>
 #include <fstream>
 #include <map>
@@ -7,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "hostlocal/door/host_local_facts.h"
 #include "os/scratch_directory.h"
 
 namespace croft::edge {
