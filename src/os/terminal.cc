@@ -6,19 +6,20 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <csignal>
 #include <string>
-
-#include "os/process.h"
 
 namespace croft::os {
 namespace {
 
-// xterm's, which all terminals of today know.
-constexpr std::string_view kOtherScreen = "\x1b[?1049h\x1b[?25l";
-constexpr std::string_view kScreenBefore = "\x1b[?25h\x1b[?1049l";
+// xterm's, which all terminals of today know. Lines are cut at the edge.
+constexpr std::string_view kOtherScreen = "\x1b[?1049h\x1b[?25l\x1b[?7l";
+constexpr std::string_view kScreenBefore = "\x1b[?7h\x1b[?25h\x1b[?1049l";
 constexpr std::string_view kHome = "\x1b[H";
 constexpr std::string_view kRestOfLine = "\x1b[K";
 constexpr std::string_view kRestOfScreen = "\x1b[J";
+
+termios before;  ///< of the one Screen
 
 /// Past printable(), which would show them as text.
 bool write_raw(std::string_view text) {
@@ -30,39 +31,38 @@ bool write_raw(std::string_view text) {
   return true;
 }
 
+void give_back() {
+  static_cast<void>(write_raw(kScreenBefore));
+  ::tcsetattr(STDIN_FILENO, TCSANOW, &before);
+}
+
+/// It calls only what a handler may.
+void end_by(int number) {
+  give_back();
+  static_cast<void>(std::signal(number, SIG_DFL));
+  static_cast<void>(std::raise(number));
+}
+
 }  // namespace
 
-struct Screen::Saved {
-  termios before{};
-};
-
-Screen::Screen(std::unique_ptr<Saved> saved) : saved_(std::move(saved)) {}
-
 Result<std::unique_ptr<Screen>> Screen::open() {
-  auto saved = std::make_unique<Saved>();
-  const bool is_terminal = ::isatty(STDOUT_FILENO) == 1 && ::tcgetattr(STDIN_FILENO, &saved->before) == 0;
+  const bool is_terminal = ::isatty(STDOUT_FILENO) == 1 && ::tcgetattr(STDIN_FILENO, &before) == 0;
   if (!is_terminal) return fail(ErrorCode::invalid_argument, "standard input and output are no terminal");
-  termios raw = saved->before;
+  for (const int number : {SIGTERM, SIGINT, SIGHUP}) static_cast<void>(std::signal(number, end_by));
+  termios raw = before;
   raw.c_lflag &= ~static_cast<tcflag_t>(ICANON | ECHO | ISIG);
   ::tcsetattr(STDIN_FILENO, TCSANOW, &raw);
   static_cast<void>(write_raw(kOtherScreen));
-  return std::unique_ptr<Screen>(new Screen(std::move(saved)));
+  return std::unique_ptr<Screen>(new Screen());
 }
 
-Screen::~Screen() {
-  static_cast<void>(write_raw(kScreenBefore));
-  ::tcsetattr(STDIN_FILENO, TCSANOW, &saved_->before);
-}
-
-Screen::Size Screen::size() const {
-  winsize size{};
-  if (::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col == 0) return {};
-  return {size.ws_col, size.ws_row};
-}
+Screen::~Screen() { give_back(); }
 
 bool Screen::show(std::string_view text, Printed how) {
+  winsize size{};
+  const std::size_t lines = ::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_row > 0 ? size.ws_row : 24;
   std::string drawn(kHome);
-  for (std::size_t line = 0; line + 1 < size().lines && !text.empty(); ++line) {
+  for (std::size_t line = 0; line + 1 < lines && !text.empty(); ++line) {
     const std::string_view next = text.substr(0, text.find('\n'));
     drawn += printable(next, how);
     drawn += kRestOfLine;

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <chrono>
-#include <cstddef>
 #include <memory>
 #include <optional>
 #include <string_view>
@@ -12,7 +11,7 @@
 namespace croft::os {
 
 /// The terminal of a program that draws its whole screen. Keys come one by one and are not shown; Ctrl-C is one, and
-/// reads as q. The screen of before is there again when this object goes.
+/// reads as q. The screen of before is there again when this object goes, or a signal ends the process. One a process.
 class Screen {
  public:
   /// Error: invalid_argument where standard input or output is no terminal.
@@ -21,19 +20,13 @@ class Screen {
   Screen(const Screen&) = delete;
   Screen& operator=(const Screen&) = delete;
 
-  struct Size {
-    std::size_t columns = 80, lines = 24;
-  };
-  [[nodiscard]] Size size() const;
-  /// Shows as many lines as there is room for, in place of those before. False: nobody sees it any more.
+  /// Shows as much as there is room for, in place of what was there. False: nobody sees it any more.
   [[nodiscard]] bool show(std::string_view text, Printed how);
   /// The next key, if one comes within the span; 0 for one that is none of a letter, digit or sign.
   [[nodiscard]] std::optional<char> key(std::chrono::nanoseconds span);
 
  private:
-  struct Saved;
-  explicit Screen(std::unique_ptr<Saved> saved);
-  std::unique_ptr<Saved> saved_;
+  Screen() = default;
 };
 
 }  // namespace croft::os

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "base/counted.h"
+#include "base/printable.h"
 #include "base/time_text.h"
 #include "cli/croft/table.h"
 
@@ -99,7 +100,7 @@ std::string TopView::text() const {
   const auto shown =
       std::ranges::find_if(seen_.pools, [&](const auto& one) { return pool.empty() || one.pool.name == pool; });
   if (!map || shown == seen_.pools.end()) return text + nodes_text(seen_);
-  return text + shown->pool.name + "\n" + draw(*shown, colour);
+  return text + printable(shown->pool.name, Printed::line) + "\n" + draw(*shown, colour);
 }
 
 std::string bar_of(double part) {

@@ -1,20 +1,12 @@
 #include <algorithm>
 #include <chrono>
-#include <deque>
 #include <map>
-#include <memory>
 #include <string>
 #include <utility>
-#include <vector>
 
-#include <fmt/format.h>
-
-#include "base/counted.h"
-#include "base/net/echo.h"
-#include "base/time_text.h"
+#include "base/printable.h"
 #include "cli/croft/command_line.h"
 #include "cli/croft/filters.h"
-#include "cli/croft/table.h"
 #include "cli/croft/top.h"
 #include "history/door/history_file.h"
 #include "ipam/use/inspect.h"
@@ -43,7 +35,7 @@ std::map<std::string, core::history::Forecast> forecasts(const std::string& path
   if (!file) return found;
   const auto uses = (*file)->uses(now - edge::kForecastPast);
   if (!uses) return found;
-  for (const auto& [pool, series] : *uses) found.emplace(pool, core::history::forecast(series));
+  for (const auto& [pool, series] : *uses) found.emplace(pool, core::history::forecast(series, now));
   return found;
 }
 
@@ -80,7 +72,7 @@ std::map<std::string, core::history::Forecast> forecasts(const std::string& path
     const nanoseconds begin = context.clock.now().since_boot;
     if (begin >= next) {
       auto seen = look();
-      trouble = seen ? "" : seen.error().message + "; going on\n";
+      trouble = seen ? "" : printable(seen.error().message, Printed::line) + "; going on\n";
       if (seen) text = *std::move(seen);
       const nanoseconds now = context.clock.now().since_boot;
       next = now + std::max<nanoseconds>(std::chrono::seconds(options.interval_s), (now - begin) * kPart);

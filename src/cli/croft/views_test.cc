@@ -49,6 +49,12 @@ TEST_F(Views, PictureWithoutColour) {
             "  10.1.0.8/29 node-a  ▒██▀  6 held, 1 cooling, 0 free\n");
 }
 
+TEST_F(Views, ANameIsNoSecondLine) {
+  engine::PoolView pool = view();
+  pool.blocks.at(0).block.affinity->name = "a\nb";
+  EXPECT_THAT(draw(pool, false), testing::Not(HasSubstr("a\nb")));
+}
+
 TEST_F(Views, TopShowsTheFullestPoolFirstAndHowFastItFills) {
   pool("b", "10.2.0.0/24", 26);
   TopView view;
