@@ -12,6 +12,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/net/echo.h"
+#include "base/printable.h"
 #include "base/time_text.h"
 #include "cli/croft/command_line.h"
 #include "cli/croft/data.h"
@@ -91,12 +92,16 @@ std::string holder_name(const Holder& holder) {
   return !holder.handle.empty() ? holder.handle : holder.container;
 }
 
+/// A record may hold any text, and this is a part of a line.
+std::string shown(const std::string& text) { return printable(text, Printed::line); }
+
 std::string shown_time(WallTime time) { return rfc3339_exact(std::chrono::floor<std::chrono::seconds>(time)); }
 
-/// "~" where it is known by two looks only.
+/// "~" where it may have been seconds earlier, or more.
 std::string shown_moment(const Moment& moment) {
+  constexpr std::chrono::seconds kClose{5};
   if (moment.after == WallTime{}) return "before " + shown_time(moment.by);
-  return (moment.is_exact() ? "" : "~") + shown_time(moment.by);
+  return (moment.by - moment.after <= kClose ? "" : "~") + shown_time(moment.by);
 }
 
 Json moment_json(const Moment& moment) {
@@ -124,10 +129,9 @@ Json holding_json(const Holding& one) {
 std::string shown_answer(const Answer& answer, const net::Address& address, WallTime at) {
   std::string text;
   for (const Holding& one : answer.holdings) {
-    const bool is_sure = core::history::held_at(one, at) == core::history::Held::yes;
-    text += fmt::format("{} {} {}, on node {}, from {} until {}\n", holder_name(one.holder),
-                        is_sure ? "held" : "may have held", address.to_string(),
-                        one.holder.node.empty() ? "?" : one.holder.node, shown_moment(one.begin),
+    text += fmt::format("{} {} {}, on node {}, from {} until {}\n", shown(holder_name(one.holder)),
+                        answer.is_sure ? "held" : "may have held", address.to_string(),
+                        one.holder.node.empty() ? "?" : shown(one.holder.node), shown_moment(one.begin),
                         one.end ? shown_moment(*one.end) : "now");
     const std::pair<const char*, const std::string&> parts[] = {{"container", one.holder.container},
                                                                 {"interface", one.holder.interface_name},
@@ -136,7 +140,7 @@ std::string shown_answer(const Answer& answer, const net::Address& address, Wall
                                                                 {"pool", one.pool}};
     std::vector<std::string> known;
     for (const auto& [name, value] : parts) {
-      if (!value.empty()) known.push_back(fmt::format("{} {}", name, value));
+      if (!value.empty()) known.push_back(fmt::format("{} {}", name, shown(value)));
     }
     if (!known.empty()) text += fmt::format("  {}\n", fmt::join(known, ", "));
   }
@@ -149,8 +153,11 @@ std::string shown_answer(const Answer& answer, const net::Address& address, Wall
 [[nodiscard]] Result<int> who(CommandLine& line, const WhoOptions& options) {
   TRY(const net::Address address, address_argument("the address", options.address));
   const WallTime now = line.clock.now().wall;
-  TRY(const WallTime at, options.at.empty() ? Result<WallTime>(now) : time_argument("--at", options.at, now));
   TRY(const auto file, open_history(options.file));
+  TRY(const auto reach, file->reach());
+  // This moment is not known yet.
+  const WallTime last = std::min(now, reach.until - std::chrono::milliseconds(1));
+  TRY(const WallTime at, options.at.empty() ? Result<WallTime>(last) : time_argument("--at", options.at, now));
   TRY(Answer answer, file->holder_at(address, at));
   if (!line.json()) {
     print(shown_answer(answer, address, at));
@@ -277,9 +284,13 @@ void print_csv(const std::vector<Holding>& found) {
   const auto holder_of = [&](const net::Address& address, WallTime at) -> Result<std::string> {
     TRY(const Answer answer, file->holder_at(address, at));
     std::vector<std::string> names;
-    for (const Holding& one : answer.holdings) names.push_back(holder_name(one.holder));
-    if (answer.is_sure || !names.empty()) return fmt::format("{}", fmt::join(names, " or "));
-    return answer.known.substr(0, answer.known.find(':'));  // "gap", "not recorded"
+    for (const Holding& one : answer.holdings) names.push_back(holder_name(one.holder) + (answer.is_sure ? "" : "?"));
+    // Nobody in the middle of a gap, or before the history, is not nobody.
+    if (!answer.is_sure && names.empty()) names.emplace_back("?");
+    std::string cell = fmt::format("{}", fmt::join(names, "|"));
+    std::ranges::replace_if(
+        cell, [](char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; }, '_');
+    return cell;
   };
   while (!rest.empty()) {
     TRY(const std::string joined, log.join(next(), holder_of));
@@ -295,11 +306,12 @@ Json seconds_or_null(const std::optional<std::chrono::seconds>& span) { return s
 [[nodiscard]] Result<int> forecast(CommandLine& line, const ForecastOptions& options) {
   TRY(const auto file, open_history(options.file));
   return list_without_store(line, [&]() -> Result<Listing> {
-    TRY(const auto uses, file->uses(line.clock.now().wall - edge::kForecastPast));
+    const WallTime now = line.clock.now().wall;
+    TRY(const auto uses, file->uses(now - edge::kForecastPast));
     Table table({"POOL", "USED", "OF", "GROWTH/H", "FULL IN", "EARLIEST", "LATEST"});
     Json json = Json::array();
     for (const auto& [pool, series] : uses) {
-      const Forecast found = core::history::forecast(series);
+      const Forecast found = core::history::forecast(series, now);
       const auto& last = series.back();
       const std::string unknown = found.is_known ? "" : "unknown";
       table.add({pool, fmt::format("{:.0f}", last.used), fmt::format("{:.0f}", last.room),
@@ -331,7 +343,7 @@ void add_history_commands(CLI::App& app, CommandLine& line) {
   const auto [who_command, who_options] = add_command(app, line, "who", "Show who held an address at a time", who);
   who_command->add_option("ADDRESS", who_options->address, "The address")->required();
   who_command->add_option("--at", who_options->at,
-                          "When: 2026-01-31T03:10:00Z, or 2h for two hours ago (default: now)");
+                          "When: 2026-01-31T03:10:00Z, or 2h for two hours ago (default: as late as it is known)");
   add_file_option(*who_command, who_options->file);
 
   const auto options = std::make_shared<HistoryOptions>();

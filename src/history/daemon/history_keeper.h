@@ -1,7 +1,11 @@
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <exception>
+#include <functional>
+#include <map>
 #include <string>
 #include <thread>
 #include <utility>
@@ -12,6 +16,7 @@
 #include "agent/daemon/daemon.h"
 #include "agent/daemon/log_format.h"
 #include "agent/metrics/metrics.h"
+#include "base/pauses.h"
 #include "history/door/history_file.h"
 #include "history/use/recorder.h"
 
@@ -49,53 +54,79 @@ class HistoryKeeper {
   HistoryKeeper(const engine::Context& context, const HistoryFlags& flags, Daemon& daemon, spdlog::logger& log,
                 edge::Metrics& metrics)
       : context_(context), flags_(flags), daemon_(daemon), log_(log), metrics_(metrics) {
-    if (!flags_.path.empty()) thread_ = std::jthread([this](const std::stop_token& stop) { run(stop); });
+    if (!flags_.path.empty()) thread_ = std::thread([this] { run(); });
   }
+  ~HistoryKeeper() {
+    is_over_ = true;
+    if (thread_.joinable()) thread_.join();
+  }
+  HistoryKeeper(const HistoryKeeper&) = delete;
+  HistoryKeeper& operator=(const HistoryKeeper&) = delete;
 
  private:
-  static constexpr std::chrono::seconds kAgain{10};
+  static constexpr std::chrono::seconds kPauseMin{2};
+  static constexpr std::chrono::minutes kPauseMax{5};
   static constexpr std::chrono::minutes kForecastInterval{5};
 
-  void run(const std::stop_token& stop) {
+  void run() {
     std::string told;
-    while (!stop.stop_requested()) {
-      const auto done = record(stop, told);
-      if (done) return;
-      if (done.error().message != told) log_.warn("history: {}; trying again", one_line(done.error().message));
-      told = done.error().message;
-      if (daemon_.stop.wait_for(kAgain)) return;
+    Pauses pauses(kPauseMin, kPauseMax, static_cast<std::uint64_t>(context_.clock.now().since_boot.count()));
+    for (;;) {
+      std::string trouble;
+      const Instant begun = context_.clock.now();
+      try {
+        const auto done = record([&] { told.clear(); });
+        if (!done) trouble = done.error().message;
+      } catch (const std::exception& thrown) {
+        trouble = thrown.what();  // no memory, say; the controller goes on
+      }
+      // A forecast that nobody renews is none.
+      metrics_.count(std::map<std::string, core::history::Forecast>());
+      if (is_ending()) return;
+      if (trouble != told) log_.warn("history: {}; trying again", one_line(trouble));
+      told = trouble;
+      // One that fails soon behind its first look reads everything again and again.
+      if (Deadline::after(begun, kPauseMax).passed(context_.clock.now())) pauses.reset();
+      const Deadline pause = Deadline::after(context_.clock.now(), pauses.next());
+      while (!pause.passed(context_.clock.now())) {
+        if (is_over_ || daemon_.stop.wait_for(std::chrono::seconds(1))) return;
+      }
     }
   }
 
-  [[nodiscard]] Result<void> record(const std::stop_token& stop, std::string& told) {
+  /// Until the daemon ends, or a step fails. `on_begin`: everything was read.
+  [[nodiscard]] Result<void> record(const std::function<void()>& on_begin) {
     TRY(const auto file,
         edge::HistoryFile::open(flags_.path, {std::chrono::hours(flags_.retention_hours), flags_.bytes_max}));
-    engine::Recorder recorder(context_, *file);
+    engine::Recorder recorder(context_, *file, [this] { return is_ending(); });
     std::chrono::nanoseconds next_forecast{0};
     bool is_first = true;
-    while (!stop.stop_requested() && !daemon_.stop.wait_for(std::chrono::nanoseconds(0))) {
+    while (!is_ending()) {
       TRY_VOID(recorder.step());
       if (std::exchange(is_first, false)) {
         log_.info("history: {} holders are recorded in {}", recorder.open_count(), one_line(flags_.path));
-        told.clear();
+        on_begin();
       }
       const Instant now = context_.clock.now();
       if (now.since_boot < next_forecast) continue;
       next_forecast = now.since_boot + kForecastInterval;
       TRY(const auto uses, file->uses(now.wall - edge::kForecastPast));
       std::map<std::string, core::history::Forecast> forecasts;
-      for (const auto& [pool, series] : uses) forecasts.emplace(pool, core::history::forecast(series));
+      for (const auto& [pool, series] : uses) forecasts.emplace(pool, core::history::forecast(series, now.wall));
       metrics_.count(forecasts);
     }
     return {};
   }
 
-  const engine::Context& context_;
+  [[nodiscard]] bool is_ending() const { return is_over_ || daemon_.stop.wait_for(std::chrono::nanoseconds(0)); }
+
+  const engine::Context context_;
   const HistoryFlags& flags_;
   Daemon& daemon_;
   spdlog::logger& log_;
   edge::Metrics& metrics_;
-  std::jthread thread_;
+  std::atomic<bool> is_over_ = false;
+  std::thread thread_;  ///< the last: it uses all of the above
 };
 
 }  // namespace croft::app

@@ -84,9 +84,10 @@ std::vector<double> growths_of_days(std::span<const Use> uses, WallTime at) {
 
 }  // namespace
 
-Forecast forecast(std::span<const Use> uses) {
+Forecast forecast(std::span<const Use> uses, WallTime now) {
   if (uses.empty()) return {false, "nothing was counted yet"};
   const Use& last = uses.back();
+  if (now - last.at > kStale || last.at - now > kStale) return {false, "counted last more than 20 minutes ago"};
   const auto recent = between(uses, last.at - kRecent, last.at);
   if (last.at - recent.front().at < kEnough) return {false, "counted for less than 45 minutes"};
   const auto slopes = slopes_of(recent);

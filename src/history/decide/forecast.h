@@ -26,9 +26,12 @@ struct Forecast {
 
 inline constexpr std::chrono::hours kForecastMax{14 * 24};
 
-/// `uses` ascend in time. Where the history has days, the growth of the hours to come is that of the same hours of the
-/// days before, more where the last hours grew by more than theirs; else the last hours go on. Both are medians, which
-/// single bursts do not move (Theil and Sen). The band is that of the quartiles.
-[[nodiscard]] Forecast forecast(std::span<const Use> uses);
+/// Nothing is said of a pool that was not counted for so long.
+inline constexpr std::chrono::minutes kStale{20};
+
+/// `uses` ascend in time, and lead up to `now`. Where the history has days, the growth of the hours to come is that of
+/// the same hours of the days before, more where the last hours grew by more than theirs; else the last hours go on.
+/// Both are medians, which single bursts do not move (Theil and Sen). The band is that of the quartiles.
+[[nodiscard]] Forecast forecast(std::span<const Use> uses, WallTime now);
 
 }  // namespace croft::core::history

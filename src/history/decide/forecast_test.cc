@@ -23,17 +23,25 @@ std::vector<Use> series(double hours, double room, const std::function<double(do
   return uses;
 }
 
+Forecast of(const std::vector<Use>& uses) { return forecast(uses, uses.back().at); }
+
 double in_hours(const std::optional<std::chrono::seconds>& span) {
   return span ? static_cast<double>(span->count()) / 3600 : std::numeric_limits<double>::infinity();
 }
 
 TEST(Forecast, IsUnknownWhereLittleWasCounted) {
-  EXPECT_FALSE(forecast({}).is_known);
-  EXPECT_FALSE(forecast(series(0.5, 100, [](double h) { return h; })).is_known);
+  EXPECT_FALSE(forecast({}, kFirst).is_known);
+  EXPECT_FALSE(of(series(0.5, 100, [](double h) { return h; })).is_known);
+}
+
+TEST(Forecast, WhatIsNoLongerCountedHasNone) {
+  const auto uses = series(4, 1000, [](double h) { return 100 + 50 * h; });
+  EXPECT_TRUE(forecast(uses, uses.back().at + 10min).is_known);
+  EXPECT_FALSE(forecast(uses, uses.back().at + 30min).is_known);
 }
 
 TEST(Forecast, ASteadyGrowthGoesOn) {
-  const Forecast found = forecast(series(4, 1000, [](double h) { return 100 + 50 * h; }));
+  const Forecast found = of(series(4, 1000, [](double h) { return 100 + 50 * h; }));
   ASSERT_TRUE(found.is_known);
   EXPECT_NEAR(found.growth_an_hour, 50, 1);
   EXPECT_NEAR(in_hours(found.full_in), 14, 1);
@@ -42,13 +50,13 @@ TEST(Forecast, ASteadyGrowthGoesOn) {
 }
 
 TEST(Forecast, AQuietPoolIsNotFullInSight) {
-  const Forecast found = forecast(series(5, 1000, [](double h) { return 500 + 3 * std::sin(20 * h); }));
+  const Forecast found = of(series(5, 1000, [](double h) { return 500 + 3 * std::sin(20 * h); }));
   ASSERT_TRUE(found.is_known);
   EXPECT_FALSE(found.full_in);
 }
 
 TEST(Forecast, OneBurstIsNotATrend) {
-  const Forecast found = forecast(series(4, 1000, [](double h) { return h > 2 && h < 2.2 ? 900 : 300; }));
+  const Forecast found = of(series(4, 1000, [](double h) { return h > 2 && h < 2.2 ? 900 : 300; }));
   ASSERT_TRUE(found.is_known);
   EXPECT_FALSE(found.full_in);
 }
@@ -56,7 +64,7 @@ TEST(Forecast, OneBurstIsNotATrend) {
 TEST(Forecast, DaysThatComeAndGoAreNotTakenForGrowth) {
   const auto daily = [](double h) { return 500 + 300 * std::sin(h / 24 * 2 * 3.14159265); };
   // In its steepest hour the slope alone would fill it within 6 hours.
-  const Forecast found = forecast(series(24 * 4, 1000, daily));
+  const Forecast found = of(series(24 * 4, 1000, daily));
   ASSERT_TRUE(found.is_known);
   EXPECT_FALSE(found.full_in) << in_hours(found.full_in);
 }
@@ -65,14 +73,14 @@ TEST(Forecast, GrowthBesideTheDaysIsSeen) {
   const auto leaking = [](double h) {
     return 400 + 100 * std::sin(h / 24 * 2 * 3.14159265) + (h > 93 ? 60 * (h - 93) : 0);
   };
-  const Forecast found = forecast(series(96, 1000, leaking));
+  const Forecast found = of(series(96, 1000, leaking));
   ASSERT_TRUE(found.is_known);
   EXPECT_LT(in_hours(found.full_in), 24 * 2);
   EXPECT_GT(in_hours(found.full_in), 3);
 }
 
 TEST(Forecast, AFullPoolIsFullNow) {
-  const Forecast found = forecast(series(2, 100, [](double) { return 100; }));
+  const Forecast found = of(series(2, 100, [](double) { return 100; }));
   ASSERT_TRUE(found.is_known);
   EXPECT_EQ(found.full_in, 0s);
 }

@@ -22,13 +22,11 @@ struct Holder {
   friend bool operator==(const Holder&, const Holder&) = default;
 };
 
-/// When something happened: after the look that did not show it, by the one that did. Both are the same where it was
-/// seen at once, or where its writer recorded the time.
+/// When something happened: not before `after`, up to which everything had been seen, and by `by`, when it was seen.
 struct Moment {
   WallTime after{};
   WallTime by{};
   [[nodiscard]] static Moment at(WallTime time) { return {time, time}; }
-  [[nodiscard]] bool is_exact() const { return after == by; }
   friend bool operator==(const Moment&, const Moment&) = default;
 };
 
@@ -42,11 +40,15 @@ struct Holding {
   friend bool operator==(const Holding&, const Holding&) = default;
 };
 
-/// A time in which nobody looked. A holder that came and went inside it is not recorded.
+/// A time in which not everything was seen. A holder that came and went inside it is not recorded.
 struct Gap {
   WallTime from{};
   WallTime until{};
+  bool is_twice = false;     ///< the clock was set back, so that these times came twice
+  bool is_of_block = false;  ///< the recorder was there, and the store told only the last of several changes
 };
+/// The end of a gap that is not over.
+inline constexpr WallTime kNotOver{std::chrono::hours{24 * 365 * 250}};
 
 /// The times of which a history tells.
 struct Reach {
@@ -63,7 +65,7 @@ struct Answer {
   bool is_sure = false;           ///< one did; or nobody, with no holdings
   std::string known;              ///< how that is known, for people: "seen by watch"
 };
-/// `candidates`: holdings of the address. `gap`: the one that has the moment inside.
+/// `candidates`: holdings of the address. `gap`: one that has the moment inside; of several one whose times came twice.
 [[nodiscard]] Answer answer_at(const std::vector<Holding>& candidates, const std::optional<Gap>& gap,
                                const Reach& reach, WallTime at);
 
@@ -86,7 +88,7 @@ struct Changes {
 };
 
 /// The differences between what was held in `range` and what the block says now; without a block nothing is held there.
-/// Where the block records when somebody took or released an address, that is the moment; else `seen` is.
+/// They happened when `seen` says. Where that is long, the time that a block records makes it shorter.
 [[nodiscard]] Changes changes_of(const Open& open, const net::Prefix& range, const Block* block, const Moment& seen);
 
 }  // namespace croft::core::history

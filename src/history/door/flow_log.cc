@@ -26,7 +26,10 @@ std::optional<std::size_t> place_of(const std::vector<std::string>& headings, st
 
 }  // namespace
 
-std::string csv_cell(const std::string& text) {
+std::string csv_cell(const std::string& value) {
+  // A spreadsheet takes these for the begin of a formula.
+  const bool is_formula = !value.empty() && std::string_view("=+-@\t\r").find(value.front()) != std::string_view::npos;
+  const std::string text = (is_formula ? "'" : "") + value;
   if (text.find_first_of(",\"\n\r") == std::string::npos) return text;
   std::string quoted = "\"";
   for (const char c : text) quoted += c == '"' ? "\"\"" : std::string(1, c);

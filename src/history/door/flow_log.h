@@ -46,7 +46,7 @@ class FlowLog {
   std::vector<std::size_t> addresses_;
 };
 
-/// Between quotes where it needs them.
+/// Between quotes where it needs them, and behind an apostrophe where it would be a formula.
 [[nodiscard]] std::string csv_cell(const std::string& text);
 /// Nothing for a text that is no time.
 [[nodiscard]] std::optional<WallTime> flow_time(std::string_view text);

@@ -29,6 +29,14 @@ TEST(FlowLog, ReadsWhatAwsWrites) {
   EXPECT_EQ(log->join("2 10.1.0.7 - 60 70", holder_of).value(), "2 10.1.0.7 - 60 70 10.1.0.7@60 -");
 }
 
+TEST(FlowLog, ACellIsNoFormula) {
+  for (const char* const text : {"=1+1", "+1", "-1", "@a", "\tx"}) {
+    EXPECT_EQ(csv_cell(text), std::string("'") + text);
+  }
+  EXPECT_EQ(csv_cell("=a,b"), "\"'=a,b\"");
+  EXPECT_EQ(csv_cell("web-0"), "web-0");
+}
+
 TEST(FlowLog, AColumnThatIsNotThereIsNamed) {
   EXPECT_NE(FlowLog::begin("time,peer", {}).error().message.find("--address"), std::string::npos);
   EXPECT_NE(FlowLog::begin("when,src", {}).error().message.find("--time"), std::string::npos);

@@ -1,6 +1,7 @@
 #include "history/door/history_file.h"
 
 #include <algorithm>
+#include <limits>
 #include <string_view>
 #include <utility>
 
@@ -9,6 +10,7 @@
 
 #include "base/hex.h"
 #include "base/net/u128.h"
+#include "os/clock.h"
 #include "os/files.h"
 #include "store/sqlite/database.h"
 
@@ -25,8 +27,8 @@ constexpr std::int64_t kTablesVersion = 1;
 constexpr int kBusyMs = 5000;
 /// Texts that are remembered with their ids.
 constexpr std::size_t kIdsMax = 100'000;
-/// Rows that are deleted at once, so that nobody waits long for it.
-constexpr const char* kDropSome = "DELETE FROM ended WHERE id IN (SELECT id FROM ended ORDER BY id LIMIT 5000)";
+/// Rows that one write deletes at most: more than it adds.
+constexpr std::int64_t kDropMax = 1000;
 
 // The columns of a holding besides its address, times and texts; the same in both tables (docs/formats/history.md).
 constexpr const char* kHolderColumns =
@@ -35,8 +37,12 @@ constexpr const char* kHolderColumns =
 constexpr const char* kHolderNames =
     "pool, node, namespace, pod_front, pod_back, uid, network, container, interface, handle";
 
+// The last moment before a time is one of milliseconds, and the first behind it.
 std::int64_t ms_of(WallTime time) {
   return std::chrono::floor<std::chrono::milliseconds>(time.time_since_epoch()).count();
+}
+std::int64_t ms_behind(WallTime time) {
+  return std::chrono::ceil<std::chrono::milliseconds>(time.time_since_epoch()).count();
 }
 WallTime time_of(std::int64_t ms) { return WallTime{std::chrono::milliseconds(ms)}; }
 
@@ -146,6 +152,7 @@ class HistoryFile::Query {
     return {};
   }
   [[nodiscard]] std::int64_t number(int column) const { return sqlite3_column_int64(statement_, column); }
+  [[nodiscard]] bool is_null(int column) const { return sqlite3_column_type(statement_, column) == SQLITE_NULL; }
   [[nodiscard]] double real(int column) const { return sqlite3_column_double(statement_, column); }
   [[nodiscard]] std::string text(int column) const {
     const void* const data = sqlite3_column_blob(statement_, column);
@@ -171,6 +178,13 @@ HistoryFile::~HistoryFile() {
 
 Result<std::unique_ptr<HistoryFile>> HistoryFile::open(const std::string& path, const HistoryBounds& bounds) {
   std::unique_ptr<HistoryFile> file(new HistoryFile(path, bounds));
+  const os::SystemClock clock;
+  const auto locked = file->lock_.lock_within(clock, std::chrono::nanoseconds(0));
+  if (!locked && locked.error().code == ErrorCode::deadline_exceeded) {
+    return fail(ErrorCode::deadline_exceeded,
+                fmt::format("another process records in {}: name another file here", path));
+  }
+  if (!locked) return fail(locked.error());
   TRY_VOID(file->open(SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE));
   TRY_VOID(file->make_tables());
   return file;
@@ -191,7 +205,8 @@ Result<void> HistoryFile::open(int flags) {
   sqlite3_busy_timeout(db_, kBusyMs);
   TRY(const std::int64_t application, number("PRAGMA application_id"));
   TRY(const std::int64_t version, number("PRAGMA user_version"));
-  const bool is_new = (flags & SQLITE_OPEN_CREATE) != 0 && application == 0 && version == 0;
+  TRY(const std::int64_t tables, number("SELECT count(*) FROM sqlite_master"));
+  const bool is_new = (flags & SQLITE_OPEN_CREATE) != 0 && application == 0 && version == 0 && tables == 0;
   if (!is_new && application != kApplicationId) {
     return fail(ErrorCode::corrupt, fmt::format("{} is no history: name another file", path_));
   }
@@ -207,6 +222,7 @@ Result<void> HistoryFile::make_tables() {
   TRY_VOID(number("PRAGMA journal_mode=WAL"));
   // The last commits may be lost with the power: the history has a gap then.
   TRY_VOID(run("PRAGMA synchronous=NORMAL"));
+  TRY_VOID(run("PRAGMA temp_store=MEMORY"));
   TRY_VOID(run("BEGIN IMMEDIATE"));
   for (const std::string& sql : {
            fmt::format("PRAGMA application_id={}", kApplicationId),
@@ -221,11 +237,15 @@ Result<void> HistoryFile::make_tables() {
                        "begin_width INTEGER, lasted INTEGER, end_width INTEGER, {})",
                        kHolderColumns),
            std::string("CREATE INDEX IF NOT EXISTS ended_by_address ON ended(address, begin)"),
-           std::string("CREATE INDEX IF NOT EXISTS ended_by_pod ON ended(pod_back, pod_front)"),
+           std::string("CREATE INDEX IF NOT EXISTS ended_by_pod ON ended(pod_front, pod_back)"),
+           std::string("CREATE INDEX IF NOT EXISTS open_by_pod ON open(pod_front, pod_back)"),
            std::string("CREATE INDEX IF NOT EXISTS ended_by_node ON ended(node, begin)"),
-           std::string("CREATE TABLE IF NOT EXISTS gaps(since INTEGER PRIMARY KEY, until INTEGER)"),
-           std::string("CREATE TABLE IF NOT EXISTS uses(pool INTEGER, at INTEGER, used REAL, room REAL, "
-                       "PRIMARY KEY(pool, at)) WITHOUT ROWID"),
+           std::string("CREATE TABLE IF NOT EXISTS gaps(since INTEGER PRIMARY KEY, until INTEGER, twice INTEGER)"),
+           std::string("CREATE TABLE IF NOT EXISTS unseen(id INTEGER PRIMARY KEY, first BLOB, last BLOB, "
+                       "since INTEGER, until INTEGER)"),
+           std::string("CREATE INDEX IF NOT EXISTS unseen_by_block ON unseen(first, since)"),
+           std::string("CREATE TABLE IF NOT EXISTS uses(at INTEGER, pool INTEGER, used REAL, room REAL, "
+                       "PRIMARY KEY(at, pool)) WITHOUT ROWID"),
        }) {
     TRY_VOID(run(sql.c_str()));
   }
@@ -273,20 +293,44 @@ Result<void> HistoryFile::write_all(const engine::HistoryEntry& entry) {
     for (const auto& begun : changes.begun) TRY_VOID(write_begun(begun));
   }
   if (entry.gap) {
-    Query gap(*this, "INSERT OR REPLACE INTO gaps VALUES(?, ?)");
-    TRY_VOID(gap.add(ms_of(entry.gap->from)).add(ms_of(entry.gap->until)).run());
+    Query gap(*this,
+              "INSERT INTO gaps VALUES(?, ?, ?) ON CONFLICT(since) DO UPDATE SET until=max(until, excluded.until), "
+              "twice=max(twice, excluded.twice)");
+    const std::int64_t until = ms_behind(entry.gap->until);
+    TRY_VOID(gap.add(ms_of(entry.gap->from)).add(until).add(std::int64_t{entry.gap->is_twice}).run());
+    Query over(*this, "UPDATE unseen SET until=? WHERE until=?");
+    if (entry.begins) TRY_VOID(over.add(until).add(ms_of(core::history::kNotOver)).run());
   }
+  for (const engine::UnseenBlock& unseen : entry.unseen) TRY_VOID(write_unseen(unseen));
+  TRY_VOID(write_uses(entry));
+  if (!entry.alive) return {};
+  const std::int64_t alive = ms_of(*entry.alive);
+  Query since(*this, "INSERT OR IGNORE INTO about VALUES(1, ?)");
+  TRY_VOID(since.add(alive).run());
+  Query until(*this, "INSERT OR REPLACE INTO about VALUES(2, ?)");
+  TRY_VOID(until.add(alive).run());
+  return drop_some(*entry.alive);
+}
+
+Result<void> HistoryFile::write_unseen(const engine::UnseenBlock& unseen) {
+  const std::string first = bytes_of(unseen.block.first());
+  // It is over where it was not yet.
+  Query over(*this, "DELETE FROM unseen WHERE first=? AND since=?");
+  TRY_VOID(over.add_bytes(first).add(ms_of(unseen.from)).run());
+  Query query(*this, "INSERT INTO unseen(first, last, since, until) VALUES(?, ?, ?, ?)");
+  query.add_bytes(first).add_bytes(bytes_of(unseen.block.last()));
+  return query.add(ms_of(unseen.from)).add(ms_behind(unseen.until)).run();
+}
+
+Result<void> HistoryFile::write_uses(const engine::HistoryEntry& entry) {
+  if (entry.uses.empty()) return {};
   for (const engine::PoolUse& use : entry.uses) {
     TRY(const std::int64_t pool, id_of(use.pool));
     Query query(*this, "INSERT OR REPLACE INTO uses VALUES(?, ?, ?, ?)");
-    TRY_VOID(query.add(pool).add(ms_of(entry.at)).add(use.used).add(use.room).run());
+    TRY_VOID(query.add(ms_of(entry.at)).add(pool).add(use.used).add(use.room).run());
   }
-  if (!entry.uses.empty()) TRY_VOID(drop_old(entry.at));
-  if (!entry.alive) return {};
-  Query since(*this, "INSERT OR IGNORE INTO about VALUES(1, ?)");
-  TRY_VOID(since.add(ms_of(*entry.alive)).run());
-  Query alive(*this, "INSERT OR REPLACE INTO about VALUES(2, ?)");
-  return alive.add(ms_of(*entry.alive)).run();
+  Query old(*this, "DELETE FROM uses WHERE at < ?");
+  return old.add(ms_of(entry.at - kForecastPast)).run();
 }
 
 Result<std::int64_t> HistoryFile::id_of(const std::string& text) {
@@ -307,7 +351,7 @@ Result<void> HistoryFile::write_begun(const core::history::Begun& begun) {
   const auto [front, back] = parts_of(holder.pod);
   Query query(*this, "INSERT OR REPLACE INTO open VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)");
   query.add_bytes(bytes_of(holding.address)).add(static_cast<std::int64_t>(begun.print));
-  query.add(ms_of(holding.begin.by)).add(ms_of(holding.begin.by) - ms_of(holding.begin.after));
+  query.add(ms_behind(holding.begin.by)).add(ms_behind(holding.begin.by) - ms_of(holding.begin.after));
   for (const std::string* text : {&holding.pool, &holder.node, &holder.namespace_name, &front}) {
     TRY(const std::int64_t id, id_of(*text));
     query.add(id);
@@ -321,7 +365,7 @@ Result<void> HistoryFile::write_begun(const core::history::Begun& begun) {
 
 Result<void> HistoryFile::write_ended(const core::history::Ended& ended) {
   const std::string address = bytes_of(ended.address);
-  const std::int64_t by = ms_of(ended.end.by);
+  const std::int64_t by = ms_behind(ended.end.by);
   Query copy(*this, fmt::format("INSERT INTO ended(address, begin, begin_width, lasted, end_width, {0}) "
                                 "SELECT address, begin, begin_width, max(?, begin) - begin, ?, {0} FROM open WHERE "
                                 "address=?",
@@ -331,26 +375,44 @@ Result<void> HistoryFile::write_ended(const core::history::Ended& ended) {
   return gone.add_bytes(address).run();
 }
 
-Result<void> HistoryFile::drop_old(WallTime now) {
+Result<void> HistoryFile::drop_some(WallTime now) {
   const std::int64_t oldest = ms_of(now - bounds_.retention);
-  for (;;) {
-    TRY(const std::int64_t end, number("SELECT begin + lasted FROM ended ORDER BY id LIMIT 1"));
-    TRY(const std::int64_t bytes, number("SELECT (SELECT page_count FROM pragma_page_count) - (SELECT freelist_count "
-                                         "FROM pragma_freelist_count)"));
-    TRY(const std::int64_t page, number("PRAGMA page_size"));
-    if (end == 0 || (end >= oldest && bytes * page <= bounds_.bytes_max)) break;
-    // The history begins with the rows that are left.
-    TRY_VOID(run(kDropSome));
-    Query since(*this,
-                "UPDATE about SET value = max(value, ifnull((SELECT begin + lasted FROM ended ORDER BY id LIMIT "
-                "1), ?)) WHERE id=1");
-    TRY_VOID(since.add(ms_of(now)).run());
+  TRY(const std::int64_t bytes, number("SELECT (SELECT page_count FROM pragma_page_count) - (SELECT freelist_count "
+                                       "FROM pragma_freelist_count)"));
+  TRY(const std::int64_t page, number("PRAGMA page_size"));
+  // Among the first rows: they were added in the order of their ends, but by clocks that were set.
+  const std::string first = fmt::format("id < (SELECT min(id) FROM ended) + {}", kDropMax);
+  TRY_VOID(drop_ended(first + " AND begin + lasted < ?", oldest));
+  if (bytes * page > bounds_.bytes_max) {
+    TRY_VOID(drop_ended(first + " / 4 AND ? > 0", std::numeric_limits<std::int64_t>::max()));
   }
-  for (const char* const sql : {"DELETE FROM uses WHERE at < ?", "DELETE FROM gaps WHERE until < ?"}) {
+  for (const char* const sql : {"DELETE FROM unseen WHERE id < (SELECT min(id) FROM unseen) + 1000 AND until < ?",
+                                "DELETE FROM gaps WHERE since IN (SELECT since FROM gaps ORDER BY since LIMIT 100) "
+                                "AND until < ?"}) {
     Query query(*this, sql);
     TRY_VOID(query.add(oldest).run());
   }
   return {};
+}
+
+Result<void> HistoryFile::drop_ended(const std::string& which, std::int64_t before) {
+  Query last(*this, "SELECT max(begin + lasted) FROM ended WHERE " + which);
+  TRY_VOID(last.add(before).step());
+  if (last.is_null(0)) return {};
+  // The history begins with what is left.
+  Query since(*this, "UPDATE about SET value = max(value, ?) WHERE id=1");
+  TRY_VOID(since.add(last.number(0)).run());
+  TRY_VOID(run("CREATE TEMP TABLE IF NOT EXISTS fronts(id INTEGER PRIMARY KEY)"));
+  Query fronts(*this, "INSERT OR IGNORE INTO fronts SELECT pod_front FROM ended WHERE " + which);
+  TRY_VOID(fronts.add(before).run());
+  Query gone(*this, "DELETE FROM ended WHERE " + which);
+  TRY_VOID(gone.add(before).run());
+  // Jobs have names of their own each time. Other texts are few.
+  TRY_VOID(
+      run("DELETE FROM texts WHERE id IN (SELECT id FROM fronts WHERE NOT EXISTS (SELECT 1 FROM ended WHERE "
+          "pod_front=fronts.id) AND NOT EXISTS (SELECT 1 FROM open WHERE pod_front=fronts.id))"));
+  ids_.clear();
+  return run("DELETE FROM fronts");
 }
 
 // ---------------------------------------------------------------- reading
@@ -367,14 +429,15 @@ Result<core::history::Answer> HistoryFile::holder_at(const net::Address& address
   const auto ask = [&]() -> Result<core::history::Answer> {
     HistoryQuestion question;
     question.address = address;
+    question.from = at;
     question.until = at + std::chrono::milliseconds(1);
-    question.limit = 3;
+    question.limit = 4;
     std::vector<Holding> candidates;
     TRY_VOID(take("address=?", question, true, candidates));
     TRY_VOID(take("address=?", question, false, candidates));
-    TRY(const auto gaps, this->gaps(at, at));
+    TRY(const auto gap, gap_of(address, at));
     TRY(const auto reach, this->reach());
-    return core::history::answer_at(candidates, gaps.empty() ? std::nullopt : std::optional(gaps.front()), reach, at);
+    return core::history::answer_at(candidates, gap, reach, at);
   };
   auto answer = ask();
   static_cast<void>(run("COMMIT"));
@@ -433,26 +496,58 @@ Result<void> HistoryFile::take(const std::string& where, const HistoryQuestion& 
 
 Result<std::vector<core::history::Gap>> HistoryFile::gaps(WallTime from, WallTime until) {
   std::vector<core::history::Gap> found;
-  Query query(*this, "SELECT since, until FROM gaps WHERE since <= ? AND until > ? ORDER BY since");
+  Query query(*this, "SELECT since, until, twice FROM gaps WHERE since <= ? AND until > ? ORDER BY since");
   query.add(ms_of(until)).add(ms_of(from));
   for (;;) {
     TRY(const bool is_there, query.step());
     if (!is_there) return found;
-    found.push_back({time_of(query.number(0)), time_of(query.number(1))});
+    found.push_back({time_of(query.number(0)), time_of(query.number(1)), query.number(2) != 0});
   }
 }
 
+Result<std::optional<core::history::Gap>> HistoryFile::gap_of(const net::Address& address, WallTime at) {
+  TRY(const auto gaps, this->gaps(at, at));
+  const auto twice = std::ranges::find_if(gaps, &core::history::Gap::is_twice);
+  if (twice != gaps.end()) return std::optional(*twice);
+  // Blocks do not overlap, and what was not seen of one of them neither.
+  Query query(
+      *this,
+      "SELECT min(since), max(until) FROM unseen WHERE first = (SELECT max(first) FROM unseen WHERE first <= ?1 "
+      "AND length(first) = length(?1)) AND last >= ?1 AND since <= ?2 AND until > ?2");
+  TRY_VOID(query.add_bytes(bytes_of(address)).add(ms_of(at)).step());
+  if (!query.is_null(0)) {
+    return std::optional(core::history::Gap{time_of(query.number(0)), time_of(query.number(1)), false, true});
+  }
+  return gaps.empty() ? std::nullopt : std::optional(gaps.front());
+}
+
 Result<std::map<std::string, std::vector<core::history::Use>>> HistoryFile::uses(WallTime since) {
-  std::map<std::string, std::vector<core::history::Use>> found;
+  struct Counted {
+    std::vector<core::history::Use> uses;
+    std::size_t last = 0;  ///< the number of its last count
+  };
+  std::map<std::string, Counted> counted;
+  std::size_t counts = 0;
+  WallTime last{};
   Query query(*this,
-              "SELECT (SELECT text FROM texts WHERE id=pool), at, used, room FROM uses WHERE at >= ? "
-              "ORDER BY pool, at");
+              "SELECT (SELECT text FROM texts WHERE id=pool), at, used, room FROM uses WHERE at >= ? ORDER BY at");
   query.add(ms_of(since));
   for (;;) {
     TRY(const bool is_there, query.step());
-    if (!is_there) return found;
-    found[query.text(0)].push_back({time_of(query.number(1)), query.real(2), query.real(3)});
+    if (!is_there) break;
+    const WallTime at = time_of(query.number(1));
+    counts += std::exchange(last, at) == at ? 0 : 1;
+    Counted& one = counted[query.text(0)];
+    // It was not there, and is another pool of the same name.
+    if (one.last + 1 != counts) one.uses.clear();
+    one.uses.push_back({at, query.real(2), query.real(3)});
+    one.last = counts;
   }
+  std::map<std::string, std::vector<core::history::Use>> found;
+  for (auto& [pool, one] : counted) {
+    if (one.last == counts) found.emplace(pool, std::move(one.uses));
+  }
+  return found;
 }
 
 }  // namespace croft::edge
