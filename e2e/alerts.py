@@ -34,6 +34,10 @@ CASES = [
     ("CroftPoolIsNearlyFull", pool(2, 28), 16, OF_POOL, ""),
     ("CroftPoolIsNearlyFull", pool(0, 30), 60, None, ""),
     ("CroftPoolIsNearlyFull", pool(5, 25), 60, None, ""),
+    ("CroftPoolFillsWithinHours", {f'croft_pool_exhaustion_seconds{{{OURS},pool="web"}}': "7200x60"}, 15, {"pool": "web"}, "2h 0m 0s"),
+    ("CroftPoolFillsWithinHours", {f'croft_pool_exhaustion_seconds{{{OURS},pool="web"}}': "1e9x60"}, 15, None, ""),
+    ("CroftPoolFillsWithinDays", {f'croft_pool_exhaustion_seconds{{{OURS},pool="web"}}': "86400x90"}, 70, {"pool": "web"}, "1d 0h 0m 0s"),
+    ("CroftPoolFillsWithinDays", {f'croft_pool_exhaustion_seconds{{{OURS},pool="web"}}': "7200x90"}, 70, None, ""),
     ("CroftLeakCandidatesGrow", {f"croft_leak_candidates{{{OURS}}}": "3x60 5x60"}, 95, {}, "5"),
     ("CroftLeakCandidatesGrow", {f"croft_leak_candidates{{{OURS}}}": "0x60 5x60"}, 95, None, ""),
     ("CroftCollectorFails", {PASSES % "failed": "0+1x90", PASSES % "ok": "7x90"}, 60, {}, ""),
@@ -82,7 +86,7 @@ def expected(alert, labels, value):
     part = MANIFEST[MANIFEST.index(f"- alert: {alert}\n"):]
     severity, summary, page = (re.search(pattern, part)[1] for pattern in (r"severity: (\w+)", r"summary: (.*)", r'runbook_url: "(.*)"'))
     expect((TREE / page).exists(), f"{page} is there")
-    said = re.sub(r"\{\{ \$labels\.(\w+) \}\}", lambda found: labels[found[1]], summary).replace("{{ $value }}", value)
+    said = re.sub(r"\{\{ \$value[^}]*\}\}", value, re.sub(r"\{\{ \$labels\.(\w+) \}\}", lambda found: labels[found[1]], summary))
     return {"exp_labels": {"severity": severity, **labels}, "exp_annotations": {"summary": said, "runbook_url": page}}
 
 

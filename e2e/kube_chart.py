@@ -22,6 +22,7 @@ REFUSED = (("", "mainPlugin"), ("mainPlugin=cilium", "mainPlugin"), ("mainPlugin
            ("mainPlugin=ptp,install.mtu=70000", "mtu"), ("mainPlugin=ptp,install.conflistName=../x.conflist", "conflistName"),
            ("mainPlugin=ptp,defaultPools.ipv4Cidr=ten", "ipv4Cidr"), ("mainPlugin=ptp,install.cniBinDir=opt", "cniBinDir"),
            ("mainPlugin=ptp,controller.grace=5", "grace"),
+           ("mainPlugin=ptp,controller.history.enabled=true,controller.replicas=2", "controller.history"),
            *((f"mainPlugin={plugin},controller.allocateNodeCidrs=true,controller.clusterCidr=10.200.0.0/16", "the pool would be kubeadm's podSubnet")
              for plugin in ("ptp", "bridge", "calico")),
            # Of each family of its own.
@@ -52,6 +53,9 @@ REFUSED_VALUES = {
     "apiServer.port": ("x", 0, 65536, 99999999, "65536", "-1"),
     "controller.clusterCidr": ("x y: z", "10.0.0.0/8\n            - --grace=0s", "10.0.0.0/8,10.1.0.0/16", "10.0.0.0"),
     "controller.grace": ("9" * 22 + "h", "169h", "10081m", "604801s", "604800001ms", "-1s", "1h\n", None),
+    "controller.history.enabled": ("yes", None), "controller.history.retention": ("90", "90m", "0d", None),
+    "controller.history.maxBytes": ("4G", "x", None), "controller.history.emptyDirSize": ("6GB", "6 Gi", None),
+    "controller.history.claim": ("a b", "A", "-a"),
     "install.mtu": (1, 575, 65536, -1, None), "install.ipv4": (None,), "install.ipv6": (None,), "install.masquerade": (None,),
     "install.networkName": ("a/b _", "my_net", "net-", "net.", "a..b", "n" * 189, 'a"\nb: c'),
     "install.replace": ("a b", "-x", "n" * 254, "a\nb"), "install.conflistName": ("x" * 300 + ".conflist",),
@@ -76,7 +80,7 @@ REFUSED_ALONE = (*(({name: None}, name) for name in ("mainPlugin", "image", "nam
                  ({"install": {"ipv4": False, "ipv6": False}}, "install.ipv6"),
                  ({"controller": {"allocateNodeCidrs": True}}, "controller.clusterCidr"))
 # Where nothing means the same as the default, or as nothing said.
-MAY_BE_UNSET = ("image.tag", "image.digest", "image.pullSecrets", "apiServer.host", "apiServer.port", "defaultPools.ipv4Cidr",
+MAY_BE_UNSET = ("controller.history.claim", "image.tag", "image.digest", "image.pullSecrets", "apiServer.host", "apiServer.port", "defaultPools.ipv4Cidr",
                 "defaultPools.ipv4BlockSize", "install.conflistName", "install.networkName", "install.replace", "install.alsoAs", "uninstallForce", "install.extraArgs",
                 "agent.clearNetworkUnavailable", "agent.resources", "agent.nodeSelector", "agent.priorityClassName", "agent.extraArgs", "controller.resources",
                 "controller.nodeSelector", "controller.clusterCidr", "controller.priorityClassName", "controller.extraArgs", "calicoGroup")
@@ -108,6 +112,8 @@ TAKEN_VALUES = (
       "defaultPools": {"enabled": False}},
      '- "--cluster-cidr=10.0.0.0/8,fd00::/48"'),
     ({"controller": {"grace": "0s"}}, '- "--grace=0s"'),
+    ({"controller": {"history": {"enabled": True}}}, 'emptyDir: {sizeLimit: "6Gi"}'),
+    ({"controller": {"history": {"enabled": True, "claim": "c"}}}, "strategy: {type: Recreate}"),
 )
 
 

@@ -399,6 +399,8 @@ class ServerWatch final : public store::Watch {
     }
   }
 
+  [[nodiscard]] bool has_passed(Revision position) override { return after_ >= position; }
+
   void follow(const core::Key& key, Revision after) override {
     followed_.insert(key);
     after_ = std::min(after_, after);

@@ -157,6 +157,11 @@ class Watch {
   virtual void follow(const Key& key, Revision after) = 0;
   /// No more of a record that was followed.
   virtual void unfollow(const Key& key) = 0;
+
+  /// Whether next() has given out every change of the scope up to `position`, a Store::position(), by the server's own
+  /// word: silence proves nothing. False may mean that it has not said so yet. Ask again behind the next call of
+  /// next(), which brings the answer where it has to be asked for.
+  [[nodiscard]] virtual bool has_passed(Revision position) = 0;
 };
 
 /// The properties of a backend that decisions have to know. The cost of a call there is its own affair.

@@ -177,6 +177,11 @@ void Metrics::count(const std::vector<core::PoolFill>& pools) {
   pools_text_ = std::move(text);
 }
 
+void Metrics::count(const std::map<std::string, core::history::Forecast>& forecasts) {
+  const std::lock_guard lock(mutex_);
+  forecasts_ = forecasts;
+}
+
 void Metrics::forget_pools() {
   const std::lock_guard lock(mutex_);
   pools_text_.clear();
@@ -268,6 +273,14 @@ std::string Metrics::text() const {
       metric.histogram.bucket.push_back({use.tries_up_to[i], ClusterCidr::kTriesBounds[i]});
     }
     all.back().metric.push_back(std::move(metric));
+  }
+  begin("croft_pool_exhaustion_seconds", "Time until the pool is full, by its growth; +Inf: not in sight",
+        MetricType::Gauge);
+  for (const auto& [pool, forecast] : forecasts_) {
+    if (!forecast.is_known) continue;
+    const bool is_in_sight = forecast.full_in.has_value();
+    sample({{"pool", pool}},
+           is_in_sight ? static_cast<double>(forecast.full_in->count()) : std::numeric_limits<double>::infinity());
   }
   begin("leader_election_master_status", "1: this process leads by the Lease of that name; 0: it does not",
         MetricType::Gauge);

@@ -12,6 +12,7 @@
 
 #include "base/durations.h"
 #include "collector/use/sweep.h"
+#include "history/decide/forecast.h"
 #include "ipam/audit/pool_status.h"
 #include "ipam/decide/assign.h"
 #include "noderanges/use/node_range.h"
@@ -63,6 +64,8 @@ class Metrics {
   void count(const std::vector<core::PoolFill>& pools);
   /// Another controller counts pools and leaks from now on.
   void forget_pools();
+  /// When pools will be full. Those of which that is not known have no gauge.
+  void count(const std::map<std::string, core::history::Forecast>& forecasts);
   /// One pass of the collector.
   void count(const engine::SweepReport& pass);
   /// One that could not look. The gauge stays.
@@ -106,6 +109,7 @@ class Metrics {
   std::map<std::string, bool> leading_;  ///< by the Lease
   /// The figures of pools, in Prometheus' text format: written when they are counted, as there may be thousands.
   std::string pools_text_;
+  std::map<std::string, core::history::Forecast> forecasts_;  ///< by pool
   std::optional<std::uint64_t> candidates_;
   std::map<std::string, std::uint64_t> released_;  ///< by what it was
   std::uint64_t passes_ = 0, failed_passes_ = 0;

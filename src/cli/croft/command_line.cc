@@ -171,10 +171,10 @@ void add_common(CLI::App& app, CommandLine& line) {
 
 /// The nouns, in the order in which help lists them.
 constexpr AddCommands* kNouns[] = {
-    add_pool_commands,        add_block_commands,   add_ip_commands,    add_node_commands,    add_affinity_commands,
-    add_agent_commands,       add_config_commands,  add_check_command,  add_explain_command,  add_plan_command,
-    add_host_local_commands,  add_service_commands, add_store_commands, add_migrate_commands, add_record_commands,
-    add_reservation_commands, add_vpc_commands,     add_self_commands,
+    add_pool_commands,    add_block_commands,  add_ip_commands,          add_node_commands,    add_affinity_commands,
+    add_agent_commands,   add_config_commands, add_check_command,        add_explain_command,  add_plan_command,
+    add_history_commands, add_top_command,     add_host_local_commands,  add_service_commands, add_store_commands,
+    add_migrate_commands, add_record_commands, add_reservation_commands, add_vpc_commands,     add_self_commands,
 };
 
 /// One is as good as many, and `ls` as `list`: `croft pools list`, `croft ip ls`.

@@ -212,7 +212,7 @@ std::string strip(const engine::PoolView& pool, bool colour) {
 
 std::string block_label(const engine::BlockView& block) {
   return fmt::format("{} {}", block.block.cidr.to_string(),
-                     block.block.affinity ? block.block.affinity->name : "nobody");
+                     printable(block.block.affinity ? block.block.affinity->name : "nobody", Printed::line));
 }
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include "cli/croft/json_output.h"
 #include "cli/croft/report.h"
 #include "cli/croft/table.h"
+#include "cli/croft/top.h"
 #include "ipam/use/assign.h"
 #include "ipam/use/test_world.h"
 #include "register/format/records.h"
@@ -46,6 +47,36 @@ TEST_F(Views, PictureWithoutColour) {
             "two addresses a character: █ both held  ▀ ▄ one held  ▒ cooling  ░ reserved  · free\n"
             "  10.1.0.0/29 node-a  ░█▀·  3 held, 0 cooling, 3 free\n"
             "  10.1.0.8/29 node-a  ▒██▀  6 held, 1 cooling, 0 free\n");
+}
+
+TEST_F(Views, ANameIsNoSecondLine) {
+  engine::PoolView pool = view();
+  pool.blocks.at(0).block.affinity->name = "a\nb";
+  EXPECT_THAT(draw(pool, false), testing::Not(HasSubstr("a\nb")));
+}
+
+TEST_F(Views, TopShowsTheFullestPoolFirstAndHowFastItFills) {
+  pool("b", "10.2.0.0/24", 26);
+  TopView view;
+  TopRates rates;
+  const auto see = [&] {
+    const auto overview = engine::look(context);
+    rates.add(*overview, clock.now());
+    view.see(*overview, rates, clock.now());
+  };
+  see();
+  clock.advance(std::chrono::seconds(60));
+  for (int i = 10; i < 13; ++i) add("c" + std::to_string(i));
+  view.forecasts["a"] = {true, "", 1, std::chrono::hours(7), {}, {}};
+  see();
+  const std::string text = view.text();
+  EXPECT_LT(text.find("10.1.0.0/28"), text.find("10.2.0.0/24"));
+  EXPECT_THAT(text, HasSubstr("+2.0       7h"));  // the address that cooled is taken again
+  EXPECT_THAT(text, HasSubstr("node-a"));
+  view.next_pool();
+  EXPECT_THAT(view.text(), HasSubstr("\nb\nblocks"));
+  view.next_pool();
+  EXPECT_THAT(view.text(), HasSubstr("\na\nblocks"));
 }
 
 TEST_F(Views, PictureInColourHasTheSameShape) {

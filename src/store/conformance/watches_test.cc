@@ -135,6 +135,30 @@ TEST_P(StoreConformance, AFollowedRecordTellsThatItChangedAndWhenItIsGone) {
   EXPECT_EQ(after[0].key, mark_key("w/end"));
 }
 
+TEST_P(StoreConformance, AWatchHasPassedAPositionOnceAllBeforeItWasGivenOut) {
+  const auto start = store_->position(soon());
+  ASSERT_TRUE(start) << start.error().message;
+  const auto watch = store_->watch({{}, {kMarks}}, *start, soon());
+  ASSERT_TRUE(watch) << watch.error().message;
+  const auto other = backend_->open();
+  std::uint64_t given = 0;
+  for (std::uint64_t n = 1; n <= 3; ++n) {
+    ASSERT_TRUE(commit_to(*other, {put("w/a", n)}));
+    ASSERT_TRUE(commit_to(*other, {put("elsewhere", n)}));
+    const auto position = store_->position(soon());
+    ASSERT_TRUE(position) << position.error().message;
+    EXPECT_FALSE((*watch)->has_passed(*position)) << "it was not asked since";
+    const Deadline deadline = in(std::chrono::seconds{100});  // a real API server speaks once a minute
+    while (!(*watch)->has_passed(*position)) {
+      ASSERT_FALSE(deadline.passed(clock_.now())) << "nobody says that it is complete";
+      const auto some = (*watch)->next(in(std::chrono::milliseconds{100}));
+      ASSERT_TRUE(some) << some.error().message;
+      for (const Change& change : *some) given = number_in(change);
+    }
+    EXPECT_EQ(given, n);
+  }
+}
+
 TEST_P(StoreConformance, WatchOfSingleRecordsSeesNoOthers) {
   const auto position = store_->position(soon());
   ASSERT_TRUE(position);

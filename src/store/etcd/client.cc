@@ -49,6 +49,7 @@ class GrpcWatchStream final : public WatchStream {
   [[nodiscard]] Result<void> cancel(std::int64_t id) override {
     return stream_->write(wire::etcd::encode_watch_cancel(id));
   }
+  [[nodiscard]] Result<void> ask_progress() override { return stream_->write(wire::etcd::encode_watch_progress()); }
   [[nodiscard]] Result<std::optional<WatchResponse>> next(Deadline deadline) override {
     for (;;) {
       if (lost_) return fail(*lost_);

@@ -56,6 +56,9 @@ class WatchStream {
   [[nodiscard]] virtual Result<void> add(const WatchCreate& watch) = 0;
   /// The end comes through next() as `canceled`; events that were on their way may come before it.
   [[nodiscard]] virtual Result<void> cancel(std::int64_t id) = 0;
+  /// Asks how far they all are: an answer of kAllWatches with a revision comes through next(). It tells of events
+  /// before it only as docs/notes/reliability.md#etcd-progress says.
+  [[nodiscard]] virtual Result<void> ask_progress() = 0;
 
   /// The next message, a revision never in parts; nothing at the deadline. Error: unavailable when the stream is lost
   /// (it stays so: open another, each watch from the revision after the last event that was seen); permission_denied;

@@ -19,6 +19,8 @@ constexpr nanoseconds kPauseMin = std::chrono::milliseconds{50};
 constexpr nanoseconds kPauseMax = std::chrono::seconds{2};
 /// To connect and to ask for the epoch: what is left of a caller's step may be too short for either, each time.
 constexpr nanoseconds kConnectTime = std::chrono::seconds{1};
+/// Between two questions how far the stream is.
+constexpr nanoseconds kProgressInterval = std::chrono::milliseconds{400};
 
 /// When a connection is lost it opens another stream, maybe to another member, and each watch goes on after the last
 /// revision that was delivered.
@@ -44,6 +46,16 @@ class StoreWatch final : public Watch {
     if (response->canceled) return fail(ErrorCode::too_old, "etcd ended the watch: " + response->cancel_reason);
     for (const Event& event : response->events) TRY_VOID(add_change(event, deadline, changes));
     return changes;
+  }
+
+  [[nodiscard]] bool has_passed(store::Revision position) override {
+    if (epoch_of(position) != number_) return false;
+    if (passed_ >= in_etcd(position)) return true;
+    const nanoseconds now = parts_.clock.now().since_boot;
+    if (!stream_ || now < next_question_) return false;
+    next_question_ = now + kProgressInterval;
+    if (!stream_->ask_progress()) stream_.reset();
+    return false;
   }
 
   void follow(const Key& key, store::Revision after) override {
@@ -74,6 +86,7 @@ class StoreWatch final : public Watch {
     TRY(auto stream, parts_.client.open_watch(Deadline::after(parts_.clock.now(), kConnectTime)));
     for (const auto& [id, watch] : watches_) TRY_VOID(stream->add(watch));
     stream_ = std::move(stream);
+    answered_ = 0;
     return {};
   }
 
@@ -120,6 +133,12 @@ class StoreWatch final : public Watch {
 
   /// Remembers where to resume; false for what says nothing of records.
   [[nodiscard]] bool note(const WatchResponse& response) {
+    if (response.id == wire::etcd::kAllWatches && !response.canceled && !response.created) {
+      // Older servers send an answer ahead of events that wait; those come before the next one.
+      passed_ = std::max(passed_, answered_);
+      answered_ = response.revision;
+      return false;
+    }
     const auto watch = watches_.find(response.id);
     // One that is refused may have no id; one that was forgotten has ended.
     if (response.canceled) return response.id <= 0 || watch != watches_.end();
@@ -220,7 +239,10 @@ class StoreWatch final : public Watch {
   std::int64_t last_id_ = 0;
   std::unique_ptr<WatchStream> stream_;
   std::uint64_t cluster_ = 0;  ///< of the stream
-  nanoseconds pause_{};        ///< before the next connection
+  Revision answered_ = 0;      ///< the last answer of this stream to the question how far it is; 0: none
+  Revision passed_ = 0;        ///< all that was written up to it has been returned
+  nanoseconds next_question_{};
+  nanoseconds pause_{};  ///< before the next connection
 };
 
 }  // namespace

@@ -148,6 +148,32 @@ TEST_F(EtcdStoreWatchTest, ComesBackAfterAnOutageThoughItsStepsAreShort) {
   EXPECT_EQ(seen, 1U);
 }
 
+TEST_F(EtcdStoreWatchTest, ASilentServerProvesNothing) {
+  EtcdProcess server;
+  server.start();
+  const auto store = make_etcd_store(client_of(server.url()), clock_, random_);
+  ASSERT_TRUE(write(*store, 1));
+  const auto start = store->position(in(10s));
+  const auto watch = store->watch({{key()}, {}}, *start, in(10s)).value();
+  const auto passes = [&](store::Revision position, std::chrono::nanoseconds span) {
+    for (const Deadline limit = in(span); !limit.passed(clock_.now());) {
+      EXPECT_TRUE(watch->next(in(100ms)));
+      if (watch->has_passed(position)) return true;
+    }
+    return false;
+  };
+  ASSERT_TRUE(write(*store, 2));
+  const auto before = store->position(in(10s));
+  ASSERT_TRUE(passes(*before, 20s));
+  ASSERT_TRUE(write(*store, 3));
+  const auto position = store->position(in(10s));
+  server.freeze();
+  EXPECT_FALSE(passes(*position, 3s));
+  EXPECT_TRUE(watch->has_passed(*before)) << "what was proven stays so";
+  server.thaw();
+  EXPECT_TRUE(passes(*position, 20s));
+}
+
 TEST_F(EtcdStoreWatchTest, ChangesThatWereCompactedAreTooOld) {
   constexpr const char* kEtcdctl = "/usr/bin/etcdctl";
   if (::access(kEtcdctl, X_OK) != 0) GTEST_SKIP() << "no " << kEtcdctl << ": install etcd-client";

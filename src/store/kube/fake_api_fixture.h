@@ -99,7 +99,7 @@ class FakeCluster {
         const char* type = !is_in ? "DELETED" : was_in ? "MODIFIED" : "ADDED";
         return Json{{"type", type}, {"object", event.object}}.dump();
       }
-      if (changed_.wait_until(lock, until) == std::cv_status::timeout) return std::nullopt;
+      if (changed_.wait_until(lock, until) == std::cv_status::timeout) return bookmark(asked, revision);
     }
   }
 
@@ -149,12 +149,22 @@ class FakeCluster {
     return objects_;
   }
 
+  /// Its watches say how far they are, and more often than those of a real one.
+  std::atomic<bool> gives_bookmarks = false;
+
  private:
   struct Asked {
     std::string collection, name;
     std::map<std::string, std::string> query;
   };
 
+  /// Nothing has happened since `revision` up to now.
+  [[nodiscard]] std::optional<std::string> bookmark(const Asked& asked, std::uint64_t& revision) const {
+    if (!gives_bookmarks || revision == revision_) return std::nullopt;
+    revision = revision_;
+    const Json meta = {{"resourceVersion", std::to_string(revision)}};
+    return Json{{"type", "BOOKMARK"}, {"object", {{"kind", kind_of(asked.collection)}, {"metadata", meta}}}}.dump();
+  }
   [[nodiscard]] static std::string unescaped(std::string_view text) {
     std::string out;
     for (std::size_t i = 0; i < text.size(); ++i) {

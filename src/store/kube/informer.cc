@@ -127,6 +127,7 @@ Result<void> Informer::take(const ApiEvent& event, std::string& from) {
     TRY_VOID(followed_.take(*event.object, event.type == ApiEvent::Type::deleted, revision));
   }
   from = event.object->meta.resource_version;
+  if (followed_.passed) followed_.passed(revision);
   return {};
 }
 

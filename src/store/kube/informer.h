@@ -26,6 +26,8 @@ struct Followed {
   std::function<void()> begin{};
   /// An object of the list, or of a change; `is_gone`: as it was last. Error: it makes no sense, and would come again.
   std::function<Result<void>(const wire::kube::ApiObject& object, bool is_gone, Revision revision)> take;
+  /// The API says that all changes up to it were taken: by a bookmark, or as one of it was.
+  std::function<void(Revision revision)> passed{};
   /// The informer has ended, which only one with `from` does. too_old: changes were lost; permission_denied; corrupt:
   /// what came makes no sense.
   std::function<void(const Error& why)> ended{};

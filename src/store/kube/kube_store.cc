@@ -33,14 +33,13 @@ class KubeWatch final : public Watch {
   KubeWatch(Objects& objects, CalicoReadiness& readiness, const WatchScope& scope, Revision after)
       : objects_(objects), readiness_(readiness) {
     for (const Key& key : scope.records) {
-      if (objects_.keeps(key.kind)) feed(feeds_.emplace_back(), key.kind, &key, {}, after, putting(key.kind, key, {}));
+      if (objects_.keeps(key.kind)) feed_scope(key.kind, &key, {}, after, putting(key.kind, key, {}));
     }
     for (const core::Listing& listing : scope.lists) {
       const auto form = objects_.form_of(listing.kind);
       if (!form || !objects_.keeps(listing.kind)) continue;
       for (const wire::kube::ApiSelection& select : (*form)->selections({listing.kind, listing.name_prefix, true})) {
-        feed(feeds_.emplace_back(), listing.kind, nullptr, select, after,
-             putting(listing.kind, {}, listing.name_prefix));
+        feed_scope(listing.kind, nullptr, select, after, putting(listing.kind, {}, listing.name_prefix));
       }
     }
   }
@@ -62,8 +61,11 @@ class KubeWatch final : public Watch {
       came_.wait_for(lock, std::min<std::chrono::nanoseconds>(left, std::chrono::hours{1}));
     }
     if (error_) return fail(*error_);
+    given_ = reached_.empty() ? kAll : *std::ranges::min_element(reached_);
     return std::exchange(changes_, {});
   }
+
+  [[nodiscard]] bool has_passed(Revision position) override { return given_ >= position; }
 
   void follow(const Key& key, Revision after) override {
     if (followed_.contains(key) || !objects_.keeps(key.kind)) return;
@@ -73,7 +75,8 @@ class KubeWatch final : public Watch {
          [this, key](const ApiObject&, bool is_gone, Revision revision) -> Result<void> {
            add(is_gone ? Change::deleted(key, revision) : Change::touched(key, revision));
            return {};
-         });
+         },
+         {});
   }
 
   void unfollow(const Key& key) override {
@@ -88,13 +91,30 @@ class KubeWatch final : public Watch {
  private:
   using Feed = std::unique_ptr<Informer>;
   using Take = decltype(Followed::take);
+  /// For a scope in which nothing can change.
+  static constexpr Revision kAll{~std::uint64_t{0}};
 
+  void feed_scope(Kind kind, const Key* record, wire::kube::ApiSelection select, Revision after, Take take) {
+    std::size_t number = 0;
+    {
+      const std::lock_guard lock(mutex_);
+      number = reached_.size();
+      reached_.push_back(after);
+    }
+    feed(feeds_.emplace_back(), kind, record, std::move(select), after, std::move(take),
+         [this, number](Revision revision) {
+           const std::lock_guard lock(mutex_);
+           reached_[number] = std::max(reached_[number], revision);
+         });
+  }
   /// One stream, of one record or of a selection. None where there is nothing to follow, which is told.
-  void feed(Feed& feed, Kind kind, const Key* record, wire::kube::ApiSelection select, Revision after, Take take) {
+  void feed(Feed& feed, Kind kind, const Key* record, wire::kube::ApiSelection select, Revision after, Take take,
+            decltype(Followed::passed) passed) {
     auto followed = followed_by(kind, record, std::move(select));
     if (!followed) return fail_with(followed.error());
     followed->from = resource_version_of(after);
     followed->take = std::move(take);
+    followed->passed = std::move(passed);
     // Without the stream what is remembered would never hear that it has changed.
     followed->ended = [this, kind](const Error& why) {
       if (why.code == ErrorCode::too_old) {
@@ -157,7 +177,9 @@ class KubeWatch final : public Watch {
   std::mutex mutex_;  ///< guards all up to error_: where the changes of all streams meet
   std::condition_variable came_;
   std::vector<Change> changes_;
+  std::vector<Revision> reached_;  ///< by the streams of the scope, and what came up to there is in changes_
   std::optional<Error> error_;
+  Revision given_;                        ///< all up to it has been returned; not of the streams' threads
   std::vector<Feed> feeds_, unfollowed_;  ///< the last, and followed_: their threads use all of the above
   std::map<Key, Feed> followed_;
 };

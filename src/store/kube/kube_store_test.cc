@@ -30,6 +30,7 @@ namespace {
 template <wire::calico::ApiGroup group>
 class KubeBackend final : public ConformanceBackend {
  public:
+  KubeBackend() { cluster_->gives_bookmarks = true; }
   [[nodiscard]] std::unique_ptr<Store> open() override { return open(KubeStoreOptions{}); }
   [[nodiscard]] std::unique_ptr<Store> open(KubeStoreOptions options) {
     return open([](auto api) { return api; }, options);
@@ -285,6 +286,34 @@ TEST(KubeStore, AWatchThatEndsAtOnceIsOpenedMoreAndMoreSeldomWhateverItTold) {
   // After pauses of at least 25, 50, 100, 200, 400 and 800 ms.
   EXPECT_LE(opened, 7);
   EXPECT_GE(opened, 1);
+}
+
+TEST(KubeStore, AWatchThatIsToldNothingHasPassedNoMoreThanItGave) {
+  os::SystemClock clock;
+  KubeBackend<ApiGroup::crd_v1> backend;
+  backend.cluster().gives_bookmarks = false;
+  const auto in = [&](std::chrono::milliseconds span) { return Deadline::after(clock.now(), span); };
+  const auto ours = backend.open();
+  const auto start = ours->position(in(5s));
+  ASSERT_TRUE(start);
+  const auto watch = ours->watch({{}, {{Kind::high_water_mark, ""}}}, *start, in(5s));
+  ASSERT_TRUE(watch);
+  const auto passes = [&](Revision position) {
+    for (const Deadline limit = in(1500ms); !limit.passed(clock.now());) {
+      EXPECT_TRUE((*watch)->next(in(50ms)));
+      if ((*watch)->has_passed(position)) return true;
+    }
+    return false;
+  };
+  const Write mark{{Kind::high_water_mark, "a"}, core::HighWaterMark{core::SequenceNumber(1)}, Condition::always()};
+  ASSERT_TRUE(ours->commit({&mark, 1}, WriteToken{{1}}, in(5s)));
+  EXPECT_TRUE(passes(*ours->position(in(5s)))) << "its last change is the API's";
+  const Write other{core::handle_key("net.a"), core::Handle{"net.a", {}}, Condition::always()};
+  ASSERT_TRUE(ours->commit({&other, 1}, WriteToken{{2}}, in(5s)));
+  const auto later = ours->position(in(5s));
+  EXPECT_FALSE(passes(*later)) << "the API has not said that nothing came before";
+  backend.cluster().gives_bookmarks = true;
+  EXPECT_TRUE(passes(*later));
 }
 
 /// What STATUS asks (engine::check_status).

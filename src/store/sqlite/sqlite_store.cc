@@ -171,6 +171,7 @@ class SqliteWatch final : public Watch {
       : connections_(connections), signal_(signal), clock_(clock), scope_(std::move(scope)), position_(after) {}
 
   [[nodiscard]] Result<std::vector<Change>> next(Deadline deadline) override;
+  [[nodiscard]] bool has_passed(Revision position) override { return position_ >= position; }
   void follow(const Key& key, Revision after) override {
     followed_.insert(key);
     position_ = std::min(position_, after);

@@ -185,6 +185,12 @@ std::string encode_watch_cancel(std::int64_t id) {
   return message.SerializeAsString();
 }
 
+std::string encode_watch_progress() {
+  pb::WatchRequest message;
+  message.mutable_progress_request();
+  return message.SerializeAsString();
+}
+
 std::string encode_authenticate(std::string_view user, std::string_view password) {
   pb::AuthenticateRequest message;
   message.set_name(std::string(user));

@@ -121,12 +121,15 @@ struct Event {
   friend bool operator==(const Event&, const Event&) = default;
 };
 
+/// In the place of a watch's id.
+inline constexpr std::int64_t kAllWatches = -1;
+
 /// One message of a watch stream. A server may cut the events of one revision into several, one behind the other
 /// (`fragment`).
 struct WatchResponse {
   Revision revision = 0;
   std::uint64_t cluster = 0;
-  std::int64_t id = 0;  ///< newer servers say -1 of a watch that they refuse
+  std::int64_t id = 0;  ///< newer servers say kAllWatches of a watch that they refuse
   bool created = false;
   bool canceled = false;
   Revision compact_revision = 0;  ///< with `canceled`: the start revision is gone; the oldest that is left
@@ -142,6 +145,8 @@ struct WatchResponse {
 [[nodiscard]] std::string encode(const TxnRequest& request);
 [[nodiscard]] std::string encode(const WatchCreate& watch);
 [[nodiscard]] std::string encode_watch_cancel(std::int64_t id);
+/// Asks how far the watches of a stream are. The answer has the id kAllWatches and no events.
+[[nodiscard]] std::string encode_watch_progress();
 [[nodiscard]] std::string encode_authenticate(std::string_view user, std::string_view password);
 
 // Reading. Error: corrupt when the bytes are not such a message, or are no answer to what was asked: a branch that

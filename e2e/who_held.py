@@ -1,0 +1,261 @@
+"""The history of a register: who held which address, asked back and held against what the plugin's callers know.
+
+Pods come and go by the real plugin on each kind of store while `croftd controller --history` records, is killed and started
+anew at random. On etcd the recorder's way to it, and no other, is cut off meanwhile: silent for a while, then broken.
+Of 200 random instants each answer is right, or says that it is not known. Then the questions of an operator: by pod, by node,
+CSV, a log of flows; `croft top` on a terminal; and a history on a full disk, which keeps nobody from anything.
+
+usage: who_held.py BIN_DIR sqlite|etcd
+"""
+
+import contextlib
+import csv
+import datetime
+import io
+import json
+import os
+import pathlib
+import pty
+import random
+import select
+import signal
+import subprocess
+import sys
+import termios
+import time
+
+from etcd_lib import Etcd, free_ports
+from lib import World, call_ipam, expect, expect_equal, fill_disk, main, run, say, wait_for
+
+INSTANTS, SECONDS = 200, 20
+NOT_TRUSTED_S = 0.5  # around a call: when its commit was made inside it, the caller does not know
+
+
+def stamp(at):
+    return datetime.datetime.fromtimestamp(at, datetime.timezone.utc).isoformat().replace("+00:00", "Z")
+
+
+class Way:
+    """The recorder's own way to an etcd: what is sent while it is cut waits, as on a link that drops everything."""
+
+    def __init__(self, world, etcd):
+        port, = free_ports(1)
+        relay = pathlib.Path(__file__).with_name("etcd_relay.py")
+        self.process = subprocess.Popen([sys.executable, str(relay), "1", f"{port}=127.0.0.1:{etcd.port}"], stdout=subprocess.PIPE)
+        world.stack.callback(self.end)
+        expect_equal(self.process.stdout.readline(), b"ready\n", "the relay")
+        self.store = etcd.store.replace(str(etcd.port), str(port))
+
+    def cut(self, is_cut):
+        self.process.send_signal(signal.SIGSTOP if is_cut else signal.SIGCONT)
+
+    def end(self):
+        self.process.kill()
+        self.process.wait()
+
+
+class Recorded:
+    def __init__(self, world, store, way=None):
+        self.world, self.store, self.way, self.file = world, store, way, world.directory / "history.db"
+        self.ledger = {}  # address -> [pod, began, answered, deleting, deleted]
+        self.process, self.away = None, []
+
+    def start(self):
+        log = open(self.world.directory / "controller.log", "ab")
+        self.process = subprocess.Popen([str(self.world.bin / "croftd"), "controller", "--store", self.way.store if self.way else self.store, "--grace", "0s", "--history", str(self.file)],
+                                        stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+
+    def stop(self, number):
+        self.process.send_signal(number)
+        self.process.wait()
+
+    def add(self, pod):
+        began = time.time()
+        _, answer = call_ipam(self.world, "ADD", f"c-{pod}", self.store, "node-a", f"IgnoreUnknown=1;K8S_POD_NAMESPACE=shop;K8S_POD_NAME={pod}")
+        address = answer["ips"][0]["address"].split("/")[0]
+        self.ledger.setdefault(address, []).append([pod, began, time.time(), None, None])
+        return address
+
+    def delete(self, pod, address):
+        entry = self.ledger[address][-1]
+        entry[3] = time.time()
+        call_ipam(self.world, "DEL", f"c-{pod}", self.store, "node-a")
+        entry[4] = time.time()
+
+    def croft(self, *arguments):
+        return run(str(self.world.bin / "croft"), *arguments, "--history", str(self.file)).stdout
+
+    def who(self, address, at):
+        return json.loads(self.croft("who", address, "--at", stamp(at), "-o", "json"))
+
+    def holder(self, address, at):
+        """The pod; None: nobody; "?": in the middle of a call."""
+        for pod, began, answered, deleting, deleted in self.ledger[address]:
+            if answered + NOT_TRUSTED_S <= at and (deleting is None or at <= deleting - NOT_TRUSTED_S):
+                return pod
+            if began - NOT_TRUSTED_S <= at and (deleted is None or at <= deleted + NOT_TRUSTED_S):
+                return "?"
+        return None
+
+
+def churn(recorded, dice, seconds, kills=True):
+    living, number, end = {}, 0, time.monotonic() + seconds
+    next_kill = time.monotonic() + (4 if kills else seconds)
+    while time.monotonic() < end:
+        if len(living) < 6 or (len(living) < 12 and dice.random() < 0.5):
+            living[f"web-{number}"] = recorded.add(f"web-{number}")
+            number += 1
+        else:
+            pod = dice.choice(sorted(living))
+            recorded.delete(pod, living.pop(pod))
+        time.sleep(dice.random() * 0.6)
+        if time.monotonic() > next_kill:
+            recorded.stop(dice.choice((signal.SIGKILL, signal.SIGKILL, signal.SIGTERM)))
+            time.sleep(dice.random() * 2)
+            recorded.start()
+            next_kill = time.monotonic() + 3 + dice.random() * 4
+    return living, number
+
+
+def churn_while_cut(recorded, dice):
+    """Pods come and go while the recorder hears nothing, and does not know it; returns when that was."""
+    for seconds in (6, 16):  # a wait; longer than a client is patient with a connection
+        began = time.time()
+        recorded.way.cut(True)
+        for pod, address in churn(recorded, dice, seconds, kills=False)[0].items():
+            recorded.delete(pod, address)
+        reach = recorded.who(next(iter(recorded.ledger)), began + 3)
+        expect(not reach["sure"] and reach["known"].startswith("as of"), f"nobody knows what was while it was cut off: {reach}")
+        recorded.way.cut(False)
+        wait_for(lambda: recorded.who(next(iter(recorded.ledger)), time.time() - 3)["known"][:5] != "as of", "it comes to what it missed", 40)
+        yield began, time.time() - 4
+
+
+def asked_back(recorded, dice, since, until):
+    tally = {"right": 0, "open": 0, "skipped": 0}
+    for _ in range(INSTANTS):
+        address, at = dice.choice(sorted(recorded.ledger)), since + dice.random() * (until - since)
+        truth, answer = recorded.holder(address, at), recorded.who(address, at)
+        pods = [one["pod"] for one in answer["holdings"]]
+        if truth == "?":
+            tally["skipped"] += 1
+        elif answer["sure"]:
+            expect_equal(pods, [truth] if truth else [], f"who held {address} at {stamp(at)} ({answer['known']})")
+            tally["right"] += 1
+        else:
+            tally["open"] += 1
+    say(f"  {INSTANTS} instants: {tally['right']} right, {tally['open']} told to be open, {tally['skipped']} inside of calls")
+    return tally
+
+
+def questions(recorded, address):
+    entry = recorded.ledger[address][-1]
+    text = recorded.croft("history", f"shop/{entry[0]}")
+    expect(address in text and "node-a" in text and "recorded from" in text, text)
+    expect(f"shop/{entry[0]}" in recorded.croft("history", "node-a", "--from", "2h", "--no-headers"), "by node")
+    rows = list(csv.DictReader(io.StringIO(recorded.croft("history", address, "--csv"))))
+    expect_equal([(row["namespace"], row["pod"], row["container"]) for row in rows][-1], ("shop", entry[0], f"c-{entry[0]}"), "the last row")
+    flows = recorded.world.directory / "flows.csv"
+    flows.write_text(f"time,src_ip,dst_ip,bytes\n{stamp(entry[2] + 4)},{address},192.0.2.1,7\n{stamp(entry[2] - 86400)},{address},,7\n"
+                     f"{stamp(entry[2] + 0.01)},{address},,7\n")
+    joined = recorded.croft("history", "join", str(flows)).splitlines()
+    expect_equal(joined[1].split(",")[4:], [f"shop/{entry[0]}", ""], "holders of a flow")
+    expect_equal(joined[2].split(",")[4], "?", "of one before the history")
+    expect(joined[3].split(",")[4] in (f"shop/{entry[0]}", f"shop/{entry[0]}?") or "?" in joined[3], f"of the moment of the ADD: {joined[3]}")
+    missing = run(str(recorded.world.bin / "croft"), "who", address, "--history", "/nonexistent/history.db", check=False)
+    expect(missing.returncode == 1 and "--history" in missing.stderr, missing.stderr)
+
+
+def top(recorded, tail):
+    return subprocess.Popen([str(recorded.world.bin / "croft"), "--store", recorded.store, "top", "--history", str(recorded.file), "--interval", "1"],
+                            stdin=tail, stdout=tail, stderr=tail, env={**os.environ, "TERM": "xterm"})
+
+
+def is_told(recorded, head, tail):
+    """`croft top` ends by SIGTERM, and the terminal is as it was."""
+    before = termios.tcgetattr(tail)
+    process = top(recorded, tail)
+    seen = b""
+    while b"node-a" not in seen:
+        expect(select.select([head], [], [], 20)[0], "it draws")
+        seen += os.read(head, 65536)
+    expect(termios.tcgetattr(tail) != before, "keys come one by one")
+    process.terminate()
+    expect_equal(process.wait(10), -signal.SIGTERM, "what ended croft top")
+    expect_equal(termios.tcgetattr(tail), before, "the terminal")
+    while select.select([head], [], [], 1)[0]:
+        seen += os.read(head, 65536)
+    expect(seen.rstrip().endswith(b"\x1b[?1049l"), f"the screen of before is back: {seen[-100:]}")
+    os.close(head)
+    os.close(tail)
+
+
+def on_a_terminal(recorded):
+    """`croft top` draws, obeys its keys, and gives the terminal back."""
+    head, tail = pty.openpty()
+    process = top(recorded, tail)
+    seen = b""
+    for key, wanted in ((b"", b"node-a"), (b"m", "two addresses a character".encode()), (b"n", b"pods"), (b"\x03", b"\x1b[?1049l")):
+        os.write(head, key)
+        begin = len(seen)
+        end = time.monotonic() + 20
+        while wanted not in seen[begin:]:
+            expect(time.monotonic() < end, f"{wanted} is shown: {seen[-2000:]}")
+            if select.select([head], [], [], 0.2)[0]:
+                with contextlib.suppress(OSError):
+                    seen += os.read(head, 65536)
+    expect_equal(process.wait(10), 0, "exit code of croft top")
+    expect(b"\x1b[?7l" in seen and b"\x1b[?7h" in seen, "lines are cut at the edge, and later no more")
+    is_told(recorded, head, tail)
+    once = run(str(recorded.world.bin / "croft"), "--store", recorded.store, "top", "--once").stdout
+    expect("10.79.0.0/27" in once and "A MINUTE" in once, once)
+
+
+def on_a_full_disk(recorded):
+    """The history's disk is full: pods come, the log says it once, and later all of it is recorded."""
+    recorded.stop(signal.SIGTERM)
+    small = recorded.world.directory / "small"
+    small.mkdir()
+    run("mount", "-t", "tmpfs", "-o", "size=256k", "tmpfs", str(small))
+    try:
+        recorded.file = small / "history.db"
+        fill_disk(small)
+        recorded.start()
+        log = recorded.world.directory / "controller.log"
+        wait_for(lambda: "history: " in log.read_text().rpartition("collecting from")[2], "the log says that nothing is recorded", 30)
+        address = recorded.add("full-1")
+        (small / "filler").unlink()
+        wait_for(lambda: recorded.file.exists() and recorded.file.stat().st_size > 0, "the history is begun", 30)
+        wait_for(lambda: recorded.who(address, time.time() - 0.1)["holdings"], "and knows the pod", 30)
+        expect_equal(log.read_text().rpartition("collecting from")[2].count("trying again"), 1, "times that the log says it")
+        recorded.stop(signal.SIGTERM)
+    finally:
+        run("umount", str(small))
+
+
+def test():
+    kind, dice = sys.argv[2], random.Random(int(os.environ.get("SEED", "7")))
+    with World("who", sys.argv[1]) as world:
+        etcd = Etcd(world) if kind == "etcd" else None
+        store = etcd.store if etcd else world.store()
+        world.croft(store, "pool", "create", "pods", "--cidr", "10.79.0.0/27", "--block-size", "27", "--cooldown-seconds", "3")
+        recorded = Recorded(world, store, Way(world, etcd) if etcd else None)
+        recorded.start()
+        wait_for(lambda: "are recorded in" in (world.directory / "controller.log").read_text(), "the history is begun")
+        since = time.time()
+        living, count = churn(recorded, dice, SECONDS)
+        time.sleep(16)  # a quiet history says every 10 s that it lives
+        until = time.time() - 16
+        say(f"  {count} pods on {len(recorded.ledger)} addresses, {len(living)} live")
+        tally = asked_back(recorded, dice, since, until)
+        expect(tally["right"] > tally["open"], f"{tally}: more is known than not")
+        questions(recorded, next(iter(living.values())))
+        for began, ended in churn_while_cut(recorded, dice) if etcd else ():
+            asked_back(recorded, dice, began, ended)
+        if kind == "sqlite":
+            on_a_terminal(recorded)
+            on_a_full_disk(recorded)
+
+
+if __name__ == "__main__":
+    main(test, 240)

@@ -1,0 +1,385 @@
+#include <algorithm>
+#include <charconv>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <nlohmann/json.hpp>
+
+#include "base/net/echo.h"
+#include "base/printable.h"
+#include "base/time_text.h"
+#include "cli/croft/command_line.h"
+#include "cli/croft/data.h"
+#include "cli/croft/listing.h"
+#include "cli/croft/table.h"
+#include "cli/croft/top.h"
+#include "history/door/flow_log.h"
+#include "history/door/history_file.h"
+#include "os/files.h"
+#include "os/process.h"
+
+// Questions about the past, and about when pools are full, to the file that `croftd controller --history` writes.
+
+namespace croft::app {
+namespace {
+
+using core::history::Answer;
+using core::history::Forecast;
+using core::history::Holder;
+using core::history::Holding;
+using core::history::Moment;
+using Json = nlohmann::ordered_json;
+
+/// The largest log of flows: it is read as a whole.
+constexpr std::size_t kFlowBytesMax = std::size_t{1} << 30;
+
+struct WhoOptions {
+  std::string file, address, at;
+};
+struct HistoryOptions {
+  std::string file, what, from, until;
+  std::size_t limit = 1000;
+  bool csv = false;
+};
+struct JoinOptions {
+  std::string file, flows, time;
+  std::vector<std::string> addresses;
+};
+struct ForecastOptions {
+  std::string file;
+};
+
+/// RFC 3339, or a time before now: 90s, 15m, 2h, 3d.
+[[nodiscard]] Result<WallTime> time_argument(const std::string& name, const std::string& text, WallTime now) {
+  std::int64_t number = 0;
+  const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (code == std::errc() && number >= 0 && number < 1'000'000'000 && end + 1 == text.data() + text.size()) {
+    switch (*end) {
+      case 's':
+        return now - std::chrono::seconds(number);
+      case 'm':
+        return now - std::chrono::minutes(number);
+      case 'h':
+        return now - std::chrono::hours(std::min<std::int64_t>(number, 1'000'000));
+      case 'd':
+        return now - std::chrono::hours(std::min<std::int64_t>(number, 40'000) * 24);
+      default:
+        break;
+    }
+  }
+  if (auto time = parse_rfc3339(text)) return *time;
+  return fail(invalid_argument(
+      fmt::format("{} {} is no time: write 2026-01-31T03:10:00Z, or 2h for two hours ago", name, net::echo(text))));
+}
+
+[[nodiscard]] Result<std::unique_ptr<edge::HistoryFile>> open_history(const std::string& path) {
+  auto file = edge::HistoryFile::open_to_read(path);
+  if (!file && file.error().code == ErrorCode::not_found) {
+    return fail(ErrorCode::not_found,
+                file.error().message + "; the controller writes it with --history, and --history names another one");
+  }
+  return file;
+}
+
+std::string holder_name(const Holder& holder) {
+  if (!holder.pod.empty()) return holder.namespace_name + "/" + holder.pod;
+  return !holder.handle.empty() ? holder.handle : holder.container;
+}
+
+/// A record may hold any text, and this is a part of a line.
+std::string shown(const std::string& text) { return printable(text, Printed::line); }
+
+std::string shown_time(WallTime time) { return rfc3339_exact(std::chrono::floor<std::chrono::seconds>(time)); }
+
+/// "~" where it may have been seconds earlier, or more.
+std::string shown_moment(const Moment& moment) {
+  constexpr std::chrono::seconds kClose{5};
+  if (moment.after == WallTime{}) return "before " + shown_time(moment.by);
+  return (moment.by - moment.after <= kClose ? "" : "~") + shown_time(moment.by);
+}
+
+Json moment_json(const Moment& moment) {
+  return {{"after", moment.after == WallTime{} ? Json() : Json(rfc3339_exact(moment.after))},
+          {"by", rfc3339_exact(moment.by)}};
+}
+
+Json holding_json(const Holding& one) {
+  return {{"address", one.address.to_string()},
+          {"pool", one.pool},
+          {"node", one.holder.node},
+          {"namespace", one.holder.namespace_name},
+          {"pod", one.holder.pod},
+          {"podUID", one.holder.uid},
+          {"container", one.holder.container},
+          {"network", one.holder.network},
+          {"interface", one.holder.interface_name},
+          {"handle", one.holder.handle},
+          {"begin", moment_json(one.begin)},
+          {"end", one.end ? moment_json(*one.end) : Json()}};
+}
+
+// ---------------------------------------------------------------- who
+
+std::string shown_answer(const Answer& answer, const net::Address& address, WallTime at) {
+  std::string text;
+  for (const Holding& one : answer.holdings) {
+    text += fmt::format("{} {} {}, on node {}, from {} until {}\n", shown(holder_name(one.holder)),
+                        answer.is_sure ? "held" : "may have held", address.to_string(),
+                        one.holder.node.empty() ? "?" : shown(one.holder.node), shown_moment(one.begin),
+                        one.end ? shown_moment(*one.end) : "now");
+    const std::pair<const char*, const std::string&> parts[] = {{"container", one.holder.container},
+                                                                {"interface", one.holder.interface_name},
+                                                                {"network", one.holder.network},
+                                                                {"uid", one.holder.uid},
+                                                                {"pool", one.pool}};
+    std::vector<std::string> known;
+    for (const auto& [name, value] : parts) {
+      if (!value.empty()) known.push_back(fmt::format("{} {}", name, shown(value)));
+    }
+    if (!known.empty()) text += fmt::format("  {}\n", fmt::join(known, ", "));
+  }
+  if (answer.holdings.empty()) {
+    text += fmt::format("{} held {}\n", answer.is_sure ? "nobody" : "it is not known who", address.to_string());
+  }
+  return text + fmt::format("  at {}: {}\n", rfc3339_exact(at), answer.known);
+}
+
+[[nodiscard]] Result<int> who(CommandLine& line, const WhoOptions& options) {
+  TRY(const net::Address address, address_argument("the address", options.address));
+  const WallTime now = line.clock.now().wall;
+  TRY(const auto file, open_history(options.file));
+  TRY(const auto reach, file->reach());
+  // This moment is not known yet.
+  const WallTime last = std::min(now, reach.until - std::chrono::milliseconds(1));
+  TRY(const WallTime at, options.at.empty() ? Result<WallTime>(last) : time_argument("--at", options.at, now));
+  TRY(Answer answer, file->holder_at(address, at));
+  if (!line.json()) {
+    print(shown_answer(answer, address, at));
+    return 0;
+  }
+  Json json{{"address", address.to_string()},
+            {"at", rfc3339_exact(at)},
+            {"sure", answer.is_sure},
+            {"known", answer.known},
+            {"holdings", Json::array()}};
+  for (const Holding& one : answer.holdings) json["holdings"].push_back(holding_json(one));
+  print(line.data(Data(std::move(json))), Printed::json);
+  return 0;
+}
+
+// ---------------------------------------------------------------- history
+
+/// An address, namespace/pod, or the name of a node or a pod.
+[[nodiscard]] Result<std::vector<Holding>> holdings_of(edge::HistoryFile& file, const std::string& what,
+                                                       edge::HistoryQuestion question) {
+  const std::size_t slash = what.find('/');
+  if (const auto address = net::parse_address(what)) {
+    question.address = *address;
+  } else if (slash != std::string::npos) {
+    question.namespace_name = what.substr(0, slash);
+    question.pod = what.substr(slash + 1);
+  } else {
+    question.node = what;
+    TRY(auto of_node, file.holdings(question));
+    if (!of_node.empty()) return of_node;
+    question.pod = std::exchange(question.node, "");
+  }
+  return file.holdings(question);
+}
+
+void print_csv(const std::vector<Holding>& found) {
+  std::string text =
+      "address,pool,node,namespace,pod,uid,container,network,interface,handle,begin_after,begin_by,"
+      "end_after,end_by\n";
+  for (const Holding& one : found) {
+    const Holder& holder = one.holder;
+    std::vector<std::string> cells{one.address.to_string(),
+                                   one.pool,
+                                   holder.node,
+                                   holder.namespace_name,
+                                   holder.pod,
+                                   holder.uid,
+                                   holder.container,
+                                   holder.network,
+                                   holder.interface_name,
+                                   holder.handle,
+                                   rfc3339_exact(one.begin.after),
+                                   rfc3339_exact(one.begin.by),
+                                   one.end ? rfc3339_exact(one.end->after) : "",
+                                   one.end ? rfc3339_exact(one.end->by) : ""};
+    for (std::string& cell : cells) cell = edge::csv_cell(cell);
+    text += fmt::format("{}\n", fmt::join(cells, ","));
+  }
+  print(text);
+}
+
+[[nodiscard]] Result<int> history(CommandLine& line, const HistoryOptions& options) {
+  const WallTime now = line.clock.now().wall;
+  edge::HistoryQuestion question;
+  question.limit = options.limit;
+  if (!options.from.empty()) {
+    TRY(question.from, time_argument("--from", options.from, now));
+  }
+  if (!options.until.empty()) {
+    TRY(question.until, time_argument("--to", options.until, now));
+  }
+  TRY(const auto file, open_history(options.file));
+  if (options.csv) {
+    TRY(const auto found, holdings_of(*file, options.what, question));
+    print_csv(found);
+    return 0;
+  }
+  return list_without_store(line, [&]() -> Result<Listing> {
+    TRY(const auto found, holdings_of(*file, options.what, question));
+    TRY(const auto reach, file->reach());
+    const WallTime from = question.from.value_or(reach.since), until = question.until.value_or(reach.until);
+    TRY(const auto gaps, file->gaps(from, until));
+    std::vector<std::string> headings{"ADDRESS", "HOLDER", "NODE", "FROM", "UNTIL", "POOL"};
+    if (line.wide()) headings.insert(headings.end(), {"CONTAINER", "IFNAME", "NETWORK", "UID"});
+    Table table(std::move(headings));
+    Json json = Json::array();
+    for (const Holding& one : found) {
+      std::vector<std::string> cells{one.address.to_string(),
+                                     holder_name(one.holder),
+                                     one.holder.node,
+                                     shown_moment(one.begin),
+                                     one.end ? shown_moment(*one.end) : "",
+                                     one.pool};
+      if (line.wide()) {
+        const Holder& holder = one.holder;
+        cells.insert(cells.end(), {holder.container, holder.interface_name, holder.network, holder.uid});
+      }
+      table.add(std::move(cells));
+      if (line.json()) json.push_back(holding_json(one));
+    }
+    std::string note = fmt::format("recorded from {} until {}", shown_time(reach.since), shown_time(reach.until));
+    for (const auto& gap : gaps) {
+      note += fmt::format("\ngap: nobody looked between {} and {}", shown_time(gap.from), shown_time(gap.until));
+    }
+    if (found.size() >= options.limit) note += fmt::format("\nthe latest {}: --limit shows more", options.limit);
+    return Listing{fmt::format("No holder of {} is recorded between {} and {}.", net::echo(options.what),
+                               shown_time(from), shown_time(until)),
+                   std::move(table), line.json() ? Data(std::move(json)) : Data(), note};
+  });
+}
+
+[[nodiscard]] Result<int> join(CommandLine&, const JoinOptions& options) {
+  TRY(const auto file, open_history(options.file));
+  TRY(const std::string text,
+      options.flows == "-" ? os::read_standard_input(kFlowBytesMax) : os::read_file(options.flows, kFlowBytesMax));
+  std::string_view rest = text;
+  const auto next = [&rest] {
+    const std::string_view read = rest.substr(0, rest.find('\n'));
+    rest.remove_prefix(std::min(rest.size(), read.size() + 1));
+    return read;
+  };
+  TRY(const auto log, edge::FlowLog::begin(next(), {options.time, options.addresses}));
+  print(log.headings() + "\n");
+  const auto holder_of = [&](const net::Address& address, WallTime at) -> Result<std::string> {
+    TRY(const Answer answer, file->holder_at(address, at));
+    std::vector<std::string> names;
+    for (const Holding& one : answer.holdings) names.push_back(holder_name(one.holder) + (answer.is_sure ? "" : "?"));
+    // Nobody in the middle of a gap, or before the history, is not nobody.
+    if (!answer.is_sure && names.empty()) names.emplace_back("?");
+    std::string cell = fmt::format("{}", fmt::join(names, "|"));
+    std::ranges::replace_if(
+        cell, [](char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; }, '_');
+    return cell;
+  };
+  while (!rest.empty()) {
+    TRY(const std::string joined, log.join(next(), holder_of));
+    print(joined + "\n");
+  }
+  return 0;
+}
+
+// ---------------------------------------------------------------- forecast
+
+Json seconds_or_null(const std::optional<std::chrono::seconds>& span) { return span ? Json(span->count()) : Json(); }
+
+[[nodiscard]] Result<int> forecast(CommandLine& line, const ForecastOptions& options) {
+  TRY(const auto file, open_history(options.file));
+  return list_without_store(line, [&]() -> Result<Listing> {
+    const WallTime now = line.clock.now().wall;
+    TRY(const auto uses, file->uses(now - edge::kForecastPast));
+    Table table({"POOL", "USED", "OF", "GROWTH/H", "FULL IN", "EARLIEST", "LATEST"});
+    Json json = Json::array();
+    for (const auto& [pool, series] : uses) {
+      const Forecast found = core::history::forecast(series, now);
+      const auto& last = series.back();
+      const std::string unknown = found.is_known ? "" : "unknown";
+      table.add({pool, fmt::format("{:.0f}", last.used), fmt::format("{:.0f}", last.room),
+                 found.is_known ? fmt::format("{:+.1f}", found.growth_an_hour) : "",
+                 found.is_known ? span_text(found.full_in) : "unknown: " + std::string(found.why),
+                 found.is_known ? span_text(found.earliest) : "", found.is_known ? span_text(found.latest) : ""});
+      json.push_back({{"pool", pool},
+                      {"at", rfc3339_exact(last.at)},
+                      {"used", last.used},
+                      {"room", last.room},
+                      {"known", found.is_known},
+                      {"why", found.why},
+                      {"growthPerHour", found.is_known ? Json(found.growth_an_hour) : Json()},
+                      {"fullInSeconds", seconds_or_null(found.full_in)},
+                      {"earliestSeconds", seconds_or_null(found.earliest)},
+                      {"latestSeconds", seconds_or_null(found.latest)}});
+    }
+    return Listing{"No pool was counted yet.", std::move(table), line.json() ? Data(std::move(json)) : Data(), ""};
+  });
+}
+
+void add_file_option(CLI::App& command, std::string& file) {
+  command.add_option("--history", file, "The history, as the controller writes it")->default_val(edge::kHistoryPath);
+}
+
+}  // namespace
+
+void add_history_commands(CLI::App& app, CommandLine& line) {
+  const auto [who_command, who_options] = add_command(app, line, "who", "Show who held an address at a time", who);
+  who_command->add_option("ADDRESS", who_options->address, "The address")->required();
+  who_command->add_option("--at", who_options->at,
+                          "When: 2026-01-31T03:10:00Z, or 2h for two hours ago (default: as late as it is known)");
+  add_file_option(*who_command, who_options->file);
+
+  const auto options = std::make_shared<HistoryOptions>();
+  CLI::App* const command =
+      app.add_subcommand("history", "Show who held an address, or what a pod or node held, and when");
+  command->add_option("ADDRESS|POD|NODE", options->what, "An address, namespace/pod, or the name of a node or pod");
+  command->add_option("--from", options->from, "Only what was held after this time: RFC 3339, or 2h, 3d ago");
+  command->add_option("--to", options->until, "Only what was held before this time");
+  command->add_option("--limit", options->limit, "At most so many, the latest")->check(CLI::Range(1, 1'000'000));
+  command->add_flag("--csv", options->csv, "Print CSV");
+  add_file_option(*command, options->file);
+  add_list_options(*command, line);
+
+  const auto join_options = std::make_shared<JoinOptions>();
+  CLI::App* const join_command = command->add_subcommand("join", "Add who held its addresses to a log of flows");
+  join_command->add_option("FILE", join_options->flows, "The log: CSV, or columns between blanks; - is standard input")
+      ->required();
+  join_command->add_option("--time", join_options->time, "Column of times (default: as known programs name it)");
+  join_command->add_option("--address", join_options->addresses, "Column of addresses; may be repeated");
+  add_file_option(*join_command, join_options->file);
+  command->callback([&line, options, join_command, join_options] {
+    if (join_command->parsed()) {
+      line.run = [join_options](CommandLine& l) { return join(l, *join_options); };
+      return;
+    }
+    if (options->what.empty()) throw CLI::RequiredError("ADDRESS|POD|NODE");
+    line.run = [options](CommandLine& l) { return history(l, *options); };
+  });
+
+  const auto [forecast_command, forecast_options] =
+      add_command(app, line, "forecast", "Show when each pool will be full", forecast);
+  add_file_option(*forecast_command, forecast_options->file);
+  add_list_options(*forecast_command, line);
+  forecast_command->footer(
+      "The growth of the hours to come is that of the same hours of the days before, where the history has days, and "
+      "more where the last hours grew by more; else the last hours go on. EARLIEST and LATEST are by the quartiles.");
+}
+
+}  // namespace croft::app

@@ -1,0 +1,37 @@
+#pragma once
+
+#include <chrono>
+#include <optional>
+#include <span>
+
+#include "base/clock.h"
+
+namespace croft::core::history {
+
+/// How many addresses of a pool were in use at a moment, and how many there were.
+struct Use {
+  WallTime at{};
+  double used = 0;
+  double room = 0;
+};
+
+/// When a pool is full.
+struct Forecast {
+  bool is_known = false;  ///< false: there is too little to say anything
+  const char* why = "";   ///< it is not known, for people
+  double growth_an_hour = 0;
+  /// From the last use on. Absent: not within kForecastMax.
+  std::optional<std::chrono::seconds> full_in{}, earliest{}, latest{};
+};
+
+inline constexpr std::chrono::hours kForecastMax{14 * 24};
+
+/// Nothing is said of a pool that was not counted for so long.
+inline constexpr std::chrono::minutes kStale{20};
+
+/// `uses` ascend in time, and lead up to `now`. Where the history has days, the growth of the hours to come is that of
+/// the same hours of the days before, more where the last hours grew by more than theirs; else the last hours go on.
+/// Both are medians, which single bursts do not move (Theil and Sen). The band is that of the quartiles.
+[[nodiscard]] Forecast forecast(std::span<const Use> uses, WallTime now);
+
+}  // namespace croft::core::history

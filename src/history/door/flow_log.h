@@ -1,0 +1,54 @@
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/net/address.h"
+#include "base/result.h"
+
+namespace croft::edge {
+
+/// The columns of a flow log that matter, by their heading; those that are not named are found by the headings that
+/// known programs write (docs/formats/history.md#flows).
+struct FlowColumns {
+  std::string time;
+  std::vector<std::string> addresses;
+};
+
+/// The holder of an address at a moment, as a cell; empty: nobody, or not known.
+using HolderOf = std::function<Result<std::string>(const net::Address& address, WallTime at)>;
+
+/// Adds to a log of flows who had its addresses: a column `<heading>_holder` behind the others for each column of
+/// addresses. The log is CSV (RFC 4180), or columns between blanks (as AWS writes flow logs), with a line of headings.
+/// Times are RFC 3339, or seconds or milliseconds since 1970. A cell that is neither address nor time gets no holder.
+class FlowLog {
+ public:
+  /// Error: invalid_argument naming the column that there is not, with those that there are.
+  [[nodiscard]] static Result<FlowLog> begin(std::string_view headings, const FlowColumns& columns);
+
+  /// The line of headings, with those that are added.
+  [[nodiscard]] const std::string& headings() const { return headings_; }
+  /// A line with its holders. Both without the end of line.
+  [[nodiscard]] Result<std::string> join(std::string_view line, const HolderOf& holder_of) const;
+
+ private:
+  FlowLog() = default;
+  [[nodiscard]] std::vector<std::string> cells_of(std::string_view line) const;
+  void add(std::string& line, const std::string& cell) const;
+
+  char between_ = ',';
+  std::string headings_;
+  std::size_t time_ = 0;
+  std::vector<std::size_t> addresses_;
+};
+
+/// Between quotes where it needs them, and behind an apostrophe where it would be a formula.
+[[nodiscard]] std::string csv_cell(const std::string& text);
+/// Nothing for a text that is no time.
+[[nodiscard]] std::optional<WallTime> flow_time(std::string_view text);
+
+}  // namespace croft::edge

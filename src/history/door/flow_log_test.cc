@@ -1,0 +1,58 @@
+#include "history/door/flow_log.h"
+
+#include <string>
+
+#include <gtest/gtest.h>
+
+namespace croft::edge {
+namespace {
+
+Result<std::string> holder_of(const net::Address& address, WallTime at) {
+  if (address.to_string() == "10.1.0.9") return std::string("a,b");
+  return address.to_string() + "@" +
+         std::to_string(std::chrono::duration_cast<std::chrono::seconds>(at.time_since_epoch()).count());
+}
+
+TEST(FlowLog, AddsHoldersBehindTheColumns) {
+  const auto log = FlowLog::begin("time,src_ip,dst_ip,bytes", {});
+  ASSERT_TRUE(log) << log.error().message;
+  EXPECT_EQ(log->headings(), "time,src_ip,dst_ip,bytes,src_ip_holder,dst_ip_holder");
+  EXPECT_EQ(log->join("1970-01-01T00:01:00Z,10.1.0.7,fd00::1,5", holder_of).value(),
+            "1970-01-01T00:01:00Z,10.1.0.7,fd00::1,5,10.1.0.7@60,fd00::1@60");
+  EXPECT_EQ(log->join("60,\"10.1.0.9\",none,\"1,5\"\r", holder_of).value(), "60,\"10.1.0.9\",none,\"1,5\",\"a,b\",");
+  EXPECT_EQ(log->join("", holder_of).value(), ",,");
+}
+
+TEST(FlowLog, ReadsWhatAwsWrites) {
+  const auto log = FlowLog::begin("version srcaddr dstaddr start end", {});
+  ASSERT_TRUE(log) << log.error().message;
+  EXPECT_EQ(log->join("2 10.1.0.7 - 60 70", holder_of).value(), "2 10.1.0.7 - 60 70 10.1.0.7@60 -");
+}
+
+TEST(FlowLog, ACellIsNoFormula) {
+  for (const char* const text : {"=1+1", "+1", "-1", "@a", "\tx"}) {
+    EXPECT_EQ(csv_cell(text), std::string("'") + text);
+  }
+  EXPECT_EQ(csv_cell("=a,b"), "\"'=a,b\"");
+  EXPECT_EQ(csv_cell("web-0"), "web-0");
+}
+
+TEST(FlowLog, AColumnThatIsNotThereIsNamed) {
+  EXPECT_NE(FlowLog::begin("time,peer", {}).error().message.find("--address"), std::string::npos);
+  EXPECT_NE(FlowLog::begin("when,src", {}).error().message.find("--time"), std::string::npos);
+  const auto log = FlowLog::begin("time,src", {"at", {}});
+  EXPECT_NE(log.error().message.find("time, src"), std::string::npos) << log.error().message;
+  EXPECT_TRUE(FlowLog::begin("when,peer", {"when", {"peer"}}));
+}
+
+TEST(FlowLog, TimesAreOfManyKinds) {
+  const WallTime minute{std::chrono::seconds(60)};
+  EXPECT_EQ(flow_time("60"), minute);
+  EXPECT_EQ(flow_time("60.25"), minute);
+  EXPECT_EQ(flow_time("1970-01-01T01:01:00+01:00"), minute);
+  EXPECT_EQ(flow_time("1768471200000"), WallTime{std::chrono::seconds(1768471200)});
+  for (const char* const text : {"", "-1", "soon", "99999999999999999999"}) EXPECT_FALSE(flow_time(text)) << text;
+}
+
+}  // namespace
+}  // namespace croft::edge

@@ -1,0 +1,553 @@
+#include "history/door/history_file.h"
+
+#include <algorithm>
+#include <limits>
+#include <string_view>
+#include <utility>
+
+#include <fmt/format.h>
+#include <sqlite3.h>
+
+#include "base/hex.h"
+#include "base/net/u128.h"
+#include "os/clock.h"
+#include "os/files.h"
+#include "store/sqlite/database.h"
+
+namespace croft::edge {
+namespace {
+
+using core::history::Holder;
+using core::history::Holding;
+using core::history::Moment;
+
+/// In the header of the file: "Crfh".
+constexpr std::int64_t kApplicationId = 0x43726668;
+constexpr std::int64_t kTablesVersion = 1;
+constexpr int kBusyMs = 5000;
+/// Texts that are remembered with their ids.
+constexpr std::size_t kIdsMax = 100'000;
+/// Rows that one write deletes at most: more than it adds.
+constexpr std::int64_t kDropMax = 1000;
+
+// The columns of a holding besides its address, times and texts; the same in both tables (docs/formats/history.md).
+constexpr const char* kHolderColumns =
+    "pool INTEGER, node INTEGER, namespace INTEGER, pod_front INTEGER, pod_back TEXT, uid, network INTEGER, container, "
+    "interface INTEGER, handle TEXT";
+constexpr const char* kHolderNames =
+    "pool, node, namespace, pod_front, pod_back, uid, network, container, interface, handle";
+
+// The last moment before a time is one of milliseconds, and the first behind it.
+std::int64_t ms_of(WallTime time) {
+  return std::chrono::floor<std::chrono::milliseconds>(time.time_since_epoch()).count();
+}
+std::int64_t ms_behind(WallTime time) {
+  return std::chrono::ceil<std::chrono::milliseconds>(time.time_since_epoch()).count();
+}
+WallTime time_of(std::int64_t ms) { return WallTime{std::chrono::milliseconds(ms)}; }
+
+std::string bytes_of(const net::Address& address) {
+  const net::U128 value = address.value();
+  std::string bytes;
+  const int size = net::bit_length(address.family()) / 8;
+  for (int i = size - 1; i >= 0; --i) bytes.push_back(static_cast<char>((value >> (8 * i)).lo & 0xff));
+  return bytes;
+}
+
+net::Address address_of(std::string_view bytes) {
+  net::U128 value;
+  for (const char c : bytes) value = value << 8 | net::U128{static_cast<std::uint8_t>(c)};
+  return net::Address::from(bytes.size() == 4 ? net::Family::v4 : net::Family::v6, value);
+}
+
+/// The names of a ReplicaSet's pods differ behind the last hyphen: the front is one text for all of them.
+std::pair<std::string, std::string> parts_of(const std::string& pod) {
+  const std::size_t hyphen = pod.rfind('-');
+  if (hyphen == std::string::npos) return {"", pod};
+  return {pod.substr(0, hyphen + 1), pod.substr(hyphen + 1)};
+}
+
+constexpr std::size_t kUuidHyphens[] = {8, 13, 18, 23};
+
+/// The bytes of a UUID; nothing for other texts.
+std::optional<std::string> packed_uuid(const std::string& text) {
+  std::string digits = text;
+  for (const std::size_t at : kUuidHyphens) {
+    if (text.size() != 36 || text[at] != '-') return std::nullopt;
+  }
+  std::erase(digits, '-');
+  const auto bytes = bytes_of_hex<16>(digits);
+  return bytes ? std::optional(std::string(bytes->begin(), bytes->end())) : std::nullopt;
+}
+
+/// The same of the 64 digits that name a container.
+std::optional<std::string> packed_container(const std::string& text) {
+  const auto bytes = bytes_of_hex<32>(text);
+  return bytes ? std::optional(std::string(bytes->begin(), bytes->end())) : std::nullopt;
+}
+
+std::string unpacked(std::string_view bytes) {
+  std::string text;
+  for (const char c : bytes) {
+    text += kHexDigits[static_cast<std::uint8_t>(c) >> 4];
+    text += kHexDigits[static_cast<std::uint8_t>(c) & 0xf];
+  }
+  if (bytes.size() != 16) return text;
+  for (const std::size_t at : kUuidHyphens) text.insert(at, "-");
+  return text;
+}
+
+}  // namespace
+
+/// A compiled statement with its values, which is kept for the next time. One of each text at a time.
+class HistoryFile::Query {
+ public:
+  Query(HistoryFile& file, const std::string& sql) : file_(file), statement_(file.statements_[sql]) {
+    if (statement_ != nullptr) return;
+    code_ = sqlite3_prepare_v2(file.db_, sql.c_str(), -1, &statement_, nullptr);
+    file.statements_[sql] = statement_;
+  }
+  ~Query() {
+    sqlite3_reset(statement_);
+    sqlite3_clear_bindings(statement_);
+  }
+  Query(const Query&) = delete;
+  Query& operator=(const Query&) = delete;
+
+  Query& add(std::int64_t value) {
+    if (code_ == SQLITE_OK) code_ = sqlite3_bind_int64(statement_, ++bound_, value);
+    return *this;
+  }
+  Query& add(double value) {
+    if (code_ == SQLITE_OK) code_ = sqlite3_bind_double(statement_, ++bound_, value);
+    return *this;
+  }
+  Query& add_text(const std::string& value) {
+    const auto size = static_cast<int>(value.size());
+    if (code_ == SQLITE_OK && value.empty()) {
+      code_ = sqlite3_bind_null(statement_, ++bound_);
+    } else if (code_ == SQLITE_OK) {
+      code_ = sqlite3_bind_text(statement_, ++bound_, value.data(), size, SQLITE_TRANSIENT);
+    }
+    return *this;
+  }
+  Query& add_bytes(const std::string& value) {
+    const auto size = static_cast<int>(value.size());
+    if (code_ == SQLITE_OK) code_ = sqlite3_bind_blob(statement_, ++bound_, value.data(), size, SQLITE_TRANSIENT);
+    return *this;
+  }
+  Query& add_packed(const std::optional<std::string>& bytes, const std::string& text) {
+    return bytes ? add_bytes(*bytes) : add_text(text);
+  }
+
+  /// True: a row is there.
+  [[nodiscard]] Result<bool> step() {
+    if (code_ == SQLITE_OK) code_ = sqlite3_step(statement_);
+    const int code = std::exchange(code_, SQLITE_OK);
+    if (code == SQLITE_ROW || code == SQLITE_DONE) return code == SQLITE_ROW;
+    return fail(store::failure_of(file_.db_, code, "use", file_.path_).error);
+  }
+  [[nodiscard]] Result<void> run() {
+    TRY_VOID(step());
+    return {};
+  }
+  [[nodiscard]] std::int64_t number(int column) const { return sqlite3_column_int64(statement_, column); }
+  [[nodiscard]] bool is_null(int column) const { return sqlite3_column_type(statement_, column) == SQLITE_NULL; }
+  [[nodiscard]] double real(int column) const { return sqlite3_column_double(statement_, column); }
+  [[nodiscard]] std::string text(int column) const {
+    const void* const data = sqlite3_column_blob(statement_, column);
+    const auto size = static_cast<std::size_t>(sqlite3_column_bytes(statement_, column));
+    return data == nullptr ? std::string() : std::string(static_cast<const char*>(data), size);
+  }
+  [[nodiscard]] std::string unpacked_text(int column) const {
+    const bool is_packed = sqlite3_column_type(statement_, column) == SQLITE_BLOB;
+    return is_packed ? unpacked(text(column)) : text(column);
+  }
+
+ private:
+  HistoryFile& file_;
+  sqlite3_stmt* statement_;
+  int code_ = SQLITE_OK;
+  int bound_ = 0;
+};
+
+HistoryFile::~HistoryFile() {
+  for (const auto& [sql, statement] : statements_) sqlite3_finalize(statement);
+  sqlite3_close(db_);
+}
+
+Result<std::unique_ptr<HistoryFile>> HistoryFile::open(const std::string& path, const HistoryBounds& bounds) {
+  std::unique_ptr<HistoryFile> file(new HistoryFile(path, bounds));
+  const os::SystemClock clock;
+  const auto locked = file->lock_.lock_within(clock, std::chrono::nanoseconds(0));
+  if (!locked && locked.error().code == ErrorCode::deadline_exceeded) {
+    return fail(ErrorCode::deadline_exceeded,
+                fmt::format("another process records in {}: name another file here", path));
+  }
+  if (!locked) return fail(locked.error());
+  TRY_VOID(file->open(SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE));
+  TRY_VOID(file->make_tables());
+  return file;
+}
+
+Result<std::unique_ptr<HistoryFile>> HistoryFile::open_to_read(const std::string& path) {
+  TRY(const auto status, os::file_status(path));
+  if (!status) return fail(ErrorCode::not_found, fmt::format("there is no history {}", path));
+  std::unique_ptr<HistoryFile> file(new HistoryFile(path, {}));
+  TRY_VOID(file->open(SQLITE_OPEN_READONLY));
+  return file;
+}
+
+Result<void> HistoryFile::open(int flags) {
+  constexpr int kFlags = SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE | SQLITE_OPEN_PRIVATECACHE;
+  const int code = sqlite3_open_v2(path_.c_str(), &db_, flags | kFlags, nullptr);
+  if (code != SQLITE_OK) return fail(store::failure_of(db_, code, "open", path_).error);
+  sqlite3_busy_timeout(db_, kBusyMs);
+  TRY(const std::int64_t application, number("PRAGMA application_id"));
+  TRY(const std::int64_t version, number("PRAGMA user_version"));
+  TRY(const std::int64_t tables, number("SELECT count(*) FROM sqlite_master"));
+  const bool is_new = (flags & SQLITE_OPEN_CREATE) != 0 && application == 0 && version == 0 && tables == 0;
+  if (!is_new && application != kApplicationId) {
+    return fail(ErrorCode::corrupt, fmt::format("{} is no history: name another file", path_));
+  }
+  if (version > kTablesVersion) {
+    return fail(ErrorCode::newer_version,
+                fmt::format("the tables of {} have version {}, this program knows {}: upgrade Croft here", path_,
+                            version, kTablesVersion));
+  }
+  return {};
+}
+
+Result<void> HistoryFile::make_tables() {
+  TRY_VOID(number("PRAGMA journal_mode=WAL"));
+  // The last commits may be lost with the power: the history has a gap then.
+  TRY_VOID(run("PRAGMA synchronous=NORMAL"));
+  TRY_VOID(run("PRAGMA temp_store=MEMORY"));
+  TRY_VOID(run("BEGIN IMMEDIATE"));
+  for (const std::string& sql : {
+           fmt::format("PRAGMA application_id={}", kApplicationId),
+           fmt::format("PRAGMA user_version={}", kTablesVersion),
+           // 1: the begin of the history; 2: the time until which it is whole. Both in milliseconds.
+           std::string("CREATE TABLE IF NOT EXISTS about(id INTEGER PRIMARY KEY, value INTEGER)"),
+           std::string("CREATE TABLE IF NOT EXISTS texts(id INTEGER PRIMARY KEY, text TEXT NOT NULL UNIQUE)"),
+           fmt::format("CREATE TABLE IF NOT EXISTS open(address BLOB PRIMARY KEY, print INTEGER, begin INTEGER, "
+                       "begin_width INTEGER, {}) WITHOUT ROWID",
+                       kHolderColumns),
+           fmt::format("CREATE TABLE IF NOT EXISTS ended(id INTEGER PRIMARY KEY, address BLOB, begin INTEGER, "
+                       "begin_width INTEGER, lasted INTEGER, end_width INTEGER, {})",
+                       kHolderColumns),
+           std::string("CREATE INDEX IF NOT EXISTS ended_by_address ON ended(address, begin)"),
+           std::string("CREATE INDEX IF NOT EXISTS ended_by_pod ON ended(pod_front, pod_back)"),
+           std::string("CREATE INDEX IF NOT EXISTS open_by_pod ON open(pod_front, pod_back)"),
+           std::string("CREATE INDEX IF NOT EXISTS ended_by_node ON ended(node, begin)"),
+           std::string("CREATE TABLE IF NOT EXISTS gaps(since INTEGER PRIMARY KEY, until INTEGER, twice INTEGER)"),
+           std::string("CREATE TABLE IF NOT EXISTS unseen(id INTEGER PRIMARY KEY, first BLOB, last BLOB, "
+                       "since INTEGER, until INTEGER)"),
+           std::string("CREATE INDEX IF NOT EXISTS unseen_by_block ON unseen(first, since)"),
+           std::string("CREATE TABLE IF NOT EXISTS uses(at INTEGER, pool INTEGER, used REAL, room REAL, "
+                       "PRIMARY KEY(at, pool)) WITHOUT ROWID"),
+       }) {
+    TRY_VOID(run(sql.c_str()));
+  }
+  return run("COMMIT");
+}
+
+Result<void> HistoryFile::run(const char* sql) {
+  Query query(*this, sql);
+  return query.run();
+}
+
+Result<std::int64_t> HistoryFile::number(const char* sql) {
+  Query query(*this, sql);
+  TRY(const bool is_there, query.step());
+  return is_there ? query.number(0) : 0;
+}
+
+// ---------------------------------------------------------------- writing
+
+Result<engine::HistoryLog::State> HistoryFile::state() {
+  State state;
+  TRY(const std::int64_t alive, number("SELECT value FROM about WHERE id=2"));
+  if (alive != 0) state.alive = time_of(alive);
+  Query query(*this, "SELECT address, print FROM open ORDER BY address");
+  for (;;) {
+    TRY(const bool is_there, query.step());
+    if (!is_there) return state;
+    state.open.emplace(address_of(query.text(0)), static_cast<core::history::Print>(query.number(1)));
+  }
+}
+
+Result<void> HistoryFile::write(const engine::HistoryEntry& entry) {
+  TRY_VOID(run("BEGIN IMMEDIATE"));
+  auto done = write_all(entry);
+  if (done) done = run("COMMIT");
+  if (done) return {};
+  static_cast<void>(run("ROLLBACK"));
+  ids_.clear();  // those that were made are not there
+  return done;
+}
+
+Result<void> HistoryFile::write_all(const engine::HistoryEntry& entry) {
+  for (const core::history::Changes& changes : entry.changes) {
+    for (const auto& ended : changes.ended) TRY_VOID(write_ended(ended));
+    for (const auto& begun : changes.begun) TRY_VOID(write_begun(begun));
+  }
+  if (entry.gap) {
+    Query gap(*this,
+              "INSERT INTO gaps VALUES(?, ?, ?) ON CONFLICT(since) DO UPDATE SET until=max(until, excluded.until), "
+              "twice=max(twice, excluded.twice)");
+    const std::int64_t until = ms_behind(entry.gap->until);
+    TRY_VOID(gap.add(ms_of(entry.gap->from)).add(until).add(std::int64_t{entry.gap->is_twice}).run());
+    Query over(*this, "UPDATE unseen SET until=? WHERE until=?");
+    if (entry.begins) TRY_VOID(over.add(until).add(ms_of(core::history::kNotOver)).run());
+  }
+  for (const engine::UnseenBlock& unseen : entry.unseen) TRY_VOID(write_unseen(unseen));
+  TRY_VOID(write_uses(entry));
+  if (!entry.alive) return {};
+  const std::int64_t alive = ms_of(*entry.alive);
+  Query since(*this, "INSERT OR IGNORE INTO about VALUES(1, ?)");
+  TRY_VOID(since.add(alive).run());
+  Query until(*this, "INSERT OR REPLACE INTO about VALUES(2, ?)");
+  TRY_VOID(until.add(alive).run());
+  return drop_some(*entry.alive);
+}
+
+Result<void> HistoryFile::write_unseen(const engine::UnseenBlock& unseen) {
+  const std::string first = bytes_of(unseen.block.first());
+  // It is over where it was not yet.
+  Query over(*this, "DELETE FROM unseen WHERE first=? AND since=?");
+  TRY_VOID(over.add_bytes(first).add(ms_of(unseen.from)).run());
+  Query query(*this, "INSERT INTO unseen(first, last, since, until) VALUES(?, ?, ?, ?)");
+  query.add_bytes(first).add_bytes(bytes_of(unseen.block.last()));
+  return query.add(ms_of(unseen.from)).add(ms_behind(unseen.until)).run();
+}
+
+Result<void> HistoryFile::write_uses(const engine::HistoryEntry& entry) {
+  if (entry.uses.empty()) return {};
+  for (const engine::PoolUse& use : entry.uses) {
+    TRY(const std::int64_t pool, id_of(use.pool));
+    Query query(*this, "INSERT OR REPLACE INTO uses VALUES(?, ?, ?, ?)");
+    TRY_VOID(query.add(ms_of(entry.at)).add(pool).add(use.used).add(use.room).run());
+  }
+  Query old(*this, "DELETE FROM uses WHERE at < ?");
+  return old.add(ms_of(entry.at - kForecastPast)).run();
+}
+
+Result<std::int64_t> HistoryFile::id_of(const std::string& text) {
+  if (text.empty()) return 0;
+  if (const auto known = ids_.find(text); known != ids_.end()) return known->second;
+  if (ids_.size() >= kIdsMax) ids_.clear();
+  Query insert(*this, "INSERT OR IGNORE INTO texts(text) VALUES(?)");
+  TRY_VOID(insert.add_text(text).run());
+  Query select(*this, "SELECT id FROM texts WHERE text=?");
+  TRY(const bool is_there, select.add_text(text).step());
+  if (!is_there) return fail(ErrorCode::corrupt, fmt::format("{} loses a text: name another file", path_));
+  return ids_[text] = select.number(0);
+}
+
+Result<void> HistoryFile::write_begun(const core::history::Begun& begun) {
+  const Holding& holding = begun.holding;
+  const Holder& holder = holding.holder;
+  const auto [front, back] = parts_of(holder.pod);
+  Query query(*this, "INSERT OR REPLACE INTO open VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)");
+  query.add_bytes(bytes_of(holding.address)).add(static_cast<std::int64_t>(begun.print));
+  query.add(ms_behind(holding.begin.by)).add(ms_behind(holding.begin.by) - ms_of(holding.begin.after));
+  for (const std::string* text : {&holding.pool, &holder.node, &holder.namespace_name, &front}) {
+    TRY(const std::int64_t id, id_of(*text));
+    query.add(id);
+  }
+  query.add_text(back).add_packed(packed_uuid(holder.uid), holder.uid);
+  TRY(const std::int64_t network, id_of(holder.network));
+  query.add(network).add_packed(packed_container(holder.container), holder.container);
+  TRY(const std::int64_t interface_name, id_of(holder.interface_name));
+  return query.add(interface_name).add_text(holder.handle).run();
+}
+
+Result<void> HistoryFile::write_ended(const core::history::Ended& ended) {
+  const std::string address = bytes_of(ended.address);
+  const std::int64_t by = ms_behind(ended.end.by);
+  Query copy(*this, fmt::format("INSERT INTO ended(address, begin, begin_width, lasted, end_width, {0}) "
+                                "SELECT address, begin, begin_width, max(?, begin) - begin, ?, {0} FROM open WHERE "
+                                "address=?",
+                                kHolderNames));
+  TRY_VOID(copy.add(by).add(by - ms_of(ended.end.after)).add_bytes(address).run());
+  Query gone(*this, "DELETE FROM open WHERE address=?");
+  return gone.add_bytes(address).run();
+}
+
+Result<void> HistoryFile::drop_some(WallTime now) {
+  const std::int64_t oldest = ms_of(now - bounds_.retention);
+  TRY(const std::int64_t bytes, number("SELECT (SELECT page_count FROM pragma_page_count) - (SELECT freelist_count "
+                                       "FROM pragma_freelist_count)"));
+  TRY(const std::int64_t page, number("PRAGMA page_size"));
+  // Among the first rows: they were added in the order of their ends, but by clocks that were set.
+  const std::string first = fmt::format("id < (SELECT min(id) FROM ended) + {}", kDropMax);
+  TRY_VOID(drop_ended(first + " AND begin + lasted < ?", oldest));
+  if (bytes * page > bounds_.bytes_max) {
+    TRY_VOID(drop_ended(first + " / 4 AND ? > 0", std::numeric_limits<std::int64_t>::max()));
+  }
+  for (const char* const sql : {"DELETE FROM unseen WHERE id < (SELECT min(id) FROM unseen) + 1000 AND until < ?",
+                                "DELETE FROM gaps WHERE since IN (SELECT since FROM gaps ORDER BY since LIMIT 100) "
+                                "AND until < ?"}) {
+    Query query(*this, sql);
+    TRY_VOID(query.add(oldest).run());
+  }
+  return {};
+}
+
+Result<void> HistoryFile::drop_ended(const std::string& which, std::int64_t before) {
+  Query last(*this, "SELECT max(begin + lasted) FROM ended WHERE " + which);
+  TRY_VOID(last.add(before).step());
+  if (last.is_null(0)) return {};
+  // The history begins with what is left.
+  Query since(*this, "UPDATE about SET value = max(value, ?) WHERE id=1");
+  TRY_VOID(since.add(last.number(0)).run());
+  TRY_VOID(run("CREATE TEMP TABLE IF NOT EXISTS fronts(id INTEGER PRIMARY KEY)"));
+  Query fronts(*this, "INSERT OR IGNORE INTO fronts SELECT pod_front FROM ended WHERE " + which);
+  TRY_VOID(fronts.add(before).run());
+  Query gone(*this, "DELETE FROM ended WHERE " + which);
+  TRY_VOID(gone.add(before).run());
+  // Jobs have names of their own each time. Other texts are few.
+  TRY_VOID(
+      run("DELETE FROM texts WHERE id IN (SELECT id FROM fronts WHERE NOT EXISTS (SELECT 1 FROM ended WHERE "
+          "pod_front=fronts.id) AND NOT EXISTS (SELECT 1 FROM open WHERE pod_front=fronts.id))"));
+  ids_.clear();
+  return run("DELETE FROM fronts");
+}
+
+// ---------------------------------------------------------------- reading
+
+Result<core::history::Reach> HistoryFile::reach() {
+  TRY(const std::int64_t since, number("SELECT value FROM about WHERE id=1"));
+  TRY(const std::int64_t until, number("SELECT value FROM about WHERE id=2"));
+  return core::history::Reach{time_of(since), time_of(until)};
+}
+
+Result<core::history::Answer> HistoryFile::holder_at(const net::Address& address, WallTime at) {
+  // One look: the recorder may write between two statements.
+  TRY_VOID(run("BEGIN"));
+  const auto ask = [&]() -> Result<core::history::Answer> {
+    HistoryQuestion question;
+    question.address = address;
+    question.from = at;
+    question.until = at + std::chrono::milliseconds(1);
+    question.limit = 4;
+    std::vector<Holding> candidates;
+    TRY_VOID(take("address=?", question, true, candidates));
+    TRY_VOID(take("address=?", question, false, candidates));
+    TRY(const auto gap, gap_of(address, at));
+    TRY(const auto reach, this->reach());
+    return core::history::answer_at(candidates, gap, reach, at);
+  };
+  auto answer = ask();
+  static_cast<void>(run("COMMIT"));
+  return answer;
+}
+
+Result<std::vector<Holding>> HistoryFile::holdings(const HistoryQuestion& question) {
+  std::string where = "1";
+  if (question.address) where += " AND address=?";
+  if (!question.pod.empty()) where += " AND pod_back=? AND pod_front=ifnull((SELECT id FROM texts WHERE text=?), 0)";
+  if (!question.namespace_name.empty()) where += " AND namespace=(SELECT id FROM texts WHERE text=?)";
+  if (!question.node.empty()) where += " AND node=(SELECT id FROM texts WHERE text=?)";
+  std::vector<Holding> found;
+  for (const bool is_open : {false, true}) TRY_VOID(take(where, question, is_open, found));
+  std::ranges::stable_sort(found, {}, [](const Holding& one) { return one.begin.by; });
+  return found;
+}
+
+Result<void> HistoryFile::take(const std::string& where, const HistoryQuestion& question, bool is_open,
+                               std::vector<Holding>& found) {
+  const auto text = [](const char* column) { return fmt::format("(SELECT text FROM texts WHERE id={})", column); };
+  std::string sql = fmt::format(
+      "SELECT address, begin, begin_width, {}, {}, {}, {}, {}, {} || '', pod_back, uid, {}, container, {}, handle FROM "
+      "{} "
+      "WHERE {}",
+      is_open ? "0" : "begin + lasted", is_open ? "0" : "end_width", text("pool"), text("node"), text("namespace"),
+      text("pod_front"), text("network"), text("interface"), is_open ? "open" : "ended", where);
+  if (question.until) sql += " AND begin - begin_width < ?";
+  if (question.from && !is_open) sql += " AND begin + lasted > ?";
+  sql += " ORDER BY begin DESC LIMIT ?";
+  Query query(*this, sql);
+  if (question.address) query.add_bytes(bytes_of(*question.address));
+  if (!question.pod.empty()) {
+    const auto [front, back] = parts_of(question.pod);
+    query.add_text(back).add_text(front);
+  }
+  if (!question.namespace_name.empty()) query.add_text(question.namespace_name);
+  if (!question.node.empty()) query.add_text(question.node);
+  if (question.until) query.add(ms_of(*question.until));
+  if (question.from && !is_open) query.add(ms_of(*question.from));
+  query.add(static_cast<std::int64_t>(question.limit));
+  for (;;) {
+    TRY(const bool is_there, query.step());
+    if (!is_there) return {};
+    Holding one;
+    one.address = address_of(query.text(0));
+    one.begin = {time_of(query.number(1) - query.number(2)), time_of(query.number(1))};
+    if (!is_open) one.end = Moment{time_of(query.number(3) - query.number(4)), time_of(query.number(3))};
+    one.pool = query.text(5);
+    one.holder = {query.text(6),           query.text(7),  query.text(8) + query.text(9),
+                  query.unpacked_text(10), query.text(11), query.unpacked_text(12),
+                  query.text(13),          query.text(14)};
+    found.push_back(std::move(one));
+  }
+}
+
+Result<std::vector<core::history::Gap>> HistoryFile::gaps(WallTime from, WallTime until) {
+  std::vector<core::history::Gap> found;
+  Query query(*this, "SELECT since, until, twice FROM gaps WHERE since <= ? AND until > ? ORDER BY since");
+  query.add(ms_of(until)).add(ms_of(from));
+  for (;;) {
+    TRY(const bool is_there, query.step());
+    if (!is_there) return found;
+    found.push_back({time_of(query.number(0)), time_of(query.number(1)), query.number(2) != 0});
+  }
+}
+
+Result<std::optional<core::history::Gap>> HistoryFile::gap_of(const net::Address& address, WallTime at) {
+  TRY(const auto gaps, this->gaps(at, at));
+  const auto twice = std::ranges::find_if(gaps, &core::history::Gap::is_twice);
+  if (twice != gaps.end()) return std::optional(*twice);
+  // Blocks do not overlap, and what was not seen of one of them neither.
+  Query query(
+      *this,
+      "SELECT min(since), max(until) FROM unseen WHERE first = (SELECT max(first) FROM unseen WHERE first <= ?1 "
+      "AND length(first) = length(?1)) AND last >= ?1 AND since <= ?2 AND until > ?2");
+  TRY_VOID(query.add_bytes(bytes_of(address)).add(ms_of(at)).step());
+  if (!query.is_null(0)) {
+    return std::optional(core::history::Gap{time_of(query.number(0)), time_of(query.number(1)), false, true});
+  }
+  return gaps.empty() ? std::nullopt : std::optional(gaps.front());
+}
+
+Result<std::map<std::string, std::vector<core::history::Use>>> HistoryFile::uses(WallTime since) {
+  struct Counted {
+    std::vector<core::history::Use> uses;
+    std::size_t last = 0;  ///< the number of its last count
+  };
+  std::map<std::string, Counted> counted;
+  std::size_t counts = 0;
+  WallTime last{};
+  Query query(*this,
+              "SELECT (SELECT text FROM texts WHERE id=pool), at, used, room FROM uses WHERE at >= ? ORDER BY at");
+  query.add(ms_of(since));
+  for (;;) {
+    TRY(const bool is_there, query.step());
+    if (!is_there) break;
+    const WallTime at = time_of(query.number(1));
+    counts += std::exchange(last, at) == at ? 0 : 1;
+    Counted& one = counted[query.text(0)];
+    // It was not there, and is another pool of the same name.
+    if (one.last + 1 != counts) one.uses.clear();
+    one.uses.push_back({at, query.real(2), query.real(3)});
+    one.last = counts;
+  }
+  std::map<std::string, std::vector<core::history::Use>> found;
+  for (auto& [pool, one] : counted) {
+    if (one.last == counts) found.emplace(pool, std::move(one.uses));
+  }
+  return found;
+}
+
+}  // namespace croft::edge

@@ -1,0 +1,214 @@
+#include "history/door/history_file.h"
+
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+#include <sqlite3.h>
+
+#include "os/files.h"
+#include "os/scratch_directory.h"
+
+namespace croft::edge {
+namespace {
+
+using namespace std::chrono_literals;
+using core::history::Begun;
+using core::history::Moment;
+
+const WallTime kBegin{std::chrono::seconds(1768471200)};
+
+net::Address ip(const std::string& text) { return net::Address::parse(text).value(); }
+
+Begun begun(const std::string& address, WallTime at, const std::string& pod) {
+  Begun one;
+  one.holding.address = ip(address);
+  one.holding.pool = "pods";
+  one.holding.holder = {"node-a", "shop", pod, "0f1e2d3c-4b5a-4697-8877-665544332211", "net", std::string(64, 'a'),
+                        "eth0",   ""};
+  one.holding.begin = Moment::at(at);
+  one.print = 7;
+  return one;
+}
+
+class HistoryFileTest : public testing::Test {
+ protected:
+  void write(HistoryFile& file, const core::history::Changes& changes, WallTime at) {
+    engine::HistoryEntry entry;
+    entry.changes.push_back(changes);
+    entry.alive = at;
+    const auto done = file.write(entry);
+    ASSERT_TRUE(done) << done.error().message;
+  }
+  std::unique_ptr<HistoryFile> open(const HistoryBounds& bounds = {}) {
+    auto file = HistoryFile::open(path_, bounds);
+    EXPECT_TRUE(file) << file.error().message;
+    return file ? *std::move(file) : nullptr;
+  }
+  os::ScratchDirectory scratch_;
+  const std::string path_ = scratch_.file("history.db");
+};
+
+TEST_F(HistoryFileTest, GivesBackWhatWasWritten) {
+  const auto file = open();
+  const Begun four = begun("10.1.0.7", kBegin, "web-7d9f8b6c5-x2x4z"), six = begun("fd00::7", kBegin, "lone");
+  write(*file, {{}, {four, six}}, kBegin);
+  write(*file, {{{ip("10.1.0.7"), {kBegin + 50s, kBegin + 60s}}}, {}}, kBegin + 70s);
+  const auto read = HistoryFile::open_to_read(path_);
+  ASSERT_TRUE(read) << read.error().message;
+
+  HistoryQuestion question;
+  question.pod = "web-7d9f8b6c5-x2x4z";
+  question.namespace_name = "shop";
+  auto found = (*read)->holdings(question).value();
+  ASSERT_EQ(found.size(), 1U);
+  auto expected = four.holding;
+  expected.end = Moment{kBegin + 50s, kBegin + 60s};
+  EXPECT_EQ(found[0], expected);
+  question = {.pod = "lone"};
+  found = (*read)->holdings(question).value();
+  ASSERT_EQ(found.size(), 1U);
+  EXPECT_EQ(found[0], six.holding);
+  question = {.node = "node-a"};
+  EXPECT_EQ((*read)->holdings(question).value().size(), 2U);
+  question.from = kBegin + 65s;
+  EXPECT_EQ((*read)->holdings(question).value().size(), 1U) << "the other one ended before";
+  question = {.node = "node-b"};
+  EXPECT_TRUE((*read)->holdings(question).value().empty());
+  EXPECT_EQ((*read)->reach()->until, kBegin + 70s);
+
+  const auto state = file->state();
+  EXPECT_EQ(state->alive, kBegin + 70s);
+  EXPECT_EQ(state->open, (core::history::Open{{ip("fd00::7"), 7}}));
+}
+
+TEST_F(HistoryFileTest, OldRecordsGoAndNoOthers) {
+  const auto file = open({std::chrono::hours(24), std::int64_t{1} << 40});
+  for (int hour = 0; hour < 72; ++hour) {
+    const WallTime at = kBegin + std::chrono::hours(hour);
+    write(*file, {{}, {begun("10.1.0.7", at, "web-" + std::to_string(hour))}}, at);
+    write(*file, {{{ip("10.1.0.7"), Moment::at(at + 30min)}}, {}}, at + 30min);
+  }
+  // The last that went was held until 47:30.
+  EXPECT_GE(file->reach()->since, kBegin + 46h);
+  EXPECT_LE(file->reach()->since, kBegin + 48h);
+  EXPECT_FALSE(file->holder_at(ip("10.1.0.7"), kBegin + 1h)->is_sure) << "it is not told that nobody had it";
+  for (int hour = 48; hour < 71; ++hour) {
+    const auto answer = file->holder_at(ip("10.1.0.7"), kBegin + std::chrono::hours(hour) + 10min);
+    EXPECT_EQ(answer->holdings.size(), 1U) << hour;
+  }
+}
+
+TEST_F(HistoryFileTest, TheBoundOfBytesTakesTheOldestAFewAtATime) {
+  const auto file = open({std::chrono::hours(24 * 90), std::int64_t{300} << 10});
+  int pods = 0;
+  const auto pass = [&](int count) {
+    engine::HistoryEntry entry;
+    for (int i = 0; i < count; ++i, ++pods) {
+      const WallTime at = kBegin + std::chrono::seconds(pods);
+      entry.changes.push_back(
+          {{{ip("10.1.0.7"), Moment::at(at)}}, {begun("10.1.0.7", at, fmt::format("job-{}-x", pods))}});
+      entry.alive = at;
+    }
+    ASSERT_TRUE(file->write(entry));
+  };
+  HistoryQuestion all;
+  all.address = ip("10.1.0.7");
+  all.limit = 100'000;
+  for (int i = 0; i < 200; ++i) pass(30);
+  const auto kept = file->holdings(all).value();
+  EXPECT_GT(kept.size(), 500U);
+  EXPECT_LT(kept.size(), 5000U);
+  EXPECT_EQ(file->reach()->since, kept.front().begin.by) << "the end of the last that went";
+  const std::size_t before = kept.size();
+  pass(1);
+  EXPECT_LE(before - std::min(before, file->holdings(all).value().size()), 250U) << "nobody waits long";
+}
+
+TEST_F(HistoryFileTest, NamesOfJobsGoWithTheirRecords) {
+  const auto file = open({std::chrono::hours(1), std::int64_t{1} << 40});
+  for (int hour = 0; hour < 20; ++hour) {
+    const WallTime at = kBegin + std::chrono::hours(hour);
+    write(*file, {{}, {begun("10.1.0.7", at, fmt::format("job-{}-x", hour)), begun("10.1.0.8", at, "web-a-x")}}, at);
+    write(*file, {{{ip("10.1.0.7"), Moment::at(at)}, {ip("10.1.0.8"), Moment::at(at)}}, {}}, at);
+  }
+  sqlite3* db = nullptr;
+  ASSERT_EQ(sqlite3_open_v2(path_.c_str(), &db, SQLITE_OPEN_READONLY, nullptr), SQLITE_OK);
+  const auto count = [&](const std::string& like) {
+    sqlite3_stmt* query = nullptr;
+    const std::string sql = "SELECT count(*) FROM texts WHERE text LIKE '" + like + "'";
+    EXPECT_EQ(sqlite3_prepare_v2(db, sql.c_str(), -1, &query, nullptr), SQLITE_OK);
+    EXPECT_EQ(sqlite3_step(query), SQLITE_ROW);
+    const int found = sqlite3_column_int(query, 0);
+    sqlite3_finalize(query);
+    return found;
+  };
+  EXPECT_LE(count("job-%"), 3);
+  EXPECT_EQ(count("web-a-"), 1);
+  sqlite3_close(db);
+  EXPECT_EQ(file->holdings({.pod = "web-a-x"}).value().back().holder.pod, "web-a-x");
+}
+
+TEST_F(HistoryFileTest, LaterHoldersDoNotHideTheOneThatIsAskedFor) {
+  const auto file = open();
+  // Clocks were set: they begin behind the one that is asked for, and ended before.
+  write(*file, {{}, {begun("10.1.0.7", kBegin, "long")}}, kBegin);
+  write(*file, {{{ip("10.1.0.7"), Moment::at(kBegin + 1h)}}, {}}, kBegin + 1h);
+  for (int i = 1; i < 9; ++i) {
+    Begun one = begun("10.1.0.7", kBegin + std::chrono::seconds(i), "short-" + std::to_string(i));
+    write(*file, {{}, {one}}, kBegin + 2h);
+    write(*file, {{{ip("10.1.0.7"), Moment::at(kBegin + std::chrono::seconds(i + 1))}}, {}}, kBegin + 2h);
+  }
+  const auto answer = file->holder_at(ip("10.1.0.7"), kBegin + 30min);
+  ASSERT_EQ(answer->holdings.size(), 1U);
+  EXPECT_EQ(answer->holdings[0].holder.pod, "long");
+}
+
+TEST_F(HistoryFileTest, PoolsThatWentAreCountedNoMore) {
+  const auto file = open();
+  const auto count = [&](WallTime at, const std::vector<std::string>& pools) {
+    engine::HistoryEntry entry;
+    entry.at = at;
+    for (const std::string& pool : pools) entry.uses.push_back({pool, 10, 256});
+    ASSERT_TRUE(file->write(entry));
+  };
+  count(kBegin - 9 * 24h, {"a"});
+  count(kBegin, {"a", "gone", "anew"});
+  count(kBegin + 5min, {"a", "gone"});
+  count(kBegin + 10min, {"a", "anew"});
+  const auto uses = file->uses(WallTime{}).value();
+  ASSERT_EQ(uses.size(), 2U);
+  EXPECT_EQ(uses.at("a").size(), 3U) << "what no forecast looks at is gone";
+  EXPECT_EQ(uses.at("anew").size(), 1U) << "it is another pool";
+}
+
+TEST_F(HistoryFileTest, TwoProcessesDoNotWriteOneFile) {
+  const auto first = open();
+  const auto second = HistoryFile::open(path_, {});
+  ASSERT_FALSE(second);
+  EXPECT_NE(second.error().message.find("another process records in"), std::string::npos) << second.error().message;
+  EXPECT_TRUE(HistoryFile::open_to_read(path_));
+}
+
+TEST_F(HistoryFileTest, ADatabaseOfAnotherProgramIsNotTouched) {
+  sqlite3* db = nullptr;
+  ASSERT_EQ(sqlite3_open(path_.c_str(), &db), SQLITE_OK);
+  ASSERT_EQ(sqlite3_exec(db, "CREATE TABLE theirs(a)", nullptr, nullptr, nullptr), SQLITE_OK);
+  sqlite3_close(db);
+  const auto file = HistoryFile::open(path_, {});
+  ASSERT_FALSE(file);
+  EXPECT_NE(file.error().message.find("is no history"), std::string::npos) << file.error().message;
+}
+
+TEST_F(HistoryFileTest, AFileOfAnotherProgramIsNotTouched) {
+  ASSERT_TRUE(os::replace_file_durably(
+      path_, "something else, longer than a header of SQLite's " + std::string(200, 'x'), os::FileMode::for_user));
+  const auto file = HistoryFile::open(path_, {});
+  ASSERT_FALSE(file);
+  EXPECT_NE(file.error().message.find(path_), std::string::npos) << file.error().message;
+  EXPECT_EQ(HistoryFile::open_to_read(scratch_.file("none")).error().code, ErrorCode::not_found);
+}
+
+}  // namespace
+}  // namespace croft::edge
