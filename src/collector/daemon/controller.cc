@@ -361,7 +361,7 @@ class Controller {
   [[nodiscard]] Result<void> serve_metrics() {
     if (options_.metrics_bind_address.empty()) return {};
     TRY(const auto address, edge::MetricsAddress::parse(options_.metrics_bind_address));
-    TRY(metrics_server_, edge::MetricsServer::start([this] { return metrics_.text(); }, address, &health_));
+    TRY(metrics_server_, edge::serve_metrics([this] { return metrics_.text(); }, address, &health_));
     log_.info("metrics at http://{}/metrics, health at /healthz and /readyz", address.text());
     return {};
   }
@@ -450,7 +450,7 @@ class Controller {
   core::collect::Memory memory_;
   edge::Metrics metrics_;
   edge::Health health_;
-  std::unique_ptr<edge::MetricsServer> metrics_server_;
+  std::unique_ptr<edge::WebServer> metrics_server_;
   NodeRanges node_ranges_;
   bool node_ranges_ready_ = false;
   bool ranges_held_back_ = false;  ///< in the last pass
