@@ -54,18 +54,7 @@ Result<core::collect::Facts> Cluster::nodes(const engine::Context& context) {
 }
 
 Result<std::vector<core::audit::RunningPod>> Cluster::running_pods(core::collect::Facts& all) {
-  std::vector<core::audit::RunningPod> running;
-  const auto begin = [&] {
-    running.clear();
-    all = {};
-  };
-  TRY_VOID(store::kube::for_each_pod(*api_, line_.clock, begin, [&](const core::collect::PodFact& pod) {
-    if (auto one = running_pod(pod)) running.push_back(*std::move(one));
-    all.add_pod(pod);
-  }));
-  all.set_pods_known();
-  all.freeze();
-  return running;
+  return list_running_pods(*api_, line_.clock, &all);
 }
 
 Result<void> SignsOfLife::look(const CommandLine& line, const engine::Context& context, const RuntimeCache& cache) {

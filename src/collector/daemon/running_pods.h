@@ -19,15 +19,22 @@ namespace croft::app {
   return core::audit::RunningPod{{pod.name, pod.namespace_name, pod.uid}, pod.node, pod.addresses};
 }
 
-/// The pods of a cluster that live, or seem to, with addresses of their own. Errors: of for_each_pod().
-[[nodiscard]] inline Result<std::vector<core::audit::RunningPod>> list_running_pods(store::kube::Api& api,
-                                                                                    const Clock& clock) {
+/// The pods of a cluster that live, or seem to, with addresses of their own. With `all`: every pod as a fact, without
+/// nodes, frozen, of the same list. Errors: of for_each_pod().
+[[nodiscard]] inline Result<std::vector<core::audit::RunningPod>> list_running_pods(
+    store::kube::Api& api, const Clock& clock, core::collect::Facts* all = nullptr) {
   std::vector<core::audit::RunningPod> running;
-  const auto take = [&](const core::collect::PodFact& pod) {
-    if (auto one = running_pod(pod)) running.push_back(*std::move(one));
+  const auto begin = [&] {
+    running.clear();
+    if (all != nullptr) *all = {};
   };
-  TRY_VOID(store::kube::for_each_pod(
-      api, clock, [&] { running.clear(); }, take));
+  TRY_VOID(store::kube::for_each_pod(api, clock, begin, [&](const core::collect::PodFact& pod) {
+    if (auto one = running_pod(pod)) running.push_back(*std::move(one));
+    if (all != nullptr) all->add_pod(pod);
+  }));
+  if (all == nullptr) return running;
+  all->set_pods_known();
+  all->freeze();
   return running;
 }
 
