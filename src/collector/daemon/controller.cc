@@ -27,6 +27,7 @@
 #include "collector/door/static_facts.h"
 #include "collector/use/node_facts.h"
 #include "collector/use/sweep.h"
+#include "desk/daemon/desk.h"
 #include "ipam/use/damage_telling.h"
 #include "noderanges/commands/cluster_nodes.h"
 #include "noderanges/daemon/node_ranges.h"
@@ -137,6 +138,7 @@ struct ControllerOptions {
   std::int64_t status_interval_ms = kStatusInterval.count();
   std::int64_t work_timeout_ms = kWorkTimeout.count();
   LeaderElectionFlags leader_election;
+  DeskFlags desk;
 };
 
 /// The pods of the cluster whose API keeps the register.
@@ -250,6 +252,8 @@ class Controller {
     // answer.
     const edge::Watchdog watchdog(health_, std::min(kWatchInterval, milliseconds(options_.work_timeout_ms)),
                                   [](const std::string& text) { end_stuck(text); });
+    // Each controller has one, whoever leads.
+    TRY(const auto desk, Desk::start(options_.desk, options_.store_url, daemon_, log_, nullptr));
     os::tell_service_manager("READY=1");
     if (election_ == nullptr) return run_until_stopped();
     election_->start(log_, metrics_);
@@ -565,6 +569,7 @@ void add_controller_command(CLI::App& app, Daemon& daemon) {
                "Longest time of a pass; a longer one is stuck and ends the process with exit code 1")
       ->default_str("15m");
   add_leader_election_flags(*command, options->leader_election);
+  add_desk_flags(*command, options->desk);
   command->add_flag("--dry-run", options->dry_run, "Show what would be released and write nothing");
   command->add_option("--output", options->json, "json: print one object per look on standard output")
       ->transform(CLI::CheckedTransformer(std::map<std::string, bool>{{"json", true}, {"none", false}}))
