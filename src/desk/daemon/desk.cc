@@ -135,7 +135,7 @@ Result<std::unique_ptr<Desk>> Desk::start(const DeskFlags& flags, const std::str
   if (flags.address.empty()) return nullptr;
   TRY(const auto address, edge::MetricsAddress::parse(flags.address, "desk"));
   const bool is_kube = store::scheme_of(store_url) == store::Scheme::kube;
-  if (!is_kube && flags.token_file.empty() && !edge::is_loopback_host(address.text())) {
+  if (flags.token_file.empty() && !edge::is_loopback_host(address.text())) {
     return fail(ErrorCode::invalid_argument,
                 fmt::format("--desk {}: whoever reaches this address would see all pods; name a token with "
                             "--desk-token-file, or listen at 127.0.0.1 or [::1]",
@@ -184,8 +184,8 @@ void add_desk_flags(CLI::App& command, DeskFlags& flags) {
       });
   command
       .add_option("--desk-token-file", flags.token_file,
-                  "File with the bearer token that the page asks for (mode 0600); without it a Kubernetes API that "
-                  "keeps the store judges tokens, and elsewhere the page is on loopback alone")
+                  "File with the bearer token that the page asks for (mode 0600); without it the page is on loopback "
+                  "alone, where a Kubernetes API that keeps the store judges tokens")
       ->type_name("FILE");
 }
 

@@ -22,7 +22,7 @@ void add_desk_flags(CLI::App& command, DeskFlags& flags);
 class Desk {
  public:
   /// Nothing without an address. `past` may be null; it and the other references outlive this. Errors:
-  /// invalid_argument where nobody would judge who looks, but for loopback; already_exists when nothing can listen
+  /// invalid_argument for another address than loopback without a token file; already_exists when nothing can listen
   /// there; those of opening the store.
   [[nodiscard]] static Result<std::unique_ptr<Desk>> start(const DeskFlags& flags, const std::string& store_url,
                                                            Daemon& daemon, spdlog::logger& log, engine::Past* past);
