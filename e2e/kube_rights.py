@@ -346,13 +346,13 @@ def works_with_services(rig):
 
 
 def works_with_desk(rig):
-    """Whoever may get pools sees the page; others, known or not, do not. Pods and Services are on it."""
+    """Whoever may list blocks and pods sees the page; others, known or not, do not. Pods and Services are on it."""
     port = free_port()
     service = rig.kube.create_service("seen", {"ports": [{"port": 80}]})["spec"]["clusterIP"]
     look = lambda path, account: ask(port, path, Authorization=f"Bearer {rig.kube.token_of(account, NAMESPACE) if account else 'wrong'}")
     with rig.controller("--leader-elect=false", "--desk", f"127.0.0.1:{port}"):
         wait_for(lambda: ask(port, "/"), "the page")
-        for account, status in (("croft-operator", 200), ("croft-controller", 403), ("croft-plugin", 200), (None, 401)):
+        for account, status in (("croft-operator", 200), ("croft-controller", 200), ("croft-plugin", 403), ("croft-bootstrap", 403), (None, 401)):
             expect_equal(look("/api/overview", account)[0], status, f"{account}")
         for path in ("/api/findings", "/api/reliefs", "/api/nodes", "/api/explain?node=oak", f"/api/who?address={service}"):
             status, _, body = look(path, "croft-operator")

@@ -12,6 +12,7 @@
 #include "agent/daemon/log_format.h"
 #include "agent/daemon/store_parts.h"
 #include "agent/metrics/server.h"
+#include "calico/crd.h"
 #include "collector/audit/leaks.h"
 #include "collector/daemon/running_pods.h"
 #include "collector/use/node_facts.h"
@@ -21,6 +22,7 @@
 #include "noderanges/audit/node_range_audit.h"
 #include "noderanges/use/node_range.h"
 #include "os/files.h"
+#include "store/kube/objects.h"
 #include "store/kube/token_review.h"
 #include "store/store_url.h"
 
@@ -39,16 +41,30 @@ constexpr std::size_t kFindingsMax = 1000;
 /// For one request to an API server.
 constexpr std::chrono::seconds kReviewTime{5};
 
-/// Users who may `get` pools may look, in whichever group of Calico's.
-edge::Doorkeeper::Judge judge_by_api(store::kube::Api& api, const Clock& clock) {
-  return [&api, &clock](const std::string& token) -> Verdict {
-    const std::array<store::kube::NeededRights, 2> pools = {
-        {{"crd.projectcalico.org", "ippools", {"get"}}, {"projectcalico.org", "ippools", {"get"}}}};
-    const auto reviewed = store::kube::review_token(api, token, pools, Deadline::after(clock.now(), kReviewTime));
-    if (!reviewed) return {Verdict::Kind::unsure, reviewed.error().message};
+/// Users who may list what the page shows may look: the blocks, in the group of Calico's that the store uses, and pods.
+edge::Doorkeeper::Judge judge_by_api(store::kube::Api& api, std::optional<wire::calico::ApiGroup> group,
+                                     const Clock& clock, spdlog::logger& log) {
+  return [&api, group, &clock, &log](const std::string& token) mutable -> Verdict {
+    // The one who asks here is still a stranger.
+    const auto not_judged = [&log](const Error& why) -> Verdict {
+      log.warn("desk: a token cannot be judged: {}", one_line(why.message));
+      return {Verdict::Kind::unsure, "the API server could not be asked about this token; the daemon's log says why"};
+    };
+    const Deadline deadline = Deadline::after(clock.now(), kReviewTime);
+    if (!group) {
+      const auto found = store::kube::discover_calico_group(api, deadline);
+      if (!found) return not_judged(found.error());
+      group = *found;
+    }
+    const auto blocks = wire::calico::crd_kind_of(core::Kind::block, *group);
+    const std::array<store::kube::NeededRights, 2> needed = {
+        {{blocks.group, blocks.plural, {"list"}}, {"", "pods", {"list"}}}};
+    const auto reviewed = store::kube::review_token(api, token, needed, deadline);
+    if (!reviewed) return not_judged(reviewed.error());
     if (!reviewed->is_known) return {Verdict::Kind::unknown, "the API server does not know this token"};
     if (reviewed->is_allowed) return {Verdict::Kind::welcome, {}};
-    return {Verdict::Kind::forbidden, fmt::format("{} may not get ippools.crd.projectcalico.org", reviewed->user)};
+    return {Verdict::Kind::forbidden, fmt::format("{} may not list {}.{} and pods in the whole cluster", reviewed->user,
+                                                  blocks.plural, blocks.group)};
   };
 }
 
@@ -149,7 +165,8 @@ Result<std::unique_ptr<Desk>> Desk::start(const DeskFlags& flags, const std::str
   if (is_kube) {
     TRY(parts->pods, open_kube_api(store_url, daemon.clock, kDaemonParts, kCheckTime));
     TRY(parts->reviews, open_kube_api(store_url, daemon.clock, kDaemonParts, kReviewTime));
-    pages.judge = judge_by_api(*parts->reviews, daemon.clock);
+    TRY(const KubePlace place, parse_kube_url(store_url));
+    pages.judge = judge_by_api(*parts->reviews, place.group, daemon.clock, log);
   }
   if (!flags.token_file.empty()) {
     pages.judge = edge::judge_by_file(flags.token_file);
@@ -167,7 +184,7 @@ Result<std::unique_ptr<Desk>> Desk::start(const DeskFlags& flags, const std::str
                              address, "desk"));
   log.info("desk at http://{}/{}", address.text(),
            !flags.token_file.empty() ? ", for the token of " + flags.token_file
-           : is_kube                 ? ", for tokens whose users may get ippools"
+           : is_kube                 ? ", for tokens whose users may list blocks and pods"
                                      : ", for whoever is on this machine");
   return std::unique_ptr<Desk>(new Desk(std::move(parts)));
 }

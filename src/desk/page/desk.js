@@ -414,7 +414,7 @@ function askForToken(why) {
         keepToken(input.value.trim());
         void draw(true);
     });
-    main.replaceChildren(heading("A token is needed", `The daemon says: ${why}. This tab keeps it, and forgets it when it is closed.`), form, el("p", { class: "note" }, "On Kubernetes: ", el("code", {}, "kubectl create token NAME -n NAMESPACE"), " for an account that may get ippools. Elsewhere: the content of the file that --desk-token-file names."));
+    main.replaceChildren(heading("A token is needed", `The daemon says: ${why}. This tab keeps it, and forgets it when it is closed.`), form, el("p", { class: "note" }, "On Kubernetes: ", el("code", {}, "kubectl create token NAME -n NAMESPACE"), " for an account that may list ipamblocks and pods. Elsewhere: the content of the file that --desk-token-file names."));
     input.focus();
 }
 let turn = 0;

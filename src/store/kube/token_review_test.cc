@@ -15,8 +15,7 @@ using Json = nlohmann::json;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-const std::vector<NeededRights> kPools = {{"crd.projectcalico.org", "ippools", {"get"}},
-                                          {"projectcalico.org", "ippools", {"get"}}};
+const std::vector<NeededRights> kWanted = {{"crd.projectcalico.org", "ipamblocks", {"list"}}, {"", "pods", {"list"}}};
 
 /// An API that answers both reviews, and keeps what it was asked.
 class TokenApi final : public Api {
@@ -36,12 +35,12 @@ class TokenApi final : public Api {
     const Json& spec = asked.back().second["spec"];
     answer.body = request.path.ends_with("tokenreviews")
                       ? of_token
-                      : Json{{"status", {{"allowed", spec["resourceAttributes"]["group"] == allowed_group}}}}.dump();
+                      : Json{{"status", {{"allowed", spec["resourceAttributes"]["resource"] != denied}}}}.dump();
     return answer;
   }
   [[nodiscard]] WatchAnswer watch(const std::string& /*path*/, Deadline /*deadline*/) override { return {}; }
 
-  std::string of_token, allowed_group;
+  std::string of_token, denied;
   bool refuses = false;
   std::vector<std::pair<std::string, Json>> asked;
 };
@@ -52,12 +51,11 @@ constexpr const char* kAlice = R"({"status":{"authenticated":true,"user":{"usern
 TEST(TokenReview, AUserWithTheRightIsAllowed) {
   TokenApi api;
   api.of_token = kAlice;
-  api.allowed_group = "crd.projectcalico.org";
-  const auto reviewed = review_token(api, R"(a"b\c)", kPools, {}).value();
+  const auto reviewed = review_token(api, R"(a"b\c)", kWanted, {}).value();
   EXPECT_TRUE(reviewed.is_known);
   EXPECT_TRUE(reviewed.is_allowed);
   EXPECT_EQ(reviewed.user, "alice");
-  ASSERT_EQ(api.asked.size(), 2U);
+  ASSERT_EQ(api.asked.size(), 3U);
   EXPECT_EQ(api.asked[0].second["spec"]["token"], R"(a"b\c)");
   const Json& spec = api.asked[1].second["spec"];
   EXPECT_EQ(spec["user"], "alice");
@@ -65,18 +63,20 @@ TEST(TokenReview, AUserWithTheRightIsAllowed) {
   EXPECT_EQ(spec["groups"], Json({"ops", "system:authenticated"}));
   EXPECT_EQ(spec["extra"]["scopes.example/one"], Json({"a", "b"}));
   EXPECT_EQ(spec["resourceAttributes"],
-            Json({{"group", "crd.projectcalico.org"}, {"resource", "ippools"}, {"verb", "get"}}));
+            Json({{"group", "crd.projectcalico.org"}, {"resource", "ipamblocks"}, {"verb", "list"}}));
+  EXPECT_EQ(api.asked[2].second["spec"]["resourceAttributes"],
+            Json({{"group", ""}, {"resource", "pods"}, {"verb", "list"}}));
 }
 
-TEST(TokenReview, TheRightMayBeInEitherGroup) {
-  TokenApi api;
-  api.of_token = kAlice;
-  api.allowed_group = "projectcalico.org";
-  EXPECT_TRUE(review_token(api, "t", kPools, {})->is_allowed);
-  api.allowed_group = "elsewhere";
-  const auto reviewed = review_token(api, "t", kPools, {}).value();
-  EXPECT_TRUE(reviewed.is_known);
-  EXPECT_FALSE(reviewed.is_allowed);
+TEST(TokenReview, AUserWithoutOneOfTheRightsIsNot) {
+  for (const char* denied : {"ipamblocks", "pods"}) {
+    TokenApi api;
+    api.of_token = kAlice;
+    api.denied = denied;
+    const auto reviewed = review_token(api, "t", kWanted, {}).value();
+    EXPECT_TRUE(reviewed.is_known);
+    EXPECT_FALSE(reviewed.is_allowed) << denied;
+  }
 }
 
 TEST(TokenReview, NobodyIsKnownByAnOddAnswer) {
@@ -85,18 +85,18 @@ TEST(TokenReview, NobodyIsKnownByAnOddAnswer) {
                           R"({"status":{"authenticated":true}})", R"({"status":{"authenticated":true,"user":{}}})"}) {
     TokenApi api;
     api.of_token = odd;
-    EXPECT_FALSE(review_token(api, "t", kPools, {})->is_known) << odd;
+    EXPECT_FALSE(review_token(api, "t", kWanted, {})->is_known) << odd;
     EXPECT_EQ(api.asked.size(), 1U);
   }
   TokenApi api;
   api.of_token = "no JSON";
-  EXPECT_FALSE(review_token(api, "t", kPools, {}));
+  EXPECT_FALSE(review_token(api, "t", kWanted, {}));
 }
 
 TEST(TokenReview, AnAccountThatMayNotAskIsToldSo) {
   TokenApi api;
   api.refuses = true;
-  const auto reviewed = review_token(api, "t", kPools, {});
+  const auto reviewed = review_token(api, "t", kWanted, {});
   ASSERT_FALSE(reviewed);
   EXPECT_EQ(reviewed.error().code, ErrorCode::permission_denied);
   EXPECT_THAT(reviewed.error().message, HasSubstr("controller.desk"));
