@@ -12,12 +12,14 @@ import re
 import sys
 import time
 
+from desk import ask
 from etcd import Node
 from kube_apiserver_lib import KubeApiserver
 from kube_chart import Tools
 from kube_default_pools import KUBEADM, cluster_configuration
 from kube_store import CALICO, OWN, V1, V3, V3_NAMES, Controller, install_definitions, shipped_definitions, write_kubeconfig
 from lib import Failure, expect, expect_equal, main, own_environment, run, say, start_agent, wait_for, wait_for_agents_memory
+from metrics import free_port
 
 TABLE = pathlib.Path(__file__).with_suffix(".txt")
 ACCOUNTS = ("croft-plugin", "croft-node", "croft-controller", "croft-bootstrap", "croft-operator")
@@ -30,7 +32,7 @@ POLICY = {"apiVersion": "audit.k8s.io/v1", "kind": "Policy", "omitStages": ["Req
 # Options of a controller that have rights of their own: the values that give them.
 OPTIONS = {"--allocate-node-cidrs": ("controller.allocateNodeCidrs=true", "controller.clusterCidr=10.244.0.0/16",
                                      "defaultPools.ipv4Cidr=none"),
-           "--repair-service-ranges": ("controller.repairServiceRanges=true",)}
+           "--repair-service-ranges": ("controller.repairServiceRanges=true",), "--desk": ("controller.desk=true",)}
 # Rights that the work below comes by too rarely, (account, verb, resource): the moment that needs them.
 RARE = {("croft-controller", "delete", "ipaddresses"): "an IPAddress of nobody, after two passes of three minutes",
         ("croft-controller", "get", "ipaddresses"): "the reply to the making of an IPAddress is lost",
@@ -80,7 +82,7 @@ class Roles:
         self.rights = {account: rights_of(kube, account) for account in ACCOUNTS}
         plain = self.rights["croft-controller"]
         self.options = {"": plain, **{option: self.controller(option) for option in OPTIONS}}
-        expect_equal(self.controller(*OPTIONS), set().union(*self.options.values()), "rights with both options")
+        expect_equal(self.controller(*OPTIONS), set().union(*self.options.values()), "rights with all options")
         self.controller()
 
     def _render(self, *values):
@@ -343,6 +345,25 @@ def works_with_services(rig):
     mends(rig, "croft-controller", act)
 
 
+def works_with_desk(rig):
+    """Whoever may list blocks and pods sees the page; others, known or not, do not. Pods and Services are on it."""
+    port = free_port()
+    service = rig.kube.create_service("seen", {"ports": [{"port": 80}]})["spec"]["clusterIP"]
+    look = lambda path, account: ask(port, path, Authorization=f"Bearer {rig.kube.token_of(account, NAMESPACE) if account else 'wrong'}")
+    with rig.controller("--leader-elect=false", "--desk", f"127.0.0.1:{port}"):
+        wait_for(lambda: ask(port, "/"), "the page")
+        for account, status in (("croft-operator", 200), ("croft-controller", 200), ("croft-plugin", 403), ("croft-bootstrap", 403), (None, 401)):
+            expect_equal(look("/api/overview", account)[0], status, f"{account}")
+        for path in ("/api/findings", "/api/reliefs", "/api/nodes", "/api/explain?node=oak", f"/api/who?address={service}"):
+            status, _, body = look(path, "croft-operator")
+            expect(status == 200 and "forbidden" not in body, f"{path}: {status}: {body}")
+        expect_equal(json.loads(body)["state"], "service", "an address of a Service")
+        seen = json.loads(look("/api/overview", "croft-operator")[2])
+        expect_equal(seen["notes"], [], "everything is shown")
+        expect(any(pool["held"] for pool in seen["pools"]), f"{seen['pools']}")
+    rig.kube.delete_service("seen")
+
+
 # `=> WORD`: whatever the exit code, it says that. {…}: a name of what was made for the rows.
 BOOTSTRAP = (
     "pool defaults --no-kubeadm --ipv4-cidr 10.96.0.0/16 --ipv6-cidr none => ServiceCIDR",
@@ -490,7 +511,7 @@ def test(world):
         works_as_agent(rig, roles.rights["croft-node"])
         works_as_operator(rig)
         works_as_collector(rig)
-        for option, works in (("--allocate-node-cidrs", works_with_ranges), ("--repair-service-ranges", works_with_services)):
+        for option, works in (("--allocate-node-cidrs", works_with_ranges), ("--repair-service-ranges", works_with_services), ("--desk", works_with_desk)):
             roles.rights["croft-controller"] |= roles.controller(option)
             time.sleep(0.5)
             works(rig)

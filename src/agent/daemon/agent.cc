@@ -200,11 +200,11 @@ class AgentProgram {
   }
 
   /// Null where nobody asked for one.
-  [[nodiscard]] Result<std::unique_ptr<edge::MetricsServer>> serve_metrics() {
+  [[nodiscard]] Result<std::unique_ptr<edge::WebServer>> serve_metrics() {
     if (options_.metrics_bind_address.empty()) return nullptr;
     TRY(const auto address, edge::MetricsAddress::parse(options_.metrics_bind_address));
     health_.set("store", "");
-    auto server = edge::MetricsServer::start([this] { return metrics_.text(); }, address, &health_);
+    auto server = edge::serve_metrics([this] { return metrics_.text(); }, address, &health_);
     if (!server) {
       // Pods wait for this node's addresses, and nobody for its metrics.
       log_.error("{}; addresses are given without them", server.error().message);

@@ -1,5 +1,6 @@
 #include "agent/metrics/server.h"
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <chrono>
@@ -40,69 +41,53 @@ constexpr std::uint32_t kHeaderBytesMax = 8192;
 /// Before the next try where no connection could be taken, as without a descriptor left.
 constexpr milliseconds kAcceptAgain{100};
 
-Error wrong(std::string_view text, std::string_view why) {
-  return {ErrorCode::invalid_argument, fmt::format("metrics address {} {}", net::echo(text), why), {}};
-}
-
 using Request = http::request_parser<http::empty_body>;
 using Answer = http::response<http::string_body>;
 
-Answer answer_of(http::status status, std::string text, const char* type = "text/plain; charset=utf-8") {
-  Answer answer(status, 11);
-  answer.set(http::field::content_type, type);
+Answer answer_of(WebAnswer said) {
+  Answer answer(static_cast<http::status>(said.status), 11);
+  answer.set(http::field::content_type, beast::string_view(said.type.data(), said.type.size()));
   answer.set("X-Content-Type-Options", "nosniff");
   answer.set(http::field::cache_control, "no-store");
+  for (const auto& [name, value] : said.fields) answer.set(beast::string_view(name.data(), name.size()), value);
   answer.keep_alive(false);
-  answer.content_length(text.size());
-  answer.body() = std::move(text);
+  answer.content_length(said.body.size());
+  answer.body() = std::move(said.body);
   return answer;
 }
 
-/// The pages that are served, and their source.
-struct Served {
-  std::function<std::string()> metrics;
-  const Health* health;  ///< null: nothing is said of it
-
-  [[nodiscard]] Answer answer_to(const http::request_header<>& request) const {
-    const bool is_head = request.method() == http::verb::head;
-    if (!is_head && request.method() != http::verb::get) {
-      Answer answer = answer_of(http::status::method_not_allowed, "GET and HEAD alone\n");
-      answer.set(http::field::allow, "GET, HEAD");
-      return answer;
-    }
-    const std::string_view target(request.target().data(), request.target().size());
-    Answer answer = answer_at(target.substr(0, target.find('?')));
-    if (is_head) answer.body().clear();  // the header keeps the length
-    return answer;
+Answer answer_to(const WebServer::Handler& handler, const http::request_header<>& request) {
+  const bool is_head = request.method() == http::verb::head;
+  if (!is_head && request.method() != http::verb::get) {
+    return answer_of({405, "GET and HEAD alone\n", WebAnswer{}.type, {{"Allow", "GET, HEAD"}}});
   }
-
- private:
-  [[nodiscard]] Answer answer_at(std::string_view path) const {
-    if (path == "/metrics") return answer_of(http::status::ok, metrics(), "text/plain; version=0.0.4; charset=utf-8");
-    const bool is_alive = path == "/healthz" || path == "/livez";
-    if (health == nullptr || (!is_alive && path != "/readyz")) {
-      return answer_of(http::status::not_found, "nothing is here: /metrics\n");
-    }
-    Health::Answer said = is_alive ? health->alive() : health->ready();
-    return answer_of(said.good ? http::status::ok : http::status::service_unavailable, std::move(said.text));
-  }
-};
+  const auto field = [&](http::field name) {
+    const auto value = request[name];
+    return std::string_view(value.data(), value.size());
+  };
+  const std::string_view target(request.target().data(), request.target().size());
+  const std::size_t mark = std::min(target.find('?'), target.size());
+  Answer answer = answer_of(handler({target.substr(0, mark), target.substr(std::min(mark + 1, target.size())),
+                                     field(http::field::host), field(http::field::authorization)}));
+  if (is_head) answer.body().clear();  // the header keeps the length
+  return answer;
+}
 
 /// The answer to a client whose request can't be read; nothing to one that is gone or said nothing.
 std::optional<Answer> answer_to_broken(const error_code& error) {
   if (error == http::error::header_limit || error == http::error::buffer_overflow) {
-    return answer_of(http::status::request_header_fields_too_large, "the header is too large\n");
+    return answer_of({431, "the header is too large\n"});
   }
   const bool is_about_form = error.category() == http::make_error_code(http::error::bad_method).category();
   if (!is_about_form || error == http::error::end_of_stream || error == http::error::partial_message) return {};
-  return answer_of(http::status::bad_request, "this is no HTTP/1.1 request\n");
+  return answer_of({400, "this is no HTTP/1.1 request\n"});
 }
 
 /// One request and its answer. Lives in its handlers; `ended` is called once, unless the server ends first.
 class Session : public std::enable_shared_from_this<Session> {
  public:
-  Session(tcp::socket socket, const Served& served, std::function<void()> ended)
-      : stream_(std::move(socket)), served_(served), ended_(std::move(ended)) {
+  Session(tcp::socket socket, const WebServer::Handler& handler, std::function<void()> ended)
+      : stream_(std::move(socket)), handler_(handler), ended_(std::move(ended)) {
     request_.header_limit(kHeaderBytesMax);
   }
 
@@ -110,7 +95,7 @@ class Session : public std::enable_shared_from_this<Session> {
     stream_.expires_after(kRequestTime);
     // A body is not read: nothing here takes one.
     http::async_read_header(stream_, buffer_, request_, [self = shared_from_this()](const error_code& error, auto) {
-      if (!error) return self->answer(self->served_.answer_to(self->request_.get()));
+      if (!error) return self->answer(answer_to(self->handler_, self->request_.get()));
       if (auto answer = answer_to_broken(error)) return self->answer(*std::move(answer));
       self->ended_();
     });
@@ -142,32 +127,35 @@ class Session : public std::enable_shared_from_this<Session> {
   Request request_;
   Answer answer_;
   std::array<char, 1024> rest_{};
-  const Served& served_;
+  const WebServer::Handler& handler_;
   const std::function<void()> ended_;
 };
 
 }  // namespace
 
-Result<MetricsAddress> MetricsAddress::parse(std::string_view text) {
+Result<MetricsAddress> MetricsAddress::parse(std::string_view text, std::string_view served) {
   constexpr std::string_view kForm =
       "must be an address and a port, as in 127.0.0.1:9600, [::1]:9600 or :9600; names are not looked up";
+  const auto wrong = [&](std::string_view why) {
+    return invalid_argument(fmt::format("{} address {} {}", served, net::echo(text), why));
+  };
   const bool is_bracketed = text.starts_with('[');
   const std::size_t colon = text.rfind(':');
-  if (colon == text.npos || (is_bracketed && (colon < 2 || text[colon - 1] != ']'))) return fail(wrong(text, kForm));
+  if (colon == text.npos || (is_bracketed && (colon < 2 || text[colon - 1] != ']'))) return fail(wrong(kForm));
   const std::string_view host = is_bracketed ? text.substr(1, colon - 2) : text.substr(0, colon);
   const std::string_view port = text.substr(colon + 1);
   const bool is_all = !is_bracketed && host.empty() && !port.empty();
   const auto address = net::parse_address(is_all ? "::" : host);
-  if (!address || (!is_all && address->is_v4() == is_bracketed)) return fail(wrong(text, kForm));
+  if (!address || (!is_all && address->is_v4() == is_bracketed)) return fail(wrong(kForm));
 
   MetricsAddress result{*address, 0};
   const auto [stop, error] = std::from_chars(port.data(), port.data() + port.size(), result.port);
   if (error != std::errc() || stop != port.data() + port.size()) {
-    return fail(wrong(text, "must end with a port, 1 to 65535"));
+    return fail(wrong("must end with a port, 1 to 65535"));
   }
   if (result.port == 0) {
-    return fail(
-        wrong(text, "has port 0, which is a port nobody knows: name one, or leave the flag out for no metrics"));
+    return fail(wrong(
+        fmt::format("has port 0, which is a port nobody knows: name one, or leave the flag out for no {}", served)));
   }
   return result;
 }
@@ -176,9 +164,9 @@ std::string MetricsAddress::text() const {
   return host.is_v4() ? fmt::format("{}:{}", host.to_string(), port) : fmt::format("[{}]:{}", host.to_string(), port);
 }
 
-class MetricsServer::Parts {
+class WebServer::Parts {
  public:
-  Parts(std::function<std::string()> metrics, const Health* health) : served_{std::move(metrics), health} {}
+  explicit Parts(Handler handler) : handler_(std::move(handler)) {}
   ~Parts() {
     io_.stop();
     if (thread_.joinable()) thread_.join();
@@ -217,7 +205,7 @@ class MetricsServer::Parts {
       is_accepting_ = false;
       if (error) return accept_later();
       ++connections_;
-      std::make_shared<Session>(std::move(socket), served_, [this] { take_end(); })->start();
+      std::make_shared<Session>(std::move(socket), handler_, [this] { take_end(); })->start();
       accept();
     });
   }
@@ -234,7 +222,7 @@ class MetricsServer::Parts {
     accept();
   }
 
-  const Served served_;
+  const Handler handler_;
   asio::io_context io_{1};
   tcp::acceptor acceptor_{io_};
   asio::steady_timer again_{io_};
@@ -243,18 +231,30 @@ class MetricsServer::Parts {
   std::thread thread_;
 };
 
-MetricsServer::MetricsServer(std::unique_ptr<Parts> parts) : parts_(std::move(parts)) {}
-MetricsServer::~MetricsServer() = default;
+WebServer::WebServer(std::unique_ptr<Parts> parts) : parts_(std::move(parts)) {}
+WebServer::~WebServer() = default;
 
-Result<std::unique_ptr<MetricsServer>> MetricsServer::start(std::function<std::string()> metrics,
-                                                            const MetricsAddress& address, const Health* health) {
-  auto parts = std::make_unique<Parts>(std::move(metrics), health);
+Result<std::unique_ptr<WebServer>> WebServer::start(Handler handler, const MetricsAddress& address,
+                                                    std::string_view served) {
+  auto parts = std::make_unique<Parts>(std::move(handler));
   if (const error_code error = parts->listen(address)) {
     return fail(ErrorCode::already_exists,
-                fmt::format("metrics can't be served at {}: {}", address.text(), error.message()));
+                fmt::format("{} can't be served at {}: {}", served, address.text(), error.message()));
   }
   parts->serve();
-  return std::unique_ptr<MetricsServer>(new MetricsServer(std::move(parts)));
+  return std::unique_ptr<WebServer>(new WebServer(std::move(parts)));
+}
+
+Result<std::unique_ptr<WebServer>> serve_metrics(std::function<std::string()> metrics, const MetricsAddress& address,
+                                                 const Health* health) {
+  const auto handler = [metrics = std::move(metrics), health](const WebRequest& request) -> WebAnswer {
+    if (request.path == "/metrics") return {200, metrics(), "text/plain; version=0.0.4; charset=utf-8"};
+    const bool is_alive = request.path == "/healthz" || request.path == "/livez";
+    if (health == nullptr || (!is_alive && request.path != "/readyz")) return {404, "nothing is here: /metrics\n"};
+    Health::Answer said = is_alive ? health->alive() : health->ready();
+    return {said.good ? 200U : 503U, std::move(said.text)};
+  };
+  return WebServer::start(handler, address, "metrics");
 }
 
 void Health::begin_work() {

@@ -12,6 +12,8 @@
 #include <string>
 #include <string_view>
 #include <thread>
+#include <utility>
+#include <vector>
 
 #include "base/clock.h"
 #include "base/net/address.h"
@@ -77,37 +79,56 @@ class Watchdog {
   std::jthread thread_;  ///< last: it uses the others
 };
 
-/// Where metrics are served.
+/// Where a daemon serves something by HTTP.
 struct MetricsAddress {
   net::Address host;
   std::uint16_t port = 0;
 
   /// Reads `10.0.0.1:9600` and `[fd00::1]:9600`. `:9600` and `[::]:9600` are all addresses of both families, `0.0.0.0`
-  /// those of IPv4. Error: invalid_argument with the remedy: a name, no port, port 0.
-  [[nodiscard]] static Result<MetricsAddress> parse(std::string_view text);
+  /// those of IPv4. Error: invalid_argument with the remedy: a name, no port, port 0. It names what is served there.
+  [[nodiscard]] static Result<MetricsAddress> parse(std::string_view text, std::string_view served = "metrics");
   /// As parse() reads it.
   [[nodiscard]] std::string text() const;
 };
 
-/// Serves metrics by plain HTTP at `/metrics`, to whoever reaches the address (docs/adr/0018-asio-in-daemons.md), from
-/// a thread of its own until it ends. With `health`: answers at `/healthz`, `/livez` and `/readyz`, 200 or 503.
-/// One request a connection; GET and HEAD alone; header, time and number of connections are bounded.
-class MetricsServer {
+/// One request, as a handler sees it. Its method is GET, or HEAD, which gets the same answer without its body.
+struct WebRequest {
+  std::string_view path, query, host, authorization;
+};
+
+/// The answer. Nobody keeps it, and nobody guesses its type: the server says `no-store` and `nosniff` itself.
+struct WebAnswer {
+  unsigned status = 200;
+  std::string body;
+  std::string_view type = "text/plain; charset=utf-8";
+  std::vector<std::pair<std::string_view, std::string>> fields{};  ///< further ones of the header
+};
+
+/// Serves pages by plain HTTP, to whoever reaches the address (docs/adr/0018-asio-in-daemons.md), from a thread of its
+/// own until it ends. One request a connection; GET and HEAD alone; header, time and number of connections are bounded.
+class WebServer {
  public:
-  /// `metrics` makes the text of one scrape, on that thread; it and `health` must outlive the server. Error:
-  /// already_exists when nothing can listen there: another process does, it is no address of this machine, or the port
-  /// is for root only.
-  [[nodiscard]] static Result<std::unique_ptr<MetricsServer>> start(std::function<std::string()> metrics,
-                                                                    const MetricsAddress& address,
-                                                                    const Health* health = nullptr);
+  using Handler = std::function<WebAnswer(const WebRequest&)>;
+  /// `handler` answers on that thread, one request after the other. Error: already_exists when nothing can listen
+  /// there, which names what is `served`: another process does, it is no address of this machine, or the port is for
+  /// root only.
+  [[nodiscard]] static Result<std::unique_ptr<WebServer>> start(Handler handler, const MetricsAddress& address,
+                                                                std::string_view served);
   /// A request that is being answered ends before this does.
-  ~MetricsServer();
-  MetricsServer(const MetricsServer&) = delete;
-  MetricsServer& operator=(const MetricsServer&) = delete;
+  ~WebServer();
+  WebServer(const WebServer&) = delete;
+  WebServer& operator=(const WebServer&) = delete;
 
  private:
   class Parts;
-  explicit MetricsServer(std::unique_ptr<Parts> parts);
+  explicit WebServer(std::unique_ptr<Parts> parts);
   std::unique_ptr<Parts> parts_;
 };
+
+/// Serves metrics at `/metrics`. With `health`: answers at `/healthz`, `/livez` and `/readyz`, 200 or 503. `metrics`
+/// makes the text of one scrape; it and `health` must outlive the server. Error: of WebServer::start.
+[[nodiscard]] Result<std::unique_ptr<WebServer>> serve_metrics(std::function<std::string()> metrics,
+                                                               const MetricsAddress& address,
+                                                               const Health* health = nullptr);
+
 }  // namespace croft::edge

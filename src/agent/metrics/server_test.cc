@@ -87,7 +87,7 @@ class Listening {
 
 TEST(MetricsServer, APortInUseIsAnError) {
   const Listening other;
-  const auto server = MetricsServer::start([] { return std::string(); }, other.address());
+  const auto server = serve_metrics([] { return std::string(); }, other.address());
   ASSERT_FALSE(server);
   EXPECT_EQ(server.error().code, ErrorCode::already_exists);
   EXPECT_THAT(server.error().message, HasSubstr("metrics can't be served at " + other.address().text()));
@@ -137,7 +137,7 @@ class Client {
 struct Served {
   explicit Served(const char* host = "127.0.0.1") {
     port = Listening().address().port;
-    auto started = MetricsServer::start([this] { return text; }, {*net::parse_address(host), port}, &health);
+    auto started = serve_metrics([this] { return text; }, {*net::parse_address(host), port}, &health);
     EXPECT_TRUE(started) << started.error().message;
     if (started) server = *std::move(started);
   }
@@ -152,7 +152,7 @@ struct Served {
   Health health{clock};
   std::string text = "croft_pool_capacity 1\n";
   std::uint16_t port = 0;
-  std::unique_ptr<MetricsServer> server;
+  std::unique_ptr<WebServer> server;
 };
 
 constexpr const char* kScrape = "GET /metrics HTTP/1.1\r\nHost: elsewhere\r\n\r\n";
@@ -201,6 +201,30 @@ TEST(MetricsServer, TakesNothingElse) {
   const std::string large = "GET /metrics HTTP/1.1\r\nX: " + std::string(20'000, 'x') + "\r\n\r\n";
   EXPECT_THAT(served.ask(large), StartsWith("HTTP/1.1 431 "));
   EXPECT_THAT(served.ask(kScrape), HasSubstr("200 OK"));
+}
+
+TEST(WebServer, AHandlerSeesTheRequestAndSaysTheAnswer) {
+  const std::uint16_t port = Listening().address().port;
+  const auto handler = [](const WebRequest& request) -> WebAnswer {
+    const std::string seen = std::string(request.path) + "|" + std::string(request.query) + "|" +
+                             std::string(request.host) + "|" + std::string(request.authorization);
+    return {403, seen, "application/json", {{"X-More", "yes"}}};
+  };
+  const auto server = WebServer::start(handler, {*net::parse_address("127.0.0.1"), port}, "desk");
+  ASSERT_TRUE(server) << server.error().message;
+  const auto ask = [&](std::string_view request) {
+    const Client client(port);
+    client.send(request);
+    return client.answer();
+  };
+  const std::string said = ask("GET /a/b?c=d&e HTTP/1.1\r\nHost: desk.example:1\r\nAuthorization: Bearer t\r\n\r\n");
+  EXPECT_THAT(said, StartsWith("HTTP/1.1 403 Forbidden\r\n"));
+  EXPECT_THAT(said, HasSubstr("Content-Type: application/json\r\n"));
+  EXPECT_THAT(said, HasSubstr("X-More: yes\r\n"));
+  EXPECT_THAT(said, HasSubstr("X-Content-Type-Options: nosniff\r\n"));
+  EXPECT_THAT(said, HasSubstr("Cache-Control: no-store\r\n"));
+  EXPECT_THAT(said, EndsWith("\r\n\r\n/a/b|c=d&e|desk.example:1|Bearer t"));
+  EXPECT_THAT(ask("HEAD /?x HTTP/1.1\r\n\r\n"), EndsWith("\r\n\r\n")) << "no body";
 }
 
 TEST(MetricsServer, WhoSaysNothingKeepsNobodyFromAnAnswer) {

@@ -9,6 +9,7 @@
 #include "base/quoted.h"
 #include "cli/croft/filters.h"
 #include "cli/stores/open_store.h"
+#include "collector/daemon/running_pods.h"
 #include "collector/use/node_facts.h"
 #include "hostlocal/decide/audit.h"
 #include "hostlocal/door/host_local_facts.h"
@@ -16,32 +17,8 @@
 #include "ipam/use/nodes.h"
 #include "ipam/use/release.h"
 #include "noderanges/commands/cluster_nodes.h"
-#include "store/kube/pod_list.h"
 
 namespace croft::app {
-namespace {
-
-/// A pod as one that lives, or seems to, with addresses of its own; nothing for any other.
-[[nodiscard]] std::optional<core::audit::RunningPod> running_pod(const core::collect::PodFact& pod) {
-  const bool has_ended = pod.phase == "Succeeded" || pod.phase == "Failed";
-  if (has_ended || pod.has_no_sandbox || pod.is_in_node_network || pod.addresses.empty()) return std::nullopt;
-  return core::audit::RunningPod{{pod.name, pod.namespace_name, pod.uid}, pod.node, pod.addresses};
-}
-
-/// The pods of a cluster that live, or seem to, with addresses of their own. Errors: of for_each_pod().
-[[nodiscard]] Result<std::vector<core::audit::RunningPod>> list_running_pods(store::kube::Api& api,
-                                                                             const Clock& clock) {
-  std::vector<core::audit::RunningPod> running;
-  const auto take = [&](const core::collect::PodFact& pod) {
-    if (auto one = running_pod(pod)) running.push_back(*std::move(one));
-  };
-  TRY_VOID(store::kube::for_each_pod(
-      api, clock, [&] { running.clear(); }, take));
-  return running;
-}
-
-}  // namespace
-
 Result<std::unique_ptr<Cluster>> Cluster::of(const CommandLine& line) {
   if (line.cluster_url.empty()) return nullptr;
   TRY(auto api, open_kube_api(line.cluster_url, line.clock, operator_parts(), kPageTime));
@@ -73,18 +50,7 @@ Result<core::collect::Facts> Cluster::nodes(const engine::Context& context) {
 }
 
 Result<std::vector<core::audit::RunningPod>> Cluster::running_pods(core::collect::Facts& all) {
-  std::vector<core::audit::RunningPod> running;
-  const auto begin = [&] {
-    running.clear();
-    all = {};
-  };
-  TRY_VOID(store::kube::for_each_pod(*api_, line_.clock, begin, [&](const core::collect::PodFact& pod) {
-    if (auto one = running_pod(pod)) running.push_back(*std::move(one));
-    all.add_pod(pod);
-  }));
-  all.set_pods_known();
-  all.freeze();
-  return running;
+  return list_running_pods(*api_, line_.clock, &all);
 }
 
 Result<void> SignsOfLife::look(const CommandLine& line, const engine::Context& context, const RuntimeCache& cache) {

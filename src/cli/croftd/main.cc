@@ -40,6 +40,7 @@ std::vector<std::string> examples_of(std::string_view path) {
       {"agent", "croftd agent --store sqlite:/var/lib/croft/croft.db --log-calls"},
       {"controller", "croftd controller --facts /run/croft/facts.json --grace 10m"},
       {"controller", "croftd controller --once --dry-run --output json"},
+      {"controller", "croftd controller --desk 127.0.0.1:9680"},
       {"controller", "croftd controller --store kube: --leader-elect-lease-duration-ms 30000"},
       {"install", "croftd install --main-plugin ptp --store kube:"},
       {"install", "croft --store sqlite:/var/lib/croft/croft.db pool create pods --cidr 10.64.0.0/24"},

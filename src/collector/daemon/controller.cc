@@ -28,6 +28,7 @@
 #include "collector/use/node_facts.h"
 #include "collector/use/sweep.h"
 #include "history/daemon/history_keeper.h"
+#include "desk/daemon/desk.h"
 #include "ipam/use/damage_telling.h"
 #include "noderanges/commands/cluster_nodes.h"
 #include "noderanges/daemon/node_ranges.h"
@@ -139,6 +140,7 @@ struct ControllerOptions {
   std::int64_t work_timeout_ms = kWorkTimeout.count();
   LeaderElectionFlags leader_election;
   HistoryFlags history;
+  DeskFlags desk;
 };
 
 /// The pods of the cluster whose API keeps the register.
@@ -254,6 +256,8 @@ class Controller {
                                   [](const std::string& text) { end_stuck(text); });
     // Each controller has its own, whoever leads.
     const HistoryKeeper history(context_, options_.history, daemon_, log_, metrics_);
+    // Each controller has one, whoever leads.
+    TRY(const auto desk, Desk::start(options_.desk, options_.store_url, daemon_, log_, nullptr));
     os::tell_service_manager("READY=1");
     if (election_ == nullptr) return run_until_stopped();
     election_->start(log_, metrics_);
@@ -365,7 +369,7 @@ class Controller {
   [[nodiscard]] Result<void> serve_metrics() {
     if (options_.metrics_bind_address.empty()) return {};
     TRY(const auto address, edge::MetricsAddress::parse(options_.metrics_bind_address));
-    TRY(metrics_server_, edge::MetricsServer::start([this] { return metrics_.text(); }, address, &health_));
+    TRY(metrics_server_, edge::serve_metrics([this] { return metrics_.text(); }, address, &health_));
     log_.info("metrics at http://{}/metrics, health at /healthz and /readyz", address.text());
     return {};
   }
@@ -454,7 +458,7 @@ class Controller {
   core::collect::Memory memory_;
   edge::Metrics metrics_;
   edge::Health health_;
-  std::unique_ptr<edge::MetricsServer> metrics_server_;
+  std::unique_ptr<edge::WebServer> metrics_server_;
   NodeRanges node_ranges_;
   bool node_ranges_ready_ = false;
   bool ranges_held_back_ = false;  ///< in the last pass
@@ -570,6 +574,7 @@ void add_controller_command(CLI::App& app, Daemon& daemon) {
       ->default_str("15m");
   add_leader_election_flags(*command, options->leader_election);
   add_history_flags(*command, options->history);
+  add_desk_flags(*command, options->desk);
   command->add_flag("--dry-run", options->dry_run, "Show what would be released and write nothing");
   command->add_option("--output", options->json, "json: print one object per look on standard output")
       ->transform(CLI::CheckedTransformer(std::map<std::string, bool>{{"json", true}, {"none", false}}))

@@ -108,6 +108,14 @@ AddressView address_view(const core::PoolTable& pools, const BlockView& block, n
   return view;
 }
 
+/// Adds the addresses of a block that are not simply free.
+void add_addresses(const core::PoolTable& pools, const BlockView& block, const Instant& now,
+                   std::vector<AddressView>& views) {
+  for (std::uint32_t i = 0; i < block.states.size(); ++i) {
+    if (block.states[i] != core::AddressState::free) views.push_back(address_view(pools, block, net::Ordinal(i), now));
+  }
+}
+
 /// The numbers of a pool without blocks.
 core::PoolFill empty_fill(const core::PoolTable& pools, const core::Pool& pool) {
   core::PoolFill fill;
@@ -207,7 +215,7 @@ Result<Overview> look(const Context& context) {
   return overview;
 }
 
-Result<std::vector<core::PoolFill>> fill_of_pools(const Context& context) {
+Result<Survey> survey(const Context& context, const std::function<void(const BlockView&)>& visit) {
   TRY(const auto frame, Frame::read(context));
   const core::PoolTable& pools = frame->pools();
   const Instant now = context.clock.now();
@@ -216,10 +224,16 @@ Result<std::vector<core::PoolFill>> fill_of_pools(const Context& context) {
   TRY_VOID(for_each_block(context, [&](const core::Block& block) {
     const BlockView view = view_of(pools, block, now);
     if (!view.pool.empty()) add_block(found[view.pool], pools, view);
+    visit(view);
   }));
-  std::vector<core::PoolFill> fills;
-  for (auto& [name, fill] : found) fills.push_back(std::move(fill));
-  return fills;
+  Survey all{{}, pools.reserved(), pools.config().strict_affinity};
+  for (auto& [name, fill] : found) all.pools.push_back(std::move(fill));
+  return all;
+}
+
+Result<std::vector<core::PoolFill>> fill_of_pools(const Context& context) {
+  TRY(Survey all, survey(context, [](const BlockView&) {}));
+  return std::move(all.pools);
 }
 
 bool AddressView::borrowed() const {
@@ -259,11 +273,8 @@ Result<std::vector<AddressView>> list_addresses(const Context& context) {
   std::vector<AddressView> result;
   std::vector<net::Prefix> blocks;
   TRY_VOID(for_each_block(context, [&](const core::Block& block) {
-    const BlockView view = view_of(pools, block, now);
     blocks.push_back(block.cidr);
-    for (std::uint32_t i = 0; i < view.states.size(); ++i) {
-      if (view.states[i] != core::AddressState::free) result.push_back(address_view(pools, view, net::Ordinal(i), now));
-    }
+    add_addresses(pools, view_of(pools, block, now), now, result);
   }));
   // Larger reservations are shown as usage, not address by address.
   for (const net::Address& reserved : frame->reserved_addresses()) {
@@ -278,6 +289,17 @@ Result<std::vector<AddressView>> list_addresses(const Context& context) {
   }
   std::sort(result.begin(), result.end(), [](const auto& a, const auto& b) { return a.address < b.address; });
   return result;
+}
+
+Result<std::vector<AddressView>> list_addresses_of(const Context& context, const net::Prefix& block) {
+  TRY(const auto frame, Frame::read(context));
+  std::vector<AddressView> views;
+  TRY(const auto record, get_sound(context, core::block_key(block), deadline_of_use_case(context)));
+  if (!record) return views;
+  const auto& found = std::get<core::Block>(*record->value);
+  const Instant now = context.clock.now();
+  if (!found.deleted) add_addresses(frame->pools(), view_of(frame->pools(), found, now), now, views);
+  return views;
 }
 
 Result<AddressView> show_address(const Context& context, const net::Address& address) {

@@ -2,11 +2,13 @@
 
 #include <functional>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "base/net/count.h"
+#include "base/net/intervals.h"
 #include "ipam/audit/pool_status.h"
 #include "ipam/use/transact.h"
 #include "register/block.h"
@@ -86,11 +88,23 @@ struct Overview {
 /// in memory.
 [[nodiscard]] Result<std::vector<core::PoolFill>> fill_of_pools(const Context& context);
 
+/// The same, and what else holds for all of them.
+struct Survey {
+  std::vector<core::PoolFill> pools;
+  std::shared_ptr<const net::Intervals> reserved;  ///< all addresses out of use, in a block or not
+  bool strict_affinity = false;
+};
+/// `visit` is called with every block on the way.
+[[nodiscard]] Result<Survey> survey(const Context& context, const std::function<void(const BlockView&)>& visit);
+
 /// One block. Error: not_found.
 [[nodiscard]] Result<BlockView> show_block(const Context& context, const net::Prefix& cidr);
 
 /// The claim of a block's owner on it; absent when there is none, and for a block of nobody.
 [[nodiscard]] Result<std::optional<core::Affinity>> claim_on(const Context& context, const core::Block& block);
+
+/// The addresses of one block that are held, cooling or reserved, ascending; none where there is no such block.
+[[nodiscard]] Result<std::vector<AddressView>> list_addresses_of(const Context& context, const net::Prefix& block);
 
 /// All addresses that are held, cooling or reserved, ascending.
 [[nodiscard]] Result<std::vector<AddressView>> list_addresses(const Context& context);

@@ -347,10 +347,10 @@ class VpcAgentProgram {
     daemon_.stop.before_forced_end(listener->closer());
     TRY_VOID(server.open_door(std::move(listener), {}));
     TRY_VOID(open_to_peers(server));
-    std::unique_ptr<edge::MetricsServer> metrics_server;
+    std::unique_ptr<edge::WebServer> metrics_server;
     if (!options_.metrics.empty()) {
       TRY(const auto address, edge::MetricsAddress::parse(options_.metrics));
-      TRY(metrics_server, edge::MetricsServer::start([this] { return metrics_.text(); }, address, &health_));
+      TRY(metrics_server, edge::serve_metrics([this] { return metrics_.text(); }, address, &health_));
     }
     tell_of_store();
     tell_of_certificate();

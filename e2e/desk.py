@@ -1,0 +1,160 @@
+"""`croftd controller --desk`: the page says what the commands say of the same store, to whom it may, and changes nothing.
+What a browser makes of it: desk_browser.py; routes and tokens one by one: src/desk.
+"""
+
+import http.client
+import json
+import pathlib
+import signal
+
+from etcd_lib import Etcd
+from lib import call_ipam, expect, expect_equal, main, run, say, wait_for
+from metrics import Controller, free_port
+
+HOSTILE = "<script>alert(1)</script>"
+
+
+def ask(port, path, host="127.0.0.1", method="GET", **fields):
+    """(status, header, body) of one request; None as long as nobody listens."""
+    connection = http.client.HTTPConnection(host, port, timeout=10)
+    try:
+        connection.request(method, path, headers={name.replace("_", "-"): value for name, value in fields.items()})
+        answer = connection.getresponse()
+        return answer.status, answer.headers, answer.read().decode()
+    except ConnectionRefusedError:
+        return None
+    finally:
+        connection.close()
+
+
+def data(port, path, **fields):
+    status, _, body = ask(port, path, **fields)
+    expect_equal(status, 200, f"{path}: {body}")
+    return json.loads(body)
+
+
+class Desk(Controller):
+    def __init__(self, world, store, at, *arguments):
+        super().__init__(world, store, "", "--desk", at, "--grace", "1h", *arguments)
+
+
+def with_pods(world, store):
+    """A store with two pods, one of them of a name that would be markup."""
+    world.pool(store, "web", "10.97.0.0/24", "--block-size", "28")
+    for container, pod in (("c1", "web-0"), ("c2", HOSTILE)):
+        code, answer = call_ipam(world, "ADD", container, store, args=f"K8S_POD_NAMESPACE=shop;K8S_POD_NAME={pod}")
+        expect_equal(code, 0, f"{answer}")
+    return store
+
+
+def refused_to_start(world, store, *arguments):
+    done = run(world.bin / "croftd", "controller", "--store", store, *arguments, check=False)
+    expect(done.returncode not in (0, 3), f"it went on: {done.stderr}")
+    return done.stderr
+
+
+def on_loopback(world):
+    """Without a token: this machine alone, by its own names, and nothing but GET and HEAD."""
+    say("on loopback")
+    store, port = with_pods(world, world.store("loopback")), free_port()
+    before = world.croft(store, "block", "list")
+    with Desk(world, store, f"127.0.0.1:{port}", "--interval", "1h", "--dry-run"):
+        wait_for(lambda: ask(port, "/"), "the page")
+        for path in ("/", "/desk.js", "/api/overview"):
+            status, header, _ = ask(port, path)
+            expect_equal(status, 200, path)
+            policy = header["Content-Security-Policy"]
+            expect("default-src 'none'" in policy and "frame-ancestors 'none'" in policy and "unsafe" not in policy, policy)
+            expect_equal((header["X-Content-Type-Options"], header["Cache-Control"]), ("nosniff", "no-store"), path)
+        for method in ("POST", "PUT", "DELETE", "PATCH", "OPTIONS"):
+            expect_equal(ask(port, "/api/overview", method=method)[0], 405, method)
+        expect_equal(ask(port, "/", method="HEAD")[::2], (200, ""), "HEAD")
+        for host in ("evil.example", f"evil.example:{port}", "10.0.0.1"):
+            expect_equal(ask(port, "/api/overview", Host=host)[0], 403, f"a page of {host} that leads here")
+        expect_equal(ask(port, "/api/overview?" + "x" * 9000)[0], 431, "a long request")
+        as_commands_say(world, store, port)
+    expect_equal(world.croft(store, "block", "list"), before, "looking changes nothing")
+
+
+def as_commands_say(world, store, port):
+    pool = data(port, "/api/overview")["pools"][0]
+    said = world.croft(store, "pool", "list")[0]["usage"]
+    expect_equal({name: pool[name] for name in ("held", "cooling", "reserved", "free")}, {name: said[name] for name in ("held", "cooling", "reserved", "free")}, "a pool")
+    for address, row in world.held(store).items():
+        who = data(port, f"/api/who?address={address}")
+        expect_equal(who["holder"], row, "who has it")
+        expect_equal((who["state"], who["pool"], who["block"]), ("used", "web", row["block"]), "and where")
+    pods = {row["pod"] for row in world.held(store).values()}
+    expect_equal(pods, {"web-0", HOSTILE}, "names as they are")
+    expect_equal(data(port, "/api/nodes"), world.croft(store, "node", "list"), "nodes")
+    found = json.loads(world.cli(store, "-o", "json", "check", codes=(0, 3)).stdout)
+    expect_equal(data(port, "/api/findings")["findings"], found, "findings")
+    text = world.cli(store, "explain", "--node", "node-a", "--pool", "web").stdout
+    expect_equal(data(port, "/api/explain?node=node-a&pool=web")["text"], text, "an explanation")
+    cells = data(port, "/api/map?cidr=10.97.0.0/24")["cells"]
+    expect_equal((len(cells), cells.count("u")), (256, 2), "the map")
+
+
+def with_a_token(world):
+    """Everywhere else: whoever has the token."""
+    say("with a token")
+    store, port = with_pods(world, world.store("token")), free_port()
+    told = refused_to_start(world, store, "--desk", f":{port}")
+    expect("--desk-token-file" in told, told)
+    token = world.directory / "token"
+    expect("--desk-token-file" in refused_to_start(world, store, "--desk", f":{port}", "--desk-token-file", str(token)), "no file")
+    token.write_text("open sesame is no token\n".replace(" ", "-"))
+    token.chmod(0o644)
+    expect("chmod 640" in refused_to_start(world, store, "--desk", f":{port}", "--desk-token-file", str(token)), "a file of all")
+    token.chmod(0o600)
+    with Desk(world, store, f":{port}", "--desk-token-file", str(token)):
+        wait_for(lambda: ask(port, "/"), "the page")
+        for host in ("127.0.0.1", "::1"):
+            right = {"Authorization": f"Bearer {token.read_text().strip()}", "Host": "desk.example"}
+            expect_equal(ask(port, "/", host=host)[0], 200, "the page itself")
+            expect_equal(ask(port, "/api/overview", host=host)[0], 401, "without a token")
+            status, header, body = ask(port, "/api/overview", host=host, Authorization="Bearer wrong")
+            expect_equal((status, header["WWW-Authenticate"]), (401, "Bearer"), "a wrong one")
+            expect("pools" not in body, body)
+            expect_equal(ask(port, "/api/overview", host=host, **right)[0], 200, "the right one")
+
+
+def while_the_store_is_away(world):
+    """The page lives, tells what it knew, and says that it is old."""
+    say("while the store is away")
+    store, port = with_pods(world, world.store("away")), free_port()
+    path = pathlib.Path(store.removeprefix("sqlite:"))
+    with Desk(world, store, f"[::1]:{port}", "--interval", "1h") as desk:
+        wait_for(lambda: ask(port, "/", host="::1"), "the page")
+        expect_equal(data(port, "/api/overview", host="::1")["trouble"], None, "all is well")
+        hidden = path.rename(path.with_name("hidden.db"))
+        path.mkdir()
+        seen = wait_for(lambda: (now := data(port, "/api/overview", host="::1"))["trouble"] and now, "it says so", 30)
+        expect_equal(seen["pools"][0]["held"], 2, "what it knew")
+        path.rmdir()
+        hidden.rename(path)
+        wait_for(lambda: data(port, "/api/overview", host="::1")["trouble"] is None, "well again", 30)
+        expect(desk.process.poll() is None, "it lives")
+
+
+def on_an_etcd(world):
+    """The same of a cluster's register; one that does not answer is told of."""
+    say("on an etcd")
+    etcd = Etcd(world)
+    store, port = with_pods(world, f"etcd:{etcd.url}"), free_port()
+    with Desk(world, store, f"127.0.0.1:{port}", "--interval", "1h"):
+        wait_for(lambda: ask(port, "/"), "the page")
+        as_commands_say(world, store, port)
+        etcd.process.send_signal(signal.SIGSTOP)
+        wait_for(lambda: data(port, "/api/overview")["trouble"], "it says so", 30)
+        etcd.process.send_signal(signal.SIGCONT)
+        wait_for(lambda: data(port, "/api/overview")["trouble"] is None, "well again", 30)
+
+
+def test(world):
+    for part in (on_loopback, with_a_token, while_the_store_is_away, on_an_etcd):
+        part(world)
+
+
+if __name__ == "__main__":
+    main(test)

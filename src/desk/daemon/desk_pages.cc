@@ -1,0 +1,426 @@
+#include "desk/daemon/desk_pages.h"
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <set>
+#include <string_view>
+#include <utility>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "base/net/echo.h"
+#include "base/time_text.h"
+#include "cli/croft/json_output.h"
+#include "cli/croft/json_text.h"
+#include "desk/decide/relief.h"
+#include "http/grpc_frame.h"
+#include "ipam/commands/explain_request.h"
+#include "ipam/use/assign.h"
+#include "ipam/use/inspect.h"
+#include "store/store_url.h"
+
+namespace croft::app {
+namespace {
+
+using Json = nlohmann::ordered_json;
+using core::desk::Mark;
+using edge::Verdict;
+using std::chrono::seconds;
+
+/// A first reading that takes longer is waited for by the page, which asks again.
+constexpr std::chrono::milliseconds kPatience{2000};
+/// A forecast that warns of a pool.
+constexpr std::chrono::hours kSoon{24};
+/// A check takes about a KiB for each address that is held, or two; the controller has half a GiB.
+constexpr std::uint64_t kCheckedMax = 100'000;
+constexpr std::size_t kHoldersMax = 65'536;
+
+/// Nothing from elsewhere, nothing inline, in nobody's frame.
+constexpr std::string_view kPolicy =
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+
+edge::WebAnswer in_json(unsigned status, const Json& json) {
+  return {status, json.dump(-1, ' ', false, Json::error_handler_t::replace), "application/json"};
+}
+
+edge::WebAnswer refused(unsigned status, std::string_view why) { return in_json(status, {{"error", why}}); }
+
+unsigned status_of(ErrorCode code) {
+  switch (code) {
+    case ErrorCode::invalid_argument:
+      return 400;
+    case ErrorCode::permission_denied:
+      return 403;
+    case ErrorCode::not_found:
+      return 404;
+    case ErrorCode::refused_for_safety:
+      return 409;
+    case ErrorCode::unavailable:
+    case ErrorCode::deadline_exceeded:
+      return 503;
+    default:
+      return 500;
+  }
+}
+
+/// The objects of a listing of `croft -o json` (docs/formats/cli-json.md).
+Json objects_of(const Data& data) { return Json::parse(data.json()); }
+
+Json seconds_or_null(const std::optional<seconds>& span) { return span ? Json(span->count()) : Json(); }
+
+Json time_or_null(const std::optional<WallTime>& time) { return time ? Json(rfc3339_exact(*time)) : Json(); }
+
+std::string_view name_of(core::Fullness fullness) {
+  constexpr std::array<std::string_view, 3> kNames = {"room", "nearlyFull", "full"};
+  return kNames[static_cast<std::size_t>(fullness)];
+}
+
+Json pool_json(const core::PoolFill& fill, const core::desk::AddressMap& map, const engine::Past::Forecast* forecast) {
+  const core::Pool& pool = fill.pool;
+  const auto occupied = map.occupied(pool.cidr);
+  Json json{{"name", pool.name},
+            {"cidr", pool.cidr.to_string()},
+            {"family", net::name_of(pool.cidr.family())},
+            {"disabled", pool.disabled},
+            {"notAllocatable", text_or_null(pool.unallocatable)},
+            {"fullness", name_of(core::fullness_of(fill))},
+            {"capacity", fill.capacity.as_double()},
+            {"held", fill.held},
+            {"cooling", fill.cooling},
+            {"reserved", fill.reserved.as_double()},
+            {"free", fill.free().as_double()},
+            {"open", fill.open().as_double()},
+            {"stranded", fill.stranded.as_double()},
+            {"borrowed", fill.borrowed},
+            {"occupied", occupied ? Json(occupied->to_string()) : Json()},
+            {"forecast", nullptr}};
+  if (forecast != nullptr) {
+    json["forecast"] = {{"fullIn", seconds_or_null(forecast->full_in)},
+                        {"earliest", seconds_or_null(forecast->earliest)},
+                        {"latest", seconds_or_null(forecast->latest)},
+                        {"unknownBecause", text_or_null(forecast->unknown_because)}};
+  }
+  return json;
+}
+
+/// The mark of an address, by what is listed of it in its block.
+std::string_view state_of(const std::vector<engine::AddressView>& views) {
+  if (views.empty()) return name_of(Mark::free);
+  switch (views.front().state) {
+    case core::AddressState::held:
+      return name_of(views.front().borrowed() ? Mark::borrowed : Mark::used);
+    case core::AddressState::cooling:
+      return name_of(Mark::cooling);
+    case core::AddressState::reserved:
+      return name_of(Mark::reserved);
+    case core::AddressState::free:
+      break;
+  }
+  return name_of(Mark::free);
+}
+
+/// The letter of its state where all addresses of a cell have the same; else the numbers, in the order of Mark.
+Json cell_json(const core::desk::Tally& tally) {
+  constexpr std::string_view kLetters = "ofrcubs";
+  const auto is_there = [](const net::Count& count) { return !count.is_zero(); };
+  if (std::ranges::count_if(tally, is_there) == 1) {
+    const auto place = std::ranges::find_if(tally, is_there) - tally.begin();
+    return Json(std::string(1, kLetters[static_cast<std::size_t>(place)]));
+  }
+  Json numbers = Json::array();
+  for (const net::Count& count : tally) {
+    numbers.push_back(count.fits_64() ? Json(count.as_64()) : Json(count.as_double()));
+  }
+  return numbers;
+}
+
+Json tile_json(const core::desk::Tile& tile, const std::optional<WallTime>& at) {
+  Json cells = Json::array();
+  for (const core::desk::Tally& tally : tile.cells) cells.push_back(cell_json(tally));
+  return {{"cidr", tile.part.to_string()},
+          {"cellLength", tile.cell_length},
+          {"at", time_or_null(at)},
+          {"cells", std::move(cells)}};
+}
+
+}  // namespace
+
+/// The words behind the `?` of a request.
+class DeskPages::Query {
+ public:
+  explicit Query(std::string_view text) {
+    while (!text.empty()) {
+      const std::string_view one = text.substr(0, text.find('&'));
+      text.remove_prefix(std::min(one.size() + 1, text.size()));
+      const std::size_t equals = std::min(one.find('='), one.size());
+      const std::string value = decoded(one.substr(std::min(equals + 1, one.size())));
+      if (!value.empty()) values_[decoded(one.substr(0, equals))].push_back(value);
+    }
+  }
+
+  [[nodiscard]] std::vector<std::string> all(const std::string& name) const {
+    const auto found = values_.find(name);
+    return found == values_.end() ? std::vector<std::string>() : found->second;
+  }
+  /// The first one; empty where it is not given.
+  [[nodiscard]] std::string text(const std::string& name) const {
+    const auto values = all(name);
+    return values.empty() ? std::string() : values.front();
+  }
+  [[nodiscard]] Result<net::Prefix> prefix(const std::string& name) const {
+    const auto value = net::Prefix::parse(text(name));
+    if (!value) return fail(value.error().in(name));
+    return *value;
+  }
+  [[nodiscard]] Result<net::Address> address(const std::string& name) const {
+    const auto value = net::Address::parse(text(name));
+    if (!value) return fail(value.error().in(name));
+    return *value;
+  }
+  /// A moment of the past; nothing where none is given.
+  [[nodiscard]] Result<std::optional<WallTime>> moment(const std::string& name) const {
+    if (text(name).empty()) return std::optional<WallTime>();
+    const auto value = parse_rfc3339(text(name));
+    if (!value) return fail(value.error().in(name));
+    return std::optional(*value);
+  }
+
+ private:
+  static std::string decoded(std::string_view text) {
+    std::string blanks(text);
+    std::ranges::replace(blanks, '+', ' ');
+    return os::percent_decoded(blanks);
+  }
+
+  std::map<std::string, std::vector<std::string>> values_;
+};
+
+DeskPages::DeskPages(Parts parts)
+    : parts_(std::move(parts)),
+      scene_(parts_.context.clock, parts_.scene_age, [this] { return engine::read_scene(parts_.context); }),
+      findings_(parts_.context.clock, parts_.check_age, parts_.check) {
+  if (parts_.judge) doorkeeper_.emplace(*parts_.judge, parts_.context.clock);
+}
+
+DeskPages::~DeskPages() = default;
+
+edge::WebAnswer DeskPages::answer(const edge::WebRequest& request) {
+  edge::WebAnswer answer = answer_with(request);
+  answer.fields.emplace_back("Content-Security-Policy", kPolicy);
+  answer.fields.emplace_back("Referrer-Policy", "no-referrer");
+  answer.fields.emplace_back("Cross-Origin-Resource-Policy", "same-origin");
+  answer.fields.emplace_back("X-Frame-Options", "DENY");
+  return answer;
+}
+
+std::optional<edge::WebAnswer> DeskPages::refusal(const edge::WebRequest& request) {
+  using Kind = Verdict::Kind;
+  if (!doorkeeper_) return std::nullopt;
+  const Verdict verdict = doorkeeper_->admit(request.authorization);
+  if (verdict.kind == Kind::welcome) return std::nullopt;
+  edge::WebAnswer answer =
+      refused(verdict.kind == Kind::unknown ? 401 : (verdict.kind == Kind::forbidden ? 403 : 503), verdict.why);
+  if (verdict.kind == Kind::unknown) answer.fields.emplace_back("WWW-Authenticate", "Bearer");
+  return answer;
+}
+
+edge::WebAnswer DeskPages::answer_with(const edge::WebRequest& request) {
+  if (!doorkeeper_ && !edge::is_loopback_host(request.host)) {
+    return refused(403, "without a token this page answers to localhost, 127.0.0.1 and [::1] alone");
+  }
+  for (const DeskAsset& asset : desk_assets()) {
+    if (request.path == asset.path) return {200, std::string(asset.content), asset.type};
+  }
+  constexpr std::array<std::pair<std::string_view, Route>, 8> kRoutes = {{{"/api/overview", &DeskPages::overview},
+                                                                          {"/api/map", &DeskPages::map},
+                                                                          {"/api/who", &DeskPages::who},
+                                                                          {"/api/nodes", &DeskPages::nodes},
+                                                                          {"/api/blocks", &DeskPages::blocks},
+                                                                          {"/api/findings", &DeskPages::findings},
+                                                                          {"/api/reliefs", &DeskPages::reliefs},
+                                                                          {"/api/explain", &DeskPages::explain}}};
+  const auto* const route = std::ranges::find(kRoutes, request.path, [](const auto& one) { return one.first; });
+  if (route == kRoutes.end()) return refused(404, "nothing is here");
+  if (auto answer = refusal(request)) return *std::move(answer);
+  const auto json = (this->*route->second)(Query(request.query));
+  return json ? in_json(200, *json) : refused(status_of(json.error().code), json.error().message);
+}
+
+Result<std::shared_ptr<const engine::Scene>> DeskPages::scene() {
+  auto seen = scene_.get(kPatience);
+  if (seen.value != nullptr) return std::move(seen.value);
+  if (seen.trouble) return fail(*seen.trouble);
+  return fail(ErrorCode::unavailable, "the register is being read for the first time");
+}
+
+Result<std::shared_ptr<const DeskFindings>> DeskPages::checked() {
+  TRY(const auto now, scene());
+  std::uint64_t held = 0;
+  for (const core::PoolFill& fill : now->pools) held += fill.held;
+  if (held > kCheckedMax) {
+    return fail(ErrorCode::refused_for_safety,
+                fmt::format("{} addresses are held, and more than {} are not checked here: run croft check", held,
+                            kCheckedMax));
+  }
+  auto seen = findings_.get(kPatience);
+  if (seen.value != nullptr) return std::move(seen.value);
+  if (seen.trouble) return fail(*seen.trouble);
+  return fail(ErrorCode::unavailable, "the register is being checked");
+}
+
+/// A history that cannot be read is told of by the slider, whose reach it then does not say.
+std::map<std::string, engine::Past::Forecast> DeskPages::forecasts() {
+  if (parts_.past == nullptr) return {};
+  auto read = parts_.past->forecasts();
+  return read ? *std::move(read) : std::map<std::string, engine::Past::Forecast>();
+}
+
+Result<Json> DeskPages::overview(const Query& /*query*/) {
+  TRY(const auto now, scene());
+  const auto seen = scene_.get({});
+  const auto forecast = forecasts();
+  Json pools = Json::array(), ranges = Json::array(), history;
+  for (const core::PoolFill& fill : now->pools) {
+    const auto found = forecast.find(fill.pool.name);
+    pools.push_back(pool_json(fill, now->map, found == forecast.end() ? nullptr : &found->second));
+  }
+  for (const net::Prefix& range : now->service_ranges) ranges.push_back(range.to_string());
+  if (parts_.past != nullptr) {
+    const auto reach = parts_.past->reach();
+    history = reach ? Json{{"since", rfc3339_exact(reach->since)}, {"until", rfc3339_exact(reach->until)}}
+                    : Json{{"trouble", reach.error().message}};
+  }
+  return Json{
+      {"version", CROFT_VERSION},
+      {"store", store::without_user(parts_.store)},
+      {"readAt", rfc3339_exact(std::chrono::floor<seconds>(now->begun.wall))},
+      {"ageSeconds",
+       std::chrono::duration_cast<seconds>(parts_.context.clock.now().since_boot - now->begun.since_boot).count()},
+      {"trouble", seen.trouble ? Json(seen.trouble->message) : Json()},
+      {"notes", now->notes},
+      {"strictAffinity", now->strict_affinity},
+      {"history", std::move(history)},
+      {"pools", std::move(pools)},
+      {"serviceRanges", std::move(ranges)}};
+}
+
+Result<Json> DeskPages::map(const Query& query) {
+  TRY(const net::Prefix part, query.prefix("cidr"));
+  TRY(const auto at, query.moment("at"));
+  if (!at) {
+    TRY(const auto now, scene());
+    return tile_json(now->map.tile(part, core::desk::kTileCellsLog2), at);
+  }
+  if (parts_.past == nullptr) return fail(ErrorCode::not_found, "no history here");
+  TRY(const auto holders, parts_.past->held_at(part, *at, kHoldersMax));
+  core::desk::AddressMap then;
+  for (const auto& one : holders) then.add(one.address, one.is_sure ? Mark::used : Mark::cooling);
+  then.freeze();
+  return tile_json(then.tile(part, core::desk::kTileCellsLog2), at);
+}
+
+Result<Json> DeskPages::who(const Query& query) {
+  TRY(const net::Address address, query.address("address"));
+  TRY(const auto at, query.moment("at"));
+  if (at) {
+    if (parts_.past == nullptr) return fail(ErrorCode::not_found, "no history here");
+    TRY(const auto holders,
+        parts_.past->held_at(net::Prefix::containing(address, net::bit_length(address.family())), *at, kHoldersMax));
+    Json past = Json::array();
+    for (const auto& one : holders) {
+      past.push_back({{"who", text_or_null(one.who)}, {"isSure", one.is_sure}, {"knownBy", one.known_by}});
+    }
+    return Json{{"address", address.to_string()}, {"at", time_or_null(at)}, {"past", std::move(past)}};
+  }
+  TRY(const auto now, scene());
+  const auto* block = now->map.block_of(address);
+  std::string state(name_of(now->map.mark_of(address)));
+  Json holder;
+  if (block != nullptr) {
+    TRY(auto views, engine::list_addresses_of(parts_.context, block->cidr));
+    std::erase_if(views, [&](const auto& view) { return view.address != address; });
+    if (!views.empty()) holder = objects_of(json_of(views)).front();
+    // The block was read now, the map before.
+    if (state != name_of(Mark::service)) state = state_of(views);
+  }
+  const auto pool =
+      std::ranges::find_if(now->pools, [&](const core::PoolFill& fill) { return fill.pool.cidr.contains(address); });
+  return Json{{"address", address.to_string()},
+              {"state", state},
+              {"pool", pool == now->pools.end() ? Json() : Json(pool->pool.name)},
+              {"block", block == nullptr ? Json() : Json(block->cidr.to_string())},
+              {"blockOwner", block == nullptr ? Json() : text_or_null(block->owner)},
+              {"holder", std::move(holder)}};
+}
+
+Result<Json> DeskPages::nodes(const Query& /*query*/) {
+  TRY(const auto now, scene());
+  return objects_of(json_of(now->nodes));
+}
+
+Result<Json> DeskPages::blocks(const Query& query) {
+  TRY(const auto now, scene());
+  Json json = Json::array();
+  const std::string owner = query.text("owner");
+  for (const auto& block : now->map.blocks()) {
+    if (block.owner != owner) continue;
+    Json counts = Json::object();
+    for (std::size_t mark = 0; mark < core::desk::kMarks; ++mark) {
+      counts[std::string(name_of(static_cast<Mark>(mark)))] = block.totals[mark];
+    }
+    json.push_back({{"cidr", block.cidr.to_string()}, {"counts", counts}});
+  }
+  return json;
+}
+
+Result<Json> DeskPages::findings(const Query& /*query*/) {
+  TRY(const auto last, checked());
+  const auto seen = findings_.get({});
+  return Json{{"checkedAt", rfc3339_exact(std::chrono::floor<seconds>(last->checked))},
+              {"trouble", seen.trouble ? Json(seen.trouble->message) : Json()},
+              {"notes", last->notes},
+              {"count", last->count},
+              {"findings", objects_of(json_of(last->findings))}};
+}
+
+Result<Json> DeskPages::reliefs(const Query& /*query*/) {
+  TRY(const auto now, scene());
+  const auto last = checked();
+  if (!last && last.error().code != ErrorCode::refused_for_safety) return fail(last.error());
+  core::desk::ReliefFacts facts{now->pools, {}, {}, now->service_ranges};
+  if (last) facts.gone = (*last)->gone;
+  for (const auto& [pool, forecast] : forecasts()) {
+    if (forecast.full_in && *forecast.full_in <= kSoon) facts.soon_full.insert(pool);
+  }
+  Json json = Json::array();
+  for (const core::desk::Relief& relief : core::desk::reliefs_of(facts)) {
+    json.push_back({{"pool", relief.pool},
+                    {"risk", name_of(relief.risk)},
+                    {"title", relief.title},
+                    {"effect", relief.effect},
+                    {"caution", relief.caution},
+                    {"command", text_or_null(relief.command)}});
+  }
+  return json;
+}
+
+Result<Json> DeskPages::explain(const Query& query) {
+  const ExplainQuestion question{query.text("node"),   query.text("namespace"), query.text("pod"), query.text("use"),
+                                 query.text("family"), query.all("label"),      query.all("pool"), query.all("ip")};
+  TRY_VOID(core::check_node_name(question.node));
+  TRY(const auto now, scene());
+  const bool is_known =
+      std::ranges::any_of(now->nodes, [&](const auto& one) { return one.node.name == question.node; });
+  TRY(const core::AssignRequest request, explain_request(parts_.context, question));
+  TRY(const core::Explanation explanation, engine::explain(parts_.context, request));
+  return Json{{"text", text_of(explanation, request)},
+              {"refused", std::holds_alternative<core::Refusal>(explanation.answer)},
+              {"note", is_known ? Json()
+                                : Json(fmt::format("the register knows no node {}; it is taken for a new one",
+                                                   net::echo(question.node)))}};
+}
+
+}  // namespace croft::app

@@ -1,0 +1,86 @@
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <nlohmann/json_fwd.hpp>
+
+#include "agent/metrics/server.h"
+#include "base/clock.h"
+#include "desk/daemon/refreshed.h"
+#include "desk/door/doorkeeper.h"
+#include "desk/use/past.h"
+#include "desk/use/scene.h"
+#include "ipam/audit/findings.h"
+#include "ipam/use/transact.h"
+
+namespace croft::app {
+
+/// A file of src/desk/page, which the program carries.
+struct DeskAsset {
+  std::string_view path, type, content;
+};
+[[nodiscard]] std::span<const DeskAsset> desk_assets();
+
+/// The findings of a check, and what it could not look at.
+struct DeskFindings {
+  WallTime checked{};
+  std::vector<core::audit::Finding> findings;  ///< the first ones
+  std::size_t count = 0;                       ///< of all
+  std::vector<net::Address> gone{};            ///< all whose pods or nodes are not there any more
+  std::vector<std::string> notes{};
+};
+
+/// The page and what it asks for (docs/desk.md). Answers from what was read last; nothing that is asked here writes.
+class DeskPages {
+ public:
+  struct Parts {
+    engine::Context context;                         ///< of a store that refuses writes
+    std::string store;                               ///< its URL, for people
+    std::function<Result<DeskFindings>()> check;     ///< runs on a thread of its own
+    std::optional<edge::Doorkeeper::Judge> judge{};  ///< absent: whoever asks on this machine is welcome
+    engine::Past* past = nullptr;                    ///< null: there is no history
+    std::chrono::nanoseconds scene_age = std::chrono::seconds(5);
+    std::chrono::nanoseconds check_age = std::chrono::minutes(1);
+  };
+  /// References in the parts outlive it.
+  explicit DeskPages(Parts parts);
+  ~DeskPages();
+
+  /// For WebServer::start.
+  [[nodiscard]] edge::WebAnswer answer(const edge::WebRequest& request);
+
+ private:
+  class Query;
+  using Json = nlohmann::ordered_json;
+  using Route = Result<Json> (DeskPages::*)(const Query& query);
+
+  [[nodiscard]] edge::WebAnswer answer_with(const edge::WebRequest& request);
+  [[nodiscard]] std::optional<edge::WebAnswer> refusal(const edge::WebRequest& request);
+  [[nodiscard]] Result<Json> overview(const Query& query);
+  [[nodiscard]] Result<Json> map(const Query& query);
+  [[nodiscard]] Result<Json> who(const Query& query);
+  [[nodiscard]] Result<Json> nodes(const Query& query);
+  [[nodiscard]] Result<Json> blocks(const Query& query);
+  [[nodiscard]] Result<Json> findings(const Query& query);
+  [[nodiscard]] Result<Json> reliefs(const Query& query);
+  [[nodiscard]] Result<Json> explain(const Query& query);
+
+  [[nodiscard]] Result<std::shared_ptr<const engine::Scene>> scene();
+  [[nodiscard]] Result<std::shared_ptr<const DeskFindings>> checked();
+  [[nodiscard]] std::map<std::string, engine::Past::Forecast> forecasts();
+
+  const Parts parts_;
+  std::optional<edge::Doorkeeper> doorkeeper_;
+  Refreshed<engine::Scene> scene_;
+  Refreshed<DeskFindings> findings_;
+};
+
+}  // namespace croft::app

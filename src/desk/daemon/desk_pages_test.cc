@@ -1,0 +1,252 @@
+#include "desk/daemon/desk_pages.h"
+
+#include <algorithm>
+#include <map>
+#include <string>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "ipam/use/test_world.h"
+
+namespace croft::app {
+namespace {
+
+using Json = nlohmann::json;
+using edge::Verdict;
+using edge::WebAnswer;
+using testing::AllOf;
+using testing::Contains;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Not;
+using testing::Pair;
+using namespace std::chrono_literals;
+
+/// A history of one holder.
+class OnePast final : public engine::Past {
+ public:
+  [[nodiscard]] Result<Reach> reach() override { return Reach{WallTime(1s), WallTime(100s)}; }
+  [[nodiscard]] Result<std::map<std::string, Forecast>> forecasts() override {
+    return std::map<std::string, Forecast>{{"a", {3600s, 1800s, 7200s}}};
+  }
+  [[nodiscard]] Result<std::vector<Holder>> held_at(const net::Prefix& part, WallTime at, std::size_t count) override {
+    const auto address = net::parse_address("10.1.0.3").value();
+    if (!part.contains(address) || at < WallTime(50s) || count == 0) return std::vector<Holder>();
+    return std::vector<Holder>{{address, "pod shop/web-0", true, "seen by watch"}};
+  }
+};
+
+class Pages : public testing::Test, public engine::World {
+ protected:
+  DeskPages& pages() {
+    if (pages_) return *pages_;
+    DeskPages::Parts parts{context, "sqlite:/var/lib/croft/croft.db", [this]() -> Result<DeskFindings> {
+                             if (broken) return fail(ErrorCode::unavailable, "the store is away");
+                             return DeskFindings{clock.now().wall, {core::audit::found("pool_full", "a", "it is")}, 7};
+                           }};
+    parts.judge = judge;
+    parts.past = past;
+    return pages_.emplace(std::move(parts));
+  }
+  WebAnswer get(std::string_view path, std::string_view query = "", std::string_view host = "127.0.0.1:9680",
+                std::string_view authorization = "") {
+    return pages().answer({path, query, host, authorization});
+  }
+  Json json(std::string_view path, std::string_view query = "") {
+    const WebAnswer answer = get(path, query);
+    EXPECT_EQ(answer.status, 200U) << answer.body;
+    EXPECT_EQ(answer.type, "application/json");
+    return Json::parse(answer.body);
+  }
+
+  bool broken = false;
+  std::optional<edge::Doorkeeper::Judge> judge;
+  engine::Past* past = nullptr;
+
+ private:
+  std::optional<DeskPages> pages_;
+};
+
+TEST_F(Pages, AssetsAreServedWithAStrictPolicy) {
+  for (const DeskAsset& asset : desk_assets()) {
+    const WebAnswer answer = get(asset.path);
+    EXPECT_EQ(answer.status, 200U);
+    EXPECT_EQ(answer.body, asset.content);
+    EXPECT_THAT(answer.fields, Contains(Pair("Content-Security-Policy",
+                                             AllOf(HasSubstr("default-src 'none'"), HasSubstr("script-src 'self';"),
+                                                   HasSubstr("frame-ancestors 'none'"), Not(HasSubstr("unsafe"))))));
+    EXPECT_THAT(std::string(asset.content), Not(HasSubstr("innerHTML")));
+  }
+  EXPECT_THAT(get("/api/overview").fields, Contains(Pair("Content-Security-Policy", HasSubstr("default-src 'none'"))));
+  for (const char* absent : {"/desk.ts", "/api/", "/api/overview/", "/../etc/passwd", "//", "/metrics"}) {
+    EXPECT_EQ(get(absent).status, 404U) << absent;
+  }
+}
+
+TEST_F(Pages, WithoutATokenOthersNamesOfThisMachineAreRefused) {
+  EXPECT_EQ(get("/", "", "evil.example:9680").status, 403U);
+  EXPECT_EQ(get("/api/overview", "", "evil.example").status, 403U);
+  EXPECT_EQ(get("/api/overview", "", "").status, 403U);
+  EXPECT_EQ(get("/api/overview", "", "[::1]:9680").status, 200U);
+}
+
+TEST_F(Pages, TheVerdictOnATokenIsTheStatus) {
+  judge = [](const std::string& token) -> Verdict {
+    if (token == "good") return {Verdict::Kind::welcome, {}};
+    if (token == "poor") return {Verdict::Kind::forbidden, "bob may not"};
+    if (token == "away") return {Verdict::Kind::unsure, "nobody answers"};
+    return {Verdict::Kind::unknown, "not known"};
+  };
+  const auto status = [&](const char* authorization) {
+    return get("/api/overview", "", "desk.example", authorization).status;
+  };
+  EXPECT_EQ(status("Bearer good"), 200U);
+  EXPECT_EQ(status("Bearer poor"), 403U);
+  EXPECT_EQ(status("Bearer away"), 503U);
+  EXPECT_EQ(status("Bearer bad"), 401U);
+  EXPECT_EQ(status(""), 401U);
+  EXPECT_THAT(get("/api/overview", "", "desk.example").fields, Contains(Pair("WWW-Authenticate", "Bearer")));
+  EXPECT_EQ(get("/", "", "desk.example").status, 200U) << "the page itself says nothing of the register";
+  for (const char* path :
+       {"/api/map", "/api/who", "/api/nodes", "/api/blocks", "/api/findings", "/api/reliefs", "/api/explain"}) {
+    EXPECT_EQ(get(path, "", "desk.example").status, 401U) << path;
+  }
+}
+
+TEST_F(Pages, OverviewIsWhatPoolsSay) {
+  pool("a", "10.1.0.0/28", 28);
+  add("c1");
+  const Json seen = json("/api/overview");
+  const Json& one = seen["pools"][0];
+  EXPECT_EQ(one["name"], "a");
+  EXPECT_EQ(one["held"], 1);
+  EXPECT_EQ(one["capacity"], 16);
+  EXPECT_EQ(one["fullness"], "room");
+  EXPECT_EQ(one["occupied"], "10.1.0.0/28");
+  EXPECT_TRUE(one["forecast"].is_null());
+  EXPECT_TRUE(seen["history"].is_null());
+  EXPECT_EQ(seen["strictAffinity"], false);
+  // Read anew only when it is old.
+  add("c2");
+  EXPECT_EQ(json("/api/overview")["pools"][0]["held"], 1);
+  clock.advance(6s);
+  static_cast<void>(get("/api/overview"));
+  for (int i = 0; i < 500 && json("/api/overview")["pools"][0]["held"] != 2; ++i) std::this_thread::sleep_for(10ms);
+  EXPECT_EQ(json("/api/overview")["pools"][0]["held"], 2);
+}
+
+TEST_F(Pages, MapTellsCellsByALetterOrNumbers) {
+  pool("a", "10.1.0.0/27", 28, 0);
+  const std::string first = add("c1");
+  const Json fine = json("/api/map", "cidr=10.1.0.0/27");
+  EXPECT_EQ(fine["cellLength"], 32);
+  ASSERT_EQ(fine["cells"].size(), 32U);
+  const auto place = net::ordinal_of(prefix("10.1.0.0/27"), ip(first.c_str()))->value;
+  EXPECT_EQ(fine["cells"][place], "u");
+  // The pool keeps its first two addresses and its last one, with a block or without.
+  EXPECT_EQ(std::ranges::count(fine["cells"], Json("r")), 3);
+  EXPECT_EQ(std::ranges::count(fine["cells"], Json("o")), place < 16 ? 15 : 14);
+  const Json coarse = json("/api/map", "cidr=10.0.0.0%2F14");
+  ASSERT_EQ(coarse["cells"].size(), 4096U);
+  EXPECT_EQ(coarse["cells"][0], "o");
+  const Json& mixed = coarse["cells"][1024];
+  ASSERT_EQ(mixed.size(), 7U);
+  EXPECT_EQ(mixed[4], 1) << "used";
+  EXPECT_EQ(get("/api/map").status, 400U);
+  EXPECT_EQ(get("/api/map", "cidr=10.1.0.1/24").status, 400U);
+  EXPECT_EQ(get("/api/map", "cidr=10.1.0.0/24&at=2026-01-15T10:00:00Z").status, 404U) << "no history here";
+  EXPECT_EQ(get("/api/map", "cidr=10.1.0.0/24&at=yesterday").status, 400U);
+}
+
+TEST_F(Pages, WhoNamesTheHolderWhateverItIsCalled) {
+  pool("a", "10.1.0.0/28", 28);
+  auto wanted = request("c1");
+  wanted.pod = {"<img src=x onerror=alert(1)>", "shop", "u1"};
+  const std::string address = add(wanted).front();
+  const Json who = json("/api/who", "address=" + address);
+  EXPECT_EQ(who["state"], "used");
+  EXPECT_EQ(who["holder"]["pod"], "<img src=x onerror=alert(1)>");
+  EXPECT_EQ(who["holder"]["node"], "node-a");
+  EXPECT_EQ(who["block"], "10.1.0.0/28");
+  EXPECT_EQ(who["blockOwner"], "host:node-a");
+  const Json reserved = json("/api/who", "address=10.1.0.0");
+  EXPECT_EQ(reserved["state"], "reserved");
+  EXPECT_EQ(reserved["holder"]["state"], "reserved");
+  const Json outside = json("/api/who", "address=192.0.2.1");
+  EXPECT_EQ(outside["state"], "outside");
+  EXPECT_TRUE(outside["pool"].is_null());
+  EXPECT_EQ(get("/api/who", "address=ten").status, 400U);
+}
+
+TEST_F(Pages, NodesBlocksFindingsAndReliefs) {
+  pool("a", "10.1.0.0/28", 28, 0);
+  std::string last;
+  for (int i = 0; i < 20 && !last.starts_with("exhausted"); ++i) last = add("c" + std::to_string(i));
+  EXPECT_EQ(json("/api/nodes")[0]["name"], "node-a");
+  EXPECT_EQ(json("/api/blocks", "owner=host:node-a")[0]["cidr"], "10.1.0.0/28");
+  EXPECT_THAT(json("/api/blocks", "owner=host:nobody"), IsEmpty());
+  EXPECT_EQ(json("/api/findings")["findings"][0]["finding"], "pool_full");
+  EXPECT_EQ(json("/api/findings")["count"], 7) << "all, of which the first come";
+  const Json reliefs = json("/api/reliefs");
+  EXPECT_EQ(reliefs[0]["pool"], "a");
+  EXPECT_EQ(reliefs[0]["command"], "croft pool create a-more --cidr 10.1.0.16/28 --block-size 28");
+}
+
+TEST_F(Pages, ACheckThatFailsSaysSo) {
+  broken = true;
+  const WebAnswer answer = get("/api/findings");
+  EXPECT_EQ(answer.status, 503U);
+  EXPECT_THAT(answer.body, HasSubstr("the store is away"));
+}
+
+/// As a restored or shared register has it, a block at a time.
+TEST_F(Pages, ALargeRegisterIsNotCheckedHere) {
+  pool("a", "10.0.0.0/12", 20, 0);
+  core::Block full = core::new_block(prefix("10.0.0.0/20"), std::nullopt, clock.now(), std::nullopt);
+  full.attributes = {core::Attribute{"net.c1", {}, {}, {}}};
+  full.unallocated = space::OrderedFreeList::from_order(4096, {}).value();
+  for (auto& one : full.allocations) one = 0;
+  for (std::uint64_t i = 0; i < 25; ++i) {
+    full.cidr = prefix("10.0.0.0/12").subprefix(i, 20);
+    put(core::block_key(full.cidr), full);
+  }
+  const WebAnswer answer = get("/api/findings");
+  EXPECT_EQ(answer.status, 409U);
+  EXPECT_THAT(answer.body, HasSubstr("102400 addresses are held"));
+  EXPECT_THAT(json("/api/reliefs"), IsEmpty()) << "what is known without a check";
+  EXPECT_EQ(json("/api/overview")["pools"][0]["held"], 102400);
+}
+
+TEST_F(Pages, ExplainSaysWhatTheCommandSays) {
+  pool("a", "10.1.0.0/28", 28);
+  node("oak", {});
+  const Json known = json("/api/explain", "node=oak&pool=a");
+  EXPECT_THAT(known["text"].get<std::string>(), AllOf(HasSubstr("Answer: 10.1.0."), HasSubstr("Node oak")));
+  EXPECT_EQ(known["refused"], false);
+  EXPECT_TRUE(known["note"].is_null());
+  const Json refused = json("/api/explain", "node=elm&pool=nope");
+  EXPECT_EQ(refused["refused"], true);
+  EXPECT_THAT(refused["note"].get<std::string>(), HasSubstr("knows no node"));
+  EXPECT_EQ(get("/api/explain").status, 400U);
+  EXPECT_EQ(get("/api/explain", "node=oak&ip=ten").status, 400U);
+  EXPECT_EQ(get("/api/explain", "node=oak&label=x").status, 400U);
+}
+
+TEST_F(Pages, APastIsShownWhereThereIsOne) {
+  OnePast one;
+  past = &one;
+  pool("a", "10.1.0.0/24", 28);
+  const Json seen = json("/api/overview");
+  EXPECT_EQ(seen["history"]["since"], "1970-01-01T00:00:01Z");
+  EXPECT_EQ(seen["pools"][0]["forecast"]["fullIn"], 3600);
+  EXPECT_EQ(json("/api/map", "cidr=10.1.0.0/28&at=1970-01-01T00:01:00Z")["cells"][3], "u");
+  EXPECT_EQ(json("/api/map", "cidr=10.1.0.0/28&at=1970-01-01T00:00:10Z")["cells"][3], "o");
+  const Json who = json("/api/who", "address=10.1.0.3&at=1970-01-01T00:01:00Z");
+  EXPECT_EQ(who["past"][0]["who"], "pod shop/web-0");
+  EXPECT_EQ(json("/api/reliefs")[0]["pool"], "a") << "it is full within a day";
+}
+
+}  // namespace
+}  // namespace croft::app

@@ -1,0 +1,78 @@
+#pragma once
+
+#include <algorithm>
+#include <chrono>
+#include <condition_variable>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <stop_token>
+#include <thread>
+#include <utility>
+
+#include "base/clock.h"
+#include "base/result.h"
+
+namespace croft::app {
+
+/// A value that takes long to make: made in a thread of its own when somebody asks and the last one is old, and never
+/// when nobody does. Those who ask get the last one meanwhile.
+template <class T>
+class Refreshed {
+ public:
+  /// `make` runs on that thread. A value is old after `age`, and later where it took long: making it shall take a
+  /// twentieth of the time at most. References outlive it.
+  Refreshed(const Clock& clock, std::chrono::nanoseconds age, std::function<Result<T>()> make)
+      : clock_(clock), age_(age), make_(std::move(make)), thread_([this](const std::stop_token& end) { run(end); }) {}
+
+  struct Seen {
+    std::shared_ptr<const T> value;      ///< the last one; null: there is none yet
+    std::optional<Error> trouble;        ///< why the last try made none
+    std::chrono::nanoseconds made_at{};  ///< since boot: when making `value` began
+  };
+  /// Waits for the first one, or its failure, no longer than `patience`.
+  [[nodiscard]] Seen get(std::chrono::nanoseconds patience) {
+    std::unique_lock lock(mutex_);
+    if (clock_.now().since_boot >= due_ && !is_asked_) {
+      is_asked_ = true;
+      turn_.notify_all();
+    }
+    turn_.wait_for(lock, patience, [this] { return seen_.value != nullptr || (seen_.trouble && !is_asked_); });
+    return seen_;
+  }
+
+ private:
+  static constexpr int kPart = 20;
+
+  void run(const std::stop_token& end) {
+    std::unique_lock lock(mutex_);
+    while (turn_.wait(lock, end, [this] { return is_asked_; })) {
+      lock.unlock();
+      const auto begun = clock_.now().since_boot;
+      Result<T> made = make_();
+      const auto now = clock_.now().since_boot;
+      lock.lock();
+      seen_.trouble = made ? std::nullopt : std::optional(made.error());
+      if (made) {
+        seen_.value = std::make_shared<const T>(*std::move(made));
+        seen_.made_at = begun;
+      }
+      due_ = now + (made ? std::max(age_, (now - begun) * kPart) : age_);
+      is_asked_ = false;
+      turn_.notify_all();
+    }
+  }
+
+  const Clock& clock_;
+  const std::chrono::nanoseconds age_;
+  const std::function<Result<T>()> make_;
+  std::mutex mutex_;  ///< guards all below
+  std::condition_variable_any turn_;
+  Seen seen_;
+  std::chrono::nanoseconds due_{0};
+  bool is_asked_ = false;
+  std::jthread thread_;  ///< last: it uses the others
+};
+
+}  // namespace croft::app

@@ -1,0 +1,530 @@
+// The page: its views, each a function of the place that the URL names. Nothing here changes anything in the register.
+
+import {
+  ask, BlockRow, count, el, Explanation, Findings, History, Holder, keepToken, link, NodeRow, Overview, place, plural, Pool, Refused, Relief, share,
+  span, Tile, Who,
+} from "./ask.js";
+import {
+  addressText, contains, DRAWN, Mark, MARK_TEXT, MARKS, MapView, Order, parsePrefix, Prefix, prefixText, resized, Seen, tally,
+} from "./map.js";
+
+type Parameters = Record<string, string>;
+type View = (given: Parameters) => Promise<(Node | string)[]>;
+
+const LOOK_AGAIN = 10_000;
+const ROWS_MAX = 300;
+
+const status = document.getElementById("status") as HTMLElement;
+const main = document.getElementById("main") as HTMLElement;
+
+/** Where the browser is. */
+function here(): { view: string; given: Parameters } {
+  const found = /^#\/(\w+)(?:\?(.*))?$/.exec(location.hash);
+  return { view: found?.[1] ?? "pools", given: Object.fromEntries(new URLSearchParams(found?.[2] ?? "")) };
+}
+
+/** Another place in the same view: it is no step for the button "back". */
+function keep(given: Parameters): void {
+  history.replaceState(null, "", place(here().view, given));
+}
+
+function tellStatus(seen: Overview): void {
+  const trouble = seen.trouble === null ? "" : ` The last reading failed: ${seen.trouble}.`;
+  const notes = seen.notes.map((note) => ` ${note}.`).join("");
+  status.textContent = `Croft ${seen.version} · ${seen.store} · read ${span(seen.ageSeconds)} ago.${trouble}${notes}`;
+  status.classList.toggle("trouble", seen.trouble !== null);
+}
+
+async function overview(): Promise<Overview> {
+  const seen = await ask<Overview>("overview");
+  tellStatus(seen);
+  return seen;
+}
+
+function heading(text: string, ...below: (Node | string)[]): HTMLElement {
+  return el("div", { class: "heading" }, el("h1", {}, text), el("p", {}, ...below));
+}
+
+/** A text with commands in backticks. */
+function withCommands(text: string): HTMLElement {
+  const parts = text.split("`").map((part, i) => (i % 2 === 1 ? el("code", {}, part) : part));
+  return el("span", {}, ...parts);
+}
+
+function copyable(command: string): HTMLElement {
+  const code = el("code", {}, command);
+  const button = el("button", { type: "button" }, "Copy");
+  button.addEventListener("click", async () => {
+    try {
+      await navigator.clipboard.writeText(command);
+      button.textContent = "Copied";
+    } catch {
+      getSelection()?.selectAllChildren(code);
+      button.textContent = "Selected";
+    }
+    setTimeout(() => (button.textContent = "Copy"), 2000);
+  });
+  return el("div", { class: "command" }, code, button);
+}
+
+// -- pools
+
+/** The share of addresses in each state, in one bar. */
+function bar(states: [Mark, number][], whole: number): HTMLElement {
+  const made = el("div", { class: "bar", role: "img" });
+  const said: string[] = [];
+  for (const [mark, number] of states) {
+    if (number <= 0) continue;
+    const piece = el("span", { class: mark });
+    piece.style.flexGrow = String(number / whole);
+    made.append(piece);
+    said.push(`${mark} ${share(number, whole)}`);
+  }
+  made.setAttribute("aria-label", said.join(", "));
+  return made;
+}
+
+function statesOf(pool: Pool): [Mark, number][] {
+  return [["used", pool.held - pool.borrowed], ["borrowed", pool.borrowed], ["cooling", pool.cooling], ["reserved", pool.reserved],
+          ["free", pool.free]];
+}
+
+function usable(pool: Pool): number {
+  return Math.max(pool.capacity - pool.reserved, 0);
+}
+
+function timeToFull(pool: Pool): string {
+  const forecast = pool.forecast;
+  if (pool.fullness === "full") return "full now";
+  if (forecast === null) return "no forecast: no history here";
+  if (forecast.unknownBecause !== null) return `no forecast: ${forecast.unknownBecause}`;
+  if (forecast.fullIn === null) return "not full soon";
+  const band = forecast.earliest !== null && forecast.latest !== null ? ` (${span(forecast.earliest)} to ${span(forecast.latest)})` : "";
+  return `full in ${span(forecast.fullIn)}${band}`;
+}
+
+/** Pools that give addresses, the first to fill first: by time where that is known, then by what is open. */
+function byUrgency(pools: Pool[]): Pool[] {
+  const gives = (pool: Pool) => !pool.disabled && pool.notAllocatable === null;
+  const soon = (pool: Pool) => (pool.fullness === "full" ? 0 : pool.forecast?.fullIn ?? Infinity);
+  const order = (a: Pool, b: Pool) => {
+    if (gives(a) !== gives(b)) return gives(a) ? -1 : 1;
+    if (soon(a) !== soon(b)) return soon(a) - soon(b);
+    return a.open / Math.max(usable(a), 1) - b.open / Math.max(usable(b), 1);
+  };
+  return [...pools].sort(order);
+}
+
+function stateOf(pool: Pool): HTMLElement {
+  if (pool.disabled) return el("span", { class: "chip" }, "disabled");
+  if (pool.notAllocatable !== null) return el("span", { class: "chip" }, pool.notAllocatable);
+  if (pool.fullness === "full") return el("span", { class: "chip bad" }, "full");
+  if (pool.fullness === "nearlyFull") return el("span", { class: "chip warn" }, "nearly full");
+  return el("span", { class: "chip good" }, "has room");
+}
+
+function mapOf(pool: Pool): string {
+  return place("map", { space: pool.cidr, cidr: pool.family === "IPv6" ? pool.occupied ?? pool.cidr : pool.cidr });
+}
+
+function card(title: string, answer: Node | string, detail: Node | string, tone = ""): HTMLElement {
+  return el("section", { class: `card ${tone}` }, el("h2", {}, title), el("p", { class: "answer" }, answer), el("p", {}, detail));
+}
+
+/** The four questions of somebody on call. */
+function glance({ pools, strictAffinity }: Overview): HTMLElement {
+  const first = byUrgency(pools)[0];
+  const sum = (of: (pool: Pool) => number) => pools.reduce((all, pool) => all + of(pool), 0);
+  const tone = first?.fullness === "full" ? "bad" : first?.fullness === "nearlyFull" ? "warn" : "";
+  const fills = first === undefined
+    ? card("Fills first", "There is no pool", "croft pool create makes one.", "warn")
+    : card("Fills first", link(mapOf(first), first.name), `${count(first.open)} of ${count(first.capacity)} open; ${timeToFull(first)}`, tone);
+  const waiting = sum((pool) => pool.cooling), bound = sum((pool) => pool.stranded);
+  const really = waiting + bound === 0
+    ? card("Is free space really free?", "Yes", "Nothing cools, and no node keeps free addresses for itself.")
+    : card("Is free space really free?", "Not all of it",
+           `${plural(waiting, "address", "es")} ${waiting === 1 ? "cools" : "cool"}` +
+           (strictAffinity ? `; ${count(bound)} are free for one node alone (strict affinity).` : "."));
+  const safest = card("Safest relief", "…", "");
+  const found = card("Findings", "…", "");
+  ask<Relief[]>("reliefs").then((reliefs) => {
+    const best = reliefs[0];
+    safest.replaceWith(best === undefined
+      ? card("Safest relief", "None is needed", "Every pool has room.")
+      : card("Safest relief", link(place("relief"), best.title), `${best.pool}: ${best.effect}`));
+  }, (why) => safest.replaceWith(card("Safest relief", "Not known", String(why.message))));
+  ask<Findings>("findings").then((last) => {
+    found.replaceWith(last.count === 0
+      ? card("Findings", "Nothing found", "As croft check says.")
+      : card("Findings", link(place("findings"), plural(last.count, "finding")), "Each with its evidence and remedy.", "warn"));
+  }, (why) => found.replaceWith(card("Findings", "Not known", String(why.message))));
+  return el("div", { class: "cards" }, fills, really, safest, found);
+}
+
+function poolRow(pool: Pool): HTMLElement {
+  return el("tr", {},
+    el("th", { scope: "row" }, link(mapOf(pool), pool.name), el("small", {}, pool.cidr)),
+    el("td", { class: "wide" }, bar(statesOf(pool), pool.capacity)),
+    el("td", { class: "number" }, count(pool.held), el("small", {}, share(pool.held, usable(pool)))),
+    el("td", { class: "number" }, count(pool.cooling)),
+    el("td", { class: "number" }, count(pool.open), el("small", {}, share(pool.open, usable(pool)))),
+    el("td", {}, timeToFull(pool)),
+    el("td", {}, stateOf(pool)));
+}
+
+function tableOf(caption: string, headings: string[], rows: HTMLElement[]): HTMLElement {
+  const shown = rows.slice(0, ROWS_MAX);
+  const rest = rows.length - shown.length;
+  const table = el("table", {}, el("caption", { class: "hidden" }, caption),
+    el("thead", {}, el("tr", {}, ...headings.map((text) => el("th", { scope: "col" }, text)))), el("tbody", {}, ...shown));
+  return el("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": caption }, table,
+    rest > 0 ? el("p", {}, `… and ${count(rest)} more`) : null);
+}
+
+function swatch(mark: Mark): HTMLElement {
+  return el("span", { class: `swatch ${mark}` });
+}
+
+function legend(marks: Mark[]): HTMLElement {
+  return el("ul", { class: "legend" }, ...marks.map((mark) => el("li", {}, swatch(mark), MARK_TEXT[mark])));
+}
+
+const pools: View = async () => {
+  const seen = await overview();
+  const rows = byUrgency(seen.pools).map(poolRow);
+  return [heading("Pools", "The first to fill comes first. A name opens its map."), glance(seen),
+    tableOf("Pools", ["Pool", "Use", "Held", "Cooling", "Open to every node", "Time to full", "State"], rows),
+    legend(["used", "borrowed", "cooling", "reserved", "free"])];
+};
+
+// -- who
+
+function facts(pairs: [string, Node | string | null][]): HTMLElement {
+  const list = el("dl", {});
+  for (const [name, value] of pairs) if (value !== null && value !== "") list.append(el("dt", {}, name), el("dd", {}, value));
+  return list;
+}
+
+function holderFacts(holder: Holder): [string, Node | string | null][] {
+  const pod = holder.pod === null ? null : `${holder.namespace ?? ""}/${holder.pod}`;
+  return [["Pod", pod], ["Node", holder.node === null ? null : link(place("nodes", { node: holder.node }), holder.node)],
+          ["Since", holder.since], ["Free again", holder.until],
+          ["Container", holder.containerId], ["Interface", holder.ifname], ["Network", holder.network],
+          ["Handle", holder.handle], ["Borrowed", holder.borrowed ? "yes: the block is another node's" : null]];
+}
+
+function whoFacts(who: Who): HTMLElement {
+  const mark = MARKS.find((one) => one === who.state) ?? "outside";
+  const owner = who.blockOwner?.replace(/^host:/, "") ?? null;
+  return facts([["State", el("span", {}, swatch(mark), MARK_TEXT[mark])],
+                ...(who.holder === null ? [] : holderFacts(who.holder)),
+                ["Pool", who.pool ?? "none"], ["Block", who.block], ["Block of", owner]]);
+}
+
+function spaceOf(seen: Overview, address: string): string | null {
+  const wanted = parsePrefix(address);
+  const around = [...seen.pools.map((pool) => pool.cidr), ...seen.serviceRanges].find((cidr) => {
+    const space = parsePrefix(cidr);
+    return wanted !== null && space !== null && contains(space, wanted);
+  });
+  return around ?? null;
+}
+
+const who: View = async (given) => {
+  const address = given["address"] ?? "";
+  (document.getElementById("address") as HTMLInputElement).value = address;
+  const [answer, seen] = await Promise.all([ask<Who>("who", { address, at: given["at"] ?? "" }), overview()]);
+  const past = (answer.past ?? []).map((one) => el("li", {}, `${one.who ?? "nobody known"} — ${one.isSure ? "sure" : "maybe"}, ${one.knownBy}`));
+  const space = spaceOf(seen, answer.address);
+  const wanted = parsePrefix(answer.address);
+  const around = wanted === null ? "" : prefixText(resized(wanted, wanted.bits - 8));
+  return [heading(`Who has ${answer.address}?`, given["at"] ? `At ${given["at"]}.` : "As the register says now."),
+    answer.past === undefined ? whoFacts(answer) : el("ul", {}, ...past),
+    space === null ? el("p", {}, "No pool and no Service range has it.")
+                   : el("p", {}, link(place("map", { space, cidr: around, focus: answer.address }), "Show it on the map"))];
+};
+
+// -- the map
+
+/** The panel beside the map: what is in the cell, and of one address who has it. */
+class Panel {
+  readonly element = el("aside", { id: "cell", "aria-live": "polite" });
+  private turn = 0;
+
+  tell(seen: Seen, at: string): void {
+    const turn = ++this.turn;
+    const name = prefixText(seen.prefix);
+    const size = 2 ** (seen.prefix.bits - seen.prefix.length);
+    const states = [...tally(seen.cell, size)].map(([mark, number]): [string, Node] =>
+      [`${count(number)}`, el("span", {}, swatch(mark), MARK_TEXT[mark])]);
+    const title = el("h2", {}, name);
+    if (size > 1) {
+      this.element.replaceChildren(title, el("p", {}, plural(size, "address", "es")), facts(states));
+      return;
+    }
+    this.element.replaceChildren(title, facts([["State", states[0]?.[1] ?? ""]]));
+    setTimeout(async () => {
+      if (turn !== this.turn) return;
+      const answer = await ask<Who>("who", { address: name, at }).catch((why) => String(why.message));
+      if (turn !== this.turn) return;
+      const said = typeof answer === "string" ? el("p", { class: "trouble" }, answer) : whoFacts(answer);
+      this.element.replaceChildren(title, said);
+    }, 80);
+  }
+}
+
+function steps(space: Prefix, part: Prefix, to: (part: Prefix) => string): HTMLElement {
+  const list = el("ol", {});
+  for (let length = space.length; length < part.length; length += 4) {
+    list.append(el("li", {}, link(to(resized(part, length)), prefixText(resized(part, length)))));
+  }
+  list.append(el("li", { "aria-current": "location" }, prefixText(part)));
+  return el("nav", { class: "steps", "aria-label": "Parts" }, list);
+}
+
+function choice(name: string, label: string, values: [string, string][], chosen: string, change: (value: string) => void): HTMLElement {
+  const select = el("select", { id: name }, ...values.map(([value, text]) => el("option", { value }, text)));
+  select.value = chosen;
+  select.addEventListener("change", () => change(select.value));
+  return el("span", { class: "choice" }, el("label", { for: name }, label), select);
+}
+
+/** The time that is shown; without a history there is one alone. */
+function slider(seen: Overview, given: Parameters, go: (more: Parameters) => void): HTMLElement {
+  const { since, until, trouble }: History = seen.history ?? {};
+  if (since === undefined || until === undefined) return el("p", { class: "time" }, trouble ?? "Now. There is no history here.");
+  const [first, last] = [Date.parse(since), Date.parse(until)];
+  const input = el("input", { type: "range", id: "time", min: "0", max: "1000", step: "1" });
+  const at = given["at"] ? Date.parse(given["at"]) : last;
+  input.value = String(Math.round((1000 * (at - first)) / Math.max(last - first, 1)));
+  const text = el("output", { for: "time" }, given["at"] ?? "now");
+  const chosen = () => (input.value === "1000" ? "" : new Date(first + ((last - first) * Number(input.value)) / 1000).toISOString());
+  input.addEventListener("input", () => (text.textContent = chosen() || "now"));
+  input.addEventListener("change", () => go({ at: chosen() }));
+  return el("p", { class: "time" }, el("label", { for: "time" }, "Time"), input, text);
+}
+
+/** The one map of the page, and the place that it shows. */
+const panel = new Panel();
+let shown: Parameters = {};
+const view = new MapView(
+  (what) => {
+    panel.tell(what, shown["at"] ?? "");
+    if (!what.byMouse && document.activeElement === view.canvas) keep({ ...here().given, focus: prefixText(what.prefix) });
+  },
+  (prefix) => {
+    const text = prefixText(prefix);
+    if (prefix.length === prefix.bits) location.hash = place("who", { address: text, at: shown["at"] ?? "" });
+    else location.hash = place("map", { ...here().given, space: shown["space"] ?? "", cidr: text, focus: "" });
+  },
+  () => {
+    const inside = parsePrefix(shown["cidr"] ?? ""), outer = parsePrefix(shown["space"] ?? "");
+    if (inside === null || outer === null || inside.length <= outer.length) return;
+    const back = resized(inside, Math.max(outer.length, inside.length - 4));
+    location.hash = place("map", { ...here().given, cidr: prefixText(back), focus: prefixText(inside) });
+  });
+
+const map: View = async (given) => {
+  const seen = await overview();
+  const spaces: [string, string][] = [...byUrgency(seen.pools).map((pool): [string, string] => [pool.cidr, `${pool.name} ${pool.cidr}`]),
+                                      ...seen.serviceRanges.map((range): [string, string] => [range, `Services ${range}`])];
+  const space = given["space"] ?? spaces[0]?.[0];
+  const whole = parsePrefix(space ?? "");
+  if (space === undefined || whole === null) return [heading("Address map", "There is no pool yet.")];
+  const wanted = parsePrefix(given["cidr"] ?? space);
+  const part = wanted !== null && contains(whole, wanted) ? wanted : whole;
+  const order: Order = given["order"] === "hilbert" ? "hilbert" : "rows";
+  const cidr = `${addressText(part.first, part.bits)}/${part.length}`;
+  const tile = await ask<Tile>("map", { cidr, at: given["at"] ?? "" });
+  shown = { ...given, space, cidr };
+  const go = (more: Parameters) => (location.hash = place("map", { ...here().given, space, ...more }));
+  const pool = seen.pools.find((one) => one.cidr === space);
+  const controls = el("div", { class: "controls" },
+    choice("space", "Space", spaces, space, (value) => (location.hash = place("map", { space: value, order: given["order"] ?? "" }))),
+    choice("order", "Order", [["rows", "rows"], ["hilbert", "Hilbert curve"]], order, (value) => go({ order: value })),
+    pool?.occupied ? link(place("map", { ...given, space, cidr: pool.occupied, focus: "" }), "Zoom to what nodes have") : null,
+    slider(seen, given, go));
+  const is_focused = document.activeElement === view.canvas;
+  // Once it is in the page, and has its size.
+  setTimeout(() => {
+    view.show(tile, order, parsePrefix(given["focus"] ?? ""));
+    if (is_focused) view.canvas.focus();
+  });
+  return [
+    heading("Address map", "Arrows and Enter, or the mouse, move and zoom in; Backspace goes back. Each cell is ",
+      tile.cellLength === part.bits ? "one address." : `a /${tile.cellLength}.`),
+    controls, steps(whole, part, (to) => place("map", { ...given, space, cidr: prefixText(to), focus: "" })),
+    el("div", { class: "map" }, view.canvas, panel.element),
+    legend(["used", "borrowed", "cooling", "reserved", "service", "free", "outside"])];
+};
+
+// -- nodes
+
+async function blocksOf(node: string): Promise<HTMLElement> {
+  const [rows, seen] = await Promise.all([ask<BlockRow[]>("blocks", { owner: `host:${node}` }), overview()]);
+  if (rows.length === 0) return el("p", {}, "It has no block of its own.");
+  return tableOf(`Blocks of ${node}`, ["Block", "Use", "Used", "Borrowed by others", "Cooling", "Free"], rows.map((row) => {
+    const of = (mark: Mark) => row.counts[mark] ?? 0;
+    const size = MARKS.reduce((sum, mark) => sum + of(mark), 0);
+    const to = place("map", { space: spaceOf(seen, row.cidr) ?? row.cidr, cidr: row.cidr });
+    return el("tr", {}, el("th", { scope: "row" }, link(to, row.cidr)),
+      el("td", { class: "wide" }, bar(DRAWN.map((mark): [Mark, number] => [mark, of(mark)]), size)),
+      ...[of("used"), of("borrowed"), of("cooling"), of("free")].map((number) => el("td", { class: "number" }, count(number))));
+  }));
+}
+
+const nodes: View = async (given) => {
+  const [rows] = await Promise.all([ask<NodeRow[]>("nodes"), overview()]);
+  const chosen = given["node"] ?? "", filter = given["filter"] ?? "";
+  const input = el("input", { id: "filter", value: filter, autocomplete: "off" });
+  const list = el("div", {});
+  const draw = () => {
+    const found = rows.filter((row) => row.name.includes(input.value)).sort((a, b) => b.held - a.held);
+    const most = Math.max(...rows.map((row) => row.held), 1);
+    list.replaceChildren(tableOf("Nodes", ["Node", "Share", "Addresses", "Blocks", "Borrowed"], found.map((row) =>
+      el("tr", row.name === chosen ? { "aria-current": "true" } : {},
+        el("th", { scope: "row" }, link(place("nodes", { node: row.name, filter: input.value }), row.name),
+          row.recorded ? null : el("small", {}, "has no record")),
+        el("td", { class: "wide" }, bar([["used", row.held - row.borrowed], ["borrowed", row.borrowed], ["outside", most - row.held]], most)),
+        el("td", { class: "number" }, count(row.held)), el("td", { class: "number" }, count(row.blocks)),
+        el("td", { class: "number" }, count(row.borrowed))))));
+  };
+  input.addEventListener("input", () => {
+    keep({ ...given, filter: input.value });
+    draw();
+  });
+  draw();
+  const detail = chosen === "" ? null : el("section", {}, el("h2", {}, `Blocks of ${chosen}`), await blocksOf(chosen));
+  return [heading("Nodes", `${plural(rows.length, "node")}; the most addresses first. A name shows its blocks.`),
+    el("p", { class: "controls" }, el("label", { for: "filter" }, "Name has"), input), ...(detail === null ? [] : [detail]), list];
+};
+
+// -- findings, relief, explain
+
+const findings: View = async () => {
+  const [last] = await Promise.all([ask<Findings>("findings"), overview()]);
+  const items = last.findings.slice(0, ROWS_MAX).map((one) =>
+    el("li", {}, el("h2", {}, el("code", {}, one.finding), " ", one.subject), el("p", {}, one.evidence),
+      el("p", { class: "remedy" }, "Remedy: ", withCommands(one.remedy))));
+  const rest = last.count - items.length;
+  return [heading("Findings", `As croft check says, at ${last.checkedAt}. Nothing is changed from here.`),
+    last.trouble === null ? "" : el("p", { class: "trouble" }, `The last check failed: ${last.trouble}`),
+    items.length === 0 ? el("p", {}, "Nothing found.") : el("ul", { class: "list" }, ...items),
+    rest > 0 ? el("p", {}, `… and ${count(rest)} more: croft check lists them.`) : "",
+    ...last.notes.map((note) => el("p", { class: "note" }, withCommands(note)))];
+};
+
+const RISK: Record<Relief["risk"], string> = {
+  none: "comes by itself",
+  proven: "frees what is proven gone",
+  routing: "the network has to know of it",
+  intent: "takes back what somebody wanted",
+};
+
+const relief: View = async () => {
+  const [all] = await Promise.all([ask<Relief[]>("reliefs"), overview()]);
+  const items = all.map((one) =>
+    el("li", {}, el("h2", {}, `${one.pool}: ${one.title} `, el("span", { class: `chip ${one.risk}` }, RISK[one.risk])),
+      el("p", {}, el("strong", {}, one.effect)), el("p", {}, one.caution), one.command === null ? null : copyable(one.command)));
+  return [heading("Relief", "For each pool that is full or nearly so, the safest first. You run the commands; this page does not."),
+    items.length === 0 ? el("p", {}, "Every pool has room: nothing is needed.") : el("ol", { class: "list" }, ...items)];
+};
+
+const FIELDS: [string, string, string][] = [
+  ["node", "Node", "where the pod starts"], ["namespace", "Namespace", ""], ["pod", "Pod", ""], ["pool", "Pool", "by name or CIDR; empty: any"],
+  ["ip", "Address", "one that is asked for"], ["family", "Family", "4, 6 or 46"], ["label", "Label of the namespace", "KEY=VALUE"],
+];
+
+const explain: View = async (given) => {
+  const [names] = await Promise.all([ask<NodeRow[]>("nodes"), overview()]);
+  const form = el("form", { class: "form" });
+  for (const [name, label, hint] of FIELDS) {
+    const input = el("input", { id: `explain-${name}`, name, value: given[name] ?? "", autocomplete: "off", placeholder: hint });
+    if (name === "node") {
+      input.required = true;
+      input.setAttribute("list", "node-names");
+    }
+    form.append(el("label", { for: `explain-${name}` }, label), input);
+  }
+  form.append(el("datalist", { id: "node-names" }, ...names.slice(0, 1000).map((row) => el("option", { value: row.name }))),
+    el("button", {}, "Explain"));
+  form.addEventListener("submit", (event) => {
+    event.preventDefault();
+    const values = [...new FormData(form)].map(([name, value]): [string, string] => [name, String(value)]);
+    location.hash = place("explain", Object.fromEntries(values));
+  });
+  const parts: (Node | string)[] = [heading("Explain", "What an ADD on a node would get, and why: the words of croft explain."), form];
+  if (given["node"]) {
+    const answer = await ask<Explanation>("explain", given);
+    if (answer.note !== null) parts.push(el("p", { class: "note" }, answer.note));
+    parts.push(el("pre", { class: answer.refused ? "bad" : "", tabindex: "0", role: "region", "aria-label": "Explanation" }, answer.text));
+  }
+  return parts;
+};
+
+// -- the frame
+
+const VIEWS: [string, string, View][] = [
+  ["pools", "Pools", pools], ["map", "Map", map], ["nodes", "Nodes", nodes], ["findings", "Findings", findings], ["relief", "Relief", relief],
+  ["explain", "Explain", explain],
+];
+
+function askForToken(why: string): void {
+  const input = el("input", { id: "token", type: "password", autocomplete: "off", required: "" });
+  const form = el("form", { class: "form" }, el("label", { for: "token" }, "Token"), input, el("button", {}, "Look"));
+  form.addEventListener("submit", (event) => {
+    event.preventDefault();
+    keepToken(input.value.trim());
+    void draw(true);
+  });
+  main.replaceChildren(heading("A token is needed", `The daemon says: ${why}. This tab keeps it, and forgets it when it is closed.`), form,
+    el("p", { class: "note" }, "On Kubernetes: ", el("code", {}, "kubectl create token NAME -n NAMESPACE"),
+      " for an account that may list ipamblocks and pods. Elsewhere: the content of the file that --desk-token-file names."));
+  input.focus();
+}
+
+let turn = 0;
+
+/** `isNew`: somebody went here; else the same is read again. */
+async function draw(isNew: boolean): Promise<void> {
+  const mine = ++turn;
+  const { view: name, given } = here();
+  const found = VIEWS.find((one) => one[0] === name);
+  for (const item of document.querySelectorAll("#views a")) {
+    if (item.getAttribute("href") === place(name)) item.setAttribute("aria-current", "page");
+    else item.removeAttribute("aria-current");
+  }
+  document.title = `${found?.[1] ?? "Who"} · Croft`;
+  try {
+    const parts = await (name === "who" ? who : found?.[2] ?? pools)(given);
+    if (mine !== turn) return;
+    main.replaceChildren(...parts);
+    if (isNew && document.activeElement === document.body) main.focus({ preventScroll: true });
+  } catch (why) {
+    if (mine !== turn) return;
+    if (why instanceof Refused && why.status === 401) return askForToken(why.message);
+    status.textContent = String((why as Error).message);
+    status.classList.add("trouble");
+    if (isNew) main.replaceChildren(heading("That did not work", String((why as Error).message)));
+  }
+}
+
+/** Not while somebody types, or reads what would move. */
+function mayRedraw(): boolean {
+  const is_typing = document.activeElement instanceof HTMLInputElement || document.activeElement instanceof HTMLSelectElement;
+  return !document.hidden && !is_typing && ["pools", "map"].includes(here().view) && getSelection()?.isCollapsed !== false;
+}
+
+(document.getElementById("views") as HTMLElement).append(...VIEWS.map(([name, text]) => el("li", {}, link(place(name), text))));
+(document.getElementById("find") as HTMLFormElement).addEventListener("submit", (event) => {
+  event.preventDefault();
+  const address = (document.getElementById("address") as HTMLInputElement).value.trim();
+  if (address !== "") location.hash = place("who", { address });
+});
+addEventListener("hashchange", () => {
+  if (location.hash.startsWith("#/") || location.hash === "") void draw(true);
+});
+setInterval(() => {
+  if (mayRedraw()) void draw(false);
+}, LOOK_AGAIN);
+void draw(true);

@@ -1,0 +1,82 @@
+#include "desk/use/scene.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "ipam/use/each_record.h"
+#include "ipam/use/inspect.h"
+#include "ipam/use/pools.h"
+#include "services/decide/service_words.h"
+#include "services/use/service.h"
+
+namespace croft::engine {
+namespace {
+
+using core::desk::AddressMap;
+using core::desk::Mark;
+
+Mark mark_of(const BlockView& view, net::Ordinal ordinal) {
+  switch (view.states[ordinal.value]) {
+    case core::AddressState::free:
+      return Mark::free;
+    case core::AddressState::cooling:
+      return Mark::cooling;
+    case core::AddressState::reserved:
+      return Mark::reserved;
+    case core::AddressState::held:
+      break;
+  }
+  return core::is_borrowed(view.block, *core::attribute_of(view.block, ordinal)) ? Mark::borrowed : Mark::used;
+}
+
+AddressMap::Block block_of(const BlockView& view) {
+  AddressMap::Block block{view.block.cidr, view.block.affinity ? to_string(*view.block.affinity) : "", {}};
+  block.marks.reserve(view.states.size());
+  for (std::uint32_t i = 0; i < view.states.size(); ++i) block.marks.push_back(mark_of(view, net::Ordinal(i)));
+  return block;
+}
+
+/// Those that a store of Croft's, or an etcd of Kubernetes', keeps as bitmaps.
+[[nodiscard]] Result<void> add_bitmap_ranges(const Context& context, std::vector<net::Prefix>& ranges) {
+  if (context.store.capabilities().lacks.contains(core::Kind::range_allocation)) return {};
+  for (const std::string_view name : {core::kServiceIps, core::kSecondaryServiceIps}) {
+    TRY(const auto record, get_sound(context, core::range_allocation_key(name), deadline_of_use_case(context)));
+    if (!record) continue;
+    const auto cidr = net::Prefix::parse(std::get<core::RangeAllocation>(*record->value).range);
+    if (cidr) ranges.push_back(*cidr);
+  }
+  return {};
+}
+
+[[nodiscard]] Result<void> add_services(const Context& context, Scene& scene) {
+  TRY(const auto objects, service_cidrs(context));
+  for (const TakenSpace& one : objects) scene.service_ranges.push_back(one.cidr);
+  TRY_VOID(add_bitmap_ranges(context, scene.service_ranges));
+  std::sort(scene.service_ranges.begin(), scene.service_ranges.end());
+  const auto same = std::unique(scene.service_ranges.begin(), scene.service_ranges.end());
+  scene.service_ranges.erase(same, scene.service_ranges.end());
+  TRY(const auto services, list_services(context));
+  for (const StoredService& one : services) {
+    for (const net::Address& address : core::addresses_of(one.service)) scene.map.add(address, Mark::service);
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<Scene> read_scene(const Context& context) {
+  Scene scene;
+  scene.begun = context.clock.now();
+  TRY(Survey seen, survey(context, [&](const BlockView& view) { scene.map.add_block(block_of(view)); }));
+  scene.pools = std::move(seen.pools);
+  scene.strict_affinity = seen.strict_affinity;
+  scene.map.set_reserved(std::move(seen.reserved));
+  TRY(scene.nodes, list_nodes(context));
+  if (const auto done = add_services(context, scene); !done) {
+    scene.notes.push_back("Services are not shown: " + done.error().message);
+  }
+  scene.map.freeze();
+  return scene;
+}
+
+}  // namespace croft::engine

@@ -1,0 +1,30 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/net/prefix.h"
+#include "base/result.h"
+#include "desk/decide/address_map.h"
+#include "ipam/audit/pool_status.h"
+#include "ipam/use/nodes.h"
+#include "ipam/use/transact.h"
+
+namespace croft::engine {
+
+/// The register at one moment, as the page shows it.
+struct Scene {
+  Instant begun{};
+  std::vector<core::PoolFill> pools;  ///< ascending by name
+  std::vector<NodeView> nodes;        ///< likewise
+  std::vector<net::Prefix> service_ranges;
+  core::desk::AddressMap map;
+  bool strict_affinity = false;
+  std::vector<std::string> notes;  ///< what is not shown, and why
+};
+
+/// Reads all blocks, a page of them at a time. Services that cannot be read are a note. Errors: those of the store.
+[[nodiscard]] Result<Scene> read_scene(const Context& context);
+
+}  // namespace croft::engine

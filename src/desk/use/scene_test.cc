@@ -1,0 +1,80 @@
+#include "desk/use/scene.h"
+
+#include <string>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "ipam/use/test_world.h"
+#include "services/use/test_services.h"
+
+namespace croft::engine {
+namespace {
+
+using core::desk::Mark;
+using testing::ElementsAre;
+using testing::IsEmpty;
+
+class SceneOfPools : public testing::Test, public World {
+ protected:
+  Mark at(const Scene& scene, const std::string& address) { return scene.map.mark_of(ip(address.c_str())); }
+};
+
+TEST_F(SceneOfPools, ShowsEachState) {
+  pool("a", "10.1.0.0/27", 28);
+  put(core::reservation_key("kept"), core::Reservation{"kept", {prefix("10.1.0.5/32"), prefix("10.1.0.20/30")}});
+  const std::string held = add("c1");
+  const std::string gone = add("c2");
+  EXPECT_EQ(del("c2"), 1U);
+  const Scene scene = read_scene(context).value();
+  EXPECT_EQ(at(scene, held), Mark::used);
+  EXPECT_EQ(at(scene, gone), Mark::cooling);
+  // One of the pool's two blocks is there.
+  const bool is_first = prefix("10.1.0.0/28").contains(ip(held.c_str()));
+  EXPECT_EQ(at(scene, "10.1.0.14"), is_first ? Mark::free : Mark::outside);
+  EXPECT_EQ(at(scene, "10.1.0.30"), is_first ? Mark::outside : Mark::free);
+  EXPECT_EQ(at(scene, "10.1.0.5"), Mark::reserved) << "with a block or without";
+  EXPECT_EQ(at(scene, "10.1.0.21"), Mark::reserved);
+  EXPECT_EQ(scene.pools.front().held, 1U);
+  EXPECT_EQ(scene.nodes.front().held, 1U);
+  EXPECT_EQ(scene.map.block_of(ip(held.c_str()))->owner, "host:node-a");
+  EXPECT_THAT(scene.notes, IsEmpty());
+}
+
+TEST_F(SceneOfPools, TellsWhatIsBorrowed) {
+  pool("a", "10.1.0.0/28", 28);
+  const std::string own = add("c1", "node-a");
+  const std::string lent = add("c2", "node-b");
+  const Scene scene = read_scene(context).value();
+  EXPECT_EQ(at(scene, own), Mark::used);
+  EXPECT_EQ(at(scene, lent), Mark::borrowed);
+}
+
+TEST_F(SceneOfPools, TheAddressesOfOneBlockAreThoseOfAll) {
+  pool("a", "10.1.0.0/24", 28);
+  for (int i = 0; i < 20; ++i) add("c" + std::to_string(i));
+  std::vector<net::Address> parts, all;
+  const auto blocks = list_block_cidrs(context).value();
+  for (const net::Prefix& block : blocks) {
+    const auto views = list_addresses_of(context, block).value();
+    for (const AddressView& view : views) parts.push_back(view.address);
+  }
+  const auto views = list_addresses(context).value();
+  for (const AddressView& view : views) {
+    if (view.block) all.push_back(view.address);
+  }
+  EXPECT_EQ(parts, all);
+  EXPECT_THAT(list_addresses_of(context, prefix("10.9.0.0/28")).value(), IsEmpty());
+}
+
+TEST(SceneOfServices, ShowsRangesAndWhatTheyHold) {
+  Services services;
+  ASSERT_EQ(services.create(Services::with_ip(Services::service("web"), "10.0.0.9")), "ok");
+  const Scene scene = read_scene(services.context).value();
+  EXPECT_THAT(scene.service_ranges, ElementsAre(net::Prefix::parse("10.0.0.0/24").value()));
+  EXPECT_EQ(scene.map.mark_of(net::Address::parse("10.0.0.9").value()), Mark::service);
+  EXPECT_EQ(scene.map.mark_of(net::Address::parse("10.0.0.10").value()), Mark::outside);
+}
+
+}  // namespace
+}  // namespace croft::engine
