@@ -315,6 +315,31 @@ def without_helm(tools, admin):
     say("applied with kubectl alone, three images one after the other")
 
 
+def is_released(world, tools, admin):
+    """Chart and manifests as a release has them, and `kubectl croft` by the link that krew makes."""
+    out = world.directory / "release"
+    run(TREE / "scripts" / "release", "--dry-run", *(f"--without={name}" for name in ("packages", "tarball", "arm64", "sbom", "image", "krew")), out)
+    packed, = out.glob("croft-*.tgz")
+    text = tools.helm("template", "croft", packed, "-n", "croft-system", "--set", f"mainPlugin=ptp,image.repository={IMAGE}").stdout
+    expect_equal(text, tools.render("mainPlugin=ptp").stdout, "the packed chart")
+    shown = tools.helm("show", "chart", packed).stdout
+    expect(all(re.search(rf"^{member}:", shown, re.MULTILINE) for member in ("home", "icon", "maintainers", "sources")), shown)
+    run("tar", "-C", out, "-xzf", next(out.glob("*-kustomization.tar.gz")))
+    for plugin in PLUGINS:
+        page = next(out.glob(f"*/{plugin}/kustomization.yaml"))
+        page.write_text(page.read_text().replace("newName: localhost/croft", "newName: r.example:5000/x"))
+        made = run(tools.folder / "kubectl", "kustomize", page.parent, env=tools.home).stdout
+        images = set(re.findall(r"^ +image: (\S+)$", made, re.MULTILINE))
+        expect(len(images) == 1 and images.pop().startswith("r.example:5000/x:"), f"{plugin}: {made}")
+        said = tools.kubectl(admin, "apply", "--server-side", "--force-conflicts", "--dry-run=server", "-k", page.parent).stdout
+        expect("daemonset.apps/croft-agent" in said and "deployment.apps/croft-controller" in said, said)
+    (tools.folder / "kubectl-croft").symlink_to(world.bin / "croft")
+    env = {**tools.home, "PATH": f"{tools.folder}:{os.environ['PATH']}", "KUBECONFIG": str(admin)}
+    run("kubectl", "croft", "pool", "create", "a", "--cidr", "10.9.0.0/24", "--gateway", "none", env=env)
+    expect("10.9.0.0/24" in run("kubectl", "croft", "pool", "list", env=env).stdout, "kubectl croft pool list")
+    say("a release's chart and manifests are those of the tree; kubectl croft reads its cluster")
+
+
 def test(world):
     tools = Tools(world)
     renders(world, tools)
@@ -324,6 +349,7 @@ def test(world):
         installs(tools, admin)  # first: helm takes over no kind that is there
         is_taken(tools, admin)
         without_helm(tools, admin)
+        is_released(world, tools, admin)
 
 
 if __name__ == "__main__":
