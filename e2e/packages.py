@@ -295,4 +295,4 @@ def test(world):
     say(f"{(out / 'CONTENTS').read_text()}needs {needs.strip()}")
 
 
-main(test, 1500 if "static" in sys.argv[2:] else 250)
+main(test, 1500 if "static" in sys.argv[2:] else 500)
