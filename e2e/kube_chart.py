@@ -18,7 +18,8 @@ EVERYTHING = ["namespace.create=true", "agent.annotationsFromApi=true", "install
               "apiServer.port=6443", "controller.replicas=3", "controller.allocateNodeCidrs=true",
               "controller.clusterCidr=10.128.0.0/9", "controller.repairServiceRanges=true", "controller.desk=true", "defaultPools.ipv4Cidr=10.1.0.0/16",
               "defaultPools.ipv6Cidr=fd00::/48", "agent.extraArgs={--log-calls}", "agent.metricsPort=9601"]
-REFUSED = (("", "mainPlugin"), ("mainPlugin=cilium", "mainPlugin"), ("mainPlugin=ptp,typo=1", "typo"),
+IMAGE = "localhost/croft"
+REFUSED = (("", "mainPlugin"), ("mainPlugin=ptp,image.repository=", "image.repository: name Croft's image"), ("mainPlugin=cilium", "mainPlugin"), ("mainPlugin=ptp,typo=1", "typo"),
            ("mainPlugin=ptp,install.mtu=70000", "mtu"), ("mainPlugin=ptp,install.conflistName=../x.conflist", "conflistName"),
            ("mainPlugin=ptp,defaultPools.ipv4Cidr=ten", "ipv4Cidr"), ("mainPlugin=ptp,install.cniBinDir=opt", "cniBinDir"),
            ("mainPlugin=ptp,controller.grace=5", "grace"),
@@ -64,7 +65,7 @@ REFUSED_VALUES = {
     "install.cniConfDir": ("/etc/cni?context=x", "/etc/..", "/etc\t", "/", "/etc/cni/net.d/", "//", "/.", "/./", "/etc//cni", "/etc/./cni",
                            "/etc/.", None),
     "install.extraArgs": (["--x\ny"],), "agent.extraArgs": (["--x\ny"],), "controller.extraArgs": (["--x\ny"],),
-    "calicoGroup": ("projectcalico.org/v1", "v3", "x&context=y"), "image.repository": ("", "r x", "x\n  y: z", "r@sha256:" + "a" * 64, None),
+    "calicoGroup": ("projectcalico.org/v1", "v3", "x&context=y"), "image.repository": ("r x", "x\n  y: z", "r@sha256:" + "a" * 64, None),
     "image.tag": ("@sha256:" + "a" * 64, "a b", "t" * 129), "image.pullSecrets": ([{}],), "image.pullPolicy": (None,),
     "image.digest": ("sha256:", "sha256:" + "A" * 64, "a" * 64, "sha256:" + "a" * 65),
     "agent.maxUnavailable": ("abc", 0, -1, "5", "0%", "101%", None), "agent.nodeSelector": ({"a": True},),
@@ -102,7 +103,7 @@ TAKEN_VALUES = (
     ({"agent": {"maxUnavailable": "100%"}}, 'maxUnavailable: "100%"}'),
     ({"image": {"repository": "r.example:5000/x", "digest": "sha256:" + "a" * 64, "tag": "v1"}},
      'image: "r.example:5000/x@sha256:' + "a" * 64 + '"'),
-    ({"image": {"tag": "1e3"}}, 'image: "docker.io/library/croft:1e3"'),
+    ({"image": {"tag": "1e3"}}, 'image: "localhost/croft:1e3"'),
     ({"install": {"mtu": 65535}}, '- "--mtu=65535"'),
     ({"install": {"mtu": 576, "ipv4": False, "ipv6": True}}, '- "--mtu=576"'),
     ({"defaultPools": {"ipv4BlockSize": "20", "ipv6BlockSize": 128}}, '- "--ipv4-block-size=20"'),
@@ -131,12 +132,13 @@ class Tools:
         return run(self.folder / "helm", *arguments, check=check, env=self.home)
 
     def render(self, *values, check=True):
-        return self.helm("template", "croft", CHART, "-n", "croft-system", *(["--set", ",".join(values)] if any(values) else []),
+        return self.helm("template", "croft", CHART, "-n", "croft-system", "--set", f"image.repository={IMAGE}", *(["--set", ",".join(values)] if any(values) else []),
                          check=check)
 
     def render_values(self, world, values, *more, check=True, release="croft", namespace="croft-system"):
         page = world.directory / "values.json"
-        page.write_text(json.dumps({"mainPlugin": "ptp", **values}))
+        image = {"image": {"repository": IMAGE, **values["image"]}} if values.get("image") else {}
+        page.write_text(json.dumps({"mainPlugin": "ptp", "image": {"repository": IMAGE}, **values, **image}))
         return self.helm("template", release, CHART, "-n", namespace, "-f", page, *more, check=check)
 
     def kubectl(self, kubeconfig, *arguments, given=""):
@@ -231,7 +233,7 @@ def has_its_image(world, tools):
         used = set(re.findall(r'^ +image: "?([^"\n]+)"?$', text, re.MULTILINE))
         expect_equal(used, {said}, f"images of {name}")
     expect_equal({entry["annotations"]["io.containerd.image.name"] for entry in index["manifests"]}, {said}, "the archive's image")
-    expect(re.fullmatch(r"[a-z]+\.[a-z.]+/[a-z/]+:[0-9.]+", said), f"a whole name: {said}")
+    expect(re.fullmatch(rf"{IMAGE}:[0-9.]+", said), f"a whole name, of no registry: {said}")
     expect(said in (TREE / "docs" / "kubernetes.md").read_text(), f"{said} in docs/kubernetes.md")
     say(f"scripts/image makes {said}, which the chart runs")
 
@@ -269,10 +271,10 @@ def installs(tools, admin):
         return tools.kubectl(admin, "-n", "croft-system", "get", "daemonset", "croft-agent", "-o", f"jsonpath={path}").stdout
 
     tools.kubectl(admin, "create", "namespace", "croft-system")
-    helm("install", "croft", CHART, "-n", "croft-system", "--set", "mainPlugin=ptp")
+    helm("install", "croft", CHART, "-n", "croft-system", "--set", f"mainPlugin=ptp,image.repository={IMAGE}")
     all_kinds = kinds()
     expect({"ippools.crd.projectcalico.org", "ipamhandles.crd.projectcalico.org", "croftpoolsets.ipam.croft.dev"} <= all_kinds, f"{all_kinds}")
-    second = helm("install", "second", CHART, "-n", "default", "--set", "mainPlugin=ptp", check=False)
+    second = helm("install", "second", CHART, "-n", "default", "--set", f"mainPlugin=ptp,image.repository={IMAGE}", check=False)
     expect(second.returncode != 0 and 'must equal "second"' in second.stderr, f"a second release: {second.stderr}")
     # As when the first one was killed between two definitions.
     tools.kubectl(admin, "delete", "customresourcedefinition", "ipamhandles.crd.projectcalico.org")
@@ -282,7 +284,7 @@ def installs(tools, admin):
     helm("uninstall", "croft", "-n", "croft-system")
     expect_equal(kinds(), all_kinds, "kinds without the release")
     # With the labels of Pod Security.
-    labelled = ["install", "croft", CHART, "-n", "labelled", "--set", "mainPlugin=ptp,namespace.create=true"]
+    labelled = ["install", "croft", CHART, "-n", "labelled", "--set", f"mainPlugin=ptp,namespace.create=true,image.repository={IMAGE}"]
     alone = helm(*labelled, check=False)
     expect(alone.returncode != 0 and '"labelled" not found' in alone.stderr, f"helm keeps the release in the namespace: {alone.stderr}")
     helm(*labelled, "--create-namespace")
@@ -319,6 +321,31 @@ def without_helm(tools, admin):
     say("applied with kubectl alone, three images one after the other")
 
 
+def is_released(world, tools, admin):
+    """Chart and manifests as a release has them, and `kubectl croft` by the link that krew makes."""
+    out = world.directory / "release"
+    run(TREE / "scripts" / "release", "--dry-run", *(f"--without={name}" for name in ("packages", "tarball", "arm64", "sbom", "image", "krew")), out)
+    packed, = out.glob("croft-*.tgz")
+    text = tools.helm("template", "croft", packed, "-n", "croft-system", "--set", f"mainPlugin=ptp,image.repository={IMAGE}").stdout
+    expect_equal(text, tools.render("mainPlugin=ptp").stdout, "the packed chart")
+    shown = tools.helm("show", "chart", packed).stdout
+    expect(all(re.search(rf"^{member}:", shown, re.MULTILINE) for member in ("home", "icon", "maintainers", "sources")), shown)
+    run("tar", "-C", out, "-xzf", next(out.glob("*-kustomization.tar.gz")))
+    for plugin in PLUGINS:
+        page = next(out.glob(f"*/{plugin}/kustomization.yaml"))
+        page.write_text(page.read_text().replace("newName: localhost/croft", "newName: r.example:5000/x"))
+        made = run(tools.folder / "kubectl", "kustomize", page.parent, env=tools.home).stdout
+        images = set(re.findall(r"^ +image: (\S+)$", made, re.MULTILINE))
+        expect(len(images) == 1 and images.pop().startswith("r.example:5000/x:"), f"{plugin}: {made}")
+        said = tools.kubectl(admin, "apply", "--server-side", "--force-conflicts", "--dry-run=server", "-k", page.parent).stdout
+        expect("daemonset.apps/croft-agent" in said and "deployment.apps/croft-controller" in said, said)
+    (tools.folder / "kubectl-croft").symlink_to(world.bin / "croft")
+    env = {**tools.home, "PATH": f"{tools.folder}:{os.environ['PATH']}", "KUBECONFIG": str(admin)}
+    run("kubectl", "croft", "pool", "create", "a", "--cidr", "10.9.0.0/24", "--gateway", "none", env=env)
+    expect("10.9.0.0/24" in run("kubectl", "croft", "pool", "list", env=env).stdout, "kubectl croft pool list")
+    say("a release's chart and manifests are those of the tree; kubectl croft reads its cluster")
+
+
 def test(world):
     tools = Tools(world)
     renders(world, tools)
@@ -328,6 +355,7 @@ def test(world):
         installs(tools, admin)  # first: helm takes over no kind that is there
         is_taken(tools, admin)
         without_helm(tools, admin)
+        is_released(world, tools, admin)
 
 
 if __name__ == "__main__":

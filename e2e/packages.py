@@ -1,5 +1,5 @@
-"""scripts/package: Debian's packages and the tarball have what they should, say what they need, and are the same bytes when made again. The
-tarball's programs run where there is nothing but they.
+"""scripts/release and scripts/package: packages, tarball, image, chart and manifests have what they should, say what they need, and are the
+same bytes when made again. The programs of tarball, image and croft-cni run where there is nothing but they. What cannot be released says why.
 
 usage: packages.py BIN_DIR [static]     static: builds the tarball's programs first, of sources from Debian's archive
 """
@@ -8,6 +8,7 @@ import json
 import os
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
 import urllib.request
@@ -30,16 +31,125 @@ def files_of(package):
     return {line.split()[5].removeprefix(".") for line in lines if not line.startswith("d")}
 
 
+def release(*words, check=True, tree=TREE):
+    return run(tree / "scripts" / "release", *words, check=check, timeout=300)
+
+
+def without(*artefacts):
+    return [f"--without={name}" for name in artefacts]
+
+
 def package(world, name):
+    """A dry run of a release; the test for arm64 is ./test --full's."""
     out = world.directory / name
-    run(TREE / "scripts" / "package", "--build", world.bin.parent, out, timeout=120)
+    has_static = "static" in sys.argv[2:] or (world.bin.parent / "static-programs" / "croftd").exists()
+    told = release("--dry-run", *without("arm64", *([] if has_static else ["tarball", "krew"])), "--build", world.bin.parent, out).stdout
+    expect_equal(told, (out / "CONTENTS").read_text(), "the listing")
+    files = {path.name for path in out.iterdir()} - {"CONTENTS", "SHA256SUMS"}
+    expect(all(name in told for name in files), f"{files} in {told}")
     return out
+
+
+def unpacked(world, name, command, *arguments):
+    folder = world.directory / name
+    folder.mkdir()
+    run(command, *arguments, folder)
+    return folder
+
+
+def image(world, out):
+    """The archive's one layer is what a container has."""
+    archive, = out.glob("*.oci.tar")
+    layout = unpacked(world, "layout", "tar", "-xf", archive, "-C")
+    blob = lambda entry: layout / "blobs" / entry["digest"].replace(":", "/")
+    manifest = json.loads(blob(json.loads((layout / "index.json").read_text())["manifests"][0]).read_text())
+    config = json.loads(blob(manifest["config"]).read_text())
+    expect_equal((config["architecture"], config["config"]["Entrypoint"]), ("amd64", ["/usr/bin/croftd"]), "of the image")
+    root = unpacked(world, "image", "tar", "-xzf", blob(manifest["layers"][0]), "-C")
+    in_an_empty_root(world, root, "usr/bin")
+
+
+def chart_and_manifests(world, out):
+    packed, = out.glob("croft-*.tgz")
+    run("diff", "-r", unpacked(world, "chart", "tar", "-xzf", packed, "-C") / "croft", TREE / "deploy" / "helm" / "croft")
+    packed, = out.glob("*-kustomization.tar.gz")
+    top, = unpacked(world, "manifests", "tar", "-xzf", packed, "-C").iterdir()
+    for plugin in ("ptp", "bridge", "calico", "flannel"):
+        text = (top / plugin / "kustomization.yaml").read_text()
+        applied = re.search(r"^resources: \[(.*)\]$", text, re.MULTILINE)[1].split(", ")
+        # Pools are created under another name each time, which kubectl apply can't.
+        expect_equal({path.name for path in (top / plugin).iterdir()},
+                     {*applied, "kustomization.yaml"} | (set() if plugin == "flannel" else {f"pools-{plugin}.yaml"}), plugin)
+        expect_equal("crds-calico.yaml" in applied, plugin != "calico", f"{plugin}: Calico brings its own kinds")
+
+
+def by_krew(world, out):
+    """As krew installs a plugin: the archive's sum, the named files into a folder of the version, a link that kubectl finds in PATH."""
+    text = next(out.glob("*-krew.yaml")).read_text()
+    name, digest = re.search(r"uri: https://\S+/v[0-9.]+/(\S+)\n +sha256: (\w+)\n", text).groups()
+    expect_equal(run("sha256sum", out / name).stdout.split()[0], digest, "the sum in krew's manifest")
+    store, links = world.directory / "store" / "croft" / "v0", world.directory / "krew-bin"
+    store.mkdir(parents=True)
+    links.mkdir()
+    expect(all(line.startswith("-") for line in run("tar", "-tvzf", out / name).stdout.splitlines()), f"krew refuses {name}: not files alone")
+    archive = unpacked(world, "krew", "tar", "-xzf", out / name, "-C")
+    for source, to in re.findall(r"{from: (\S+), to: (\S+)}", text):
+        shutil.copy(archive / source, store / ("" if to == "." else to))
+    (links / "kubectl-croft").symlink_to(store / re.search(r"^ +bin: (\S+)$", text, re.MULTILINE)[1])
+    # kubectl hands over to the program of that name in PATH, with the words behind it.
+    (links / "kubectl").write_text('#!/bin/sh\nname=kubectl-$1\nshift\nexec "$name" "$@"\n')
+    (links / "kubectl").chmod(0o755)
+    write_kubeconfig(world.directory / "kubeconfig", "https://127.0.0.1:1", TREE / "LICENSE", {"token": "t"})
+    env = {"PATH": f"{links}:{os.environ['PATH']}", "KUBECONFIG": str(world.directory / "kubeconfig")}
+    expect("croft 0." in run("kubectl", "croft", "--version", env=env).stdout, "kubectl croft --version")
+    said = run("kubectl", "croft", "pool", "list", env=env, check=False).stderr
+    expect("https://127.0.0.1:1:" in said, f"it asks kubectl's cluster, where nobody is: {said}")
+
+
+def refused(world):
+    """What would be no release says so before anything is made, and names all of it at once; set, it is one."""
+    tree = world.directory / "tree"
+    for name in ("deploy", "scripts", ".github"):
+        shutil.copytree(TREE / name, tree / name, ignore=shutil.ignore_patterns("__pycache__"))
+    for name in ("CMakeLists.txt", "CHANGELOG.md", "SECURITY.md", "CODE_OF_CONDUCT.md", "LICENSE"):
+        shutil.copy(TREE / name, tree)
+    values, changes = tree / "deploy" / "project.env", tree / "CHANGELOG.md"
+    values.write_text(re.sub(r"(?:(?<=@)|(?<=//))[\w.]+", "croft.example", values.read_text()))
+    changes.write_text(re.sub(r"^(## [0-9.]+),.*$", r"\1, not released yet", changes.read_text(), flags=re.MULTILINE))
+    git = lambda *words: run("git", "-C", tree, "-c", "user.name=x", "-c", "user.email=x@x.test", *words).stdout
+    git("init", "-q")
+    git("add", "-A")
+    git("commit", "-qm", "one")
+    out, rest = world.directory / "released", without("packages", "tarball", "arm64", "sbom", "krew")
+    done = release("v99.0.0", out, check=False, tree=tree)
+    for word in ("v99.0.0 is not what is checked out", "v99.0.0 is not v0", "CHANGELOG.md has no heading", "set CROFT_MAIL"):
+        expect(done.returncode == 1 and word in done.stderr, f"{word}: {done.stderr}")
+    values.write_text(values.read_text().replace("croft.example", "croft.test"))
+    changes.write_text(changes.read_text().replace("not released yet", "2026-01-02"))
+    release("--contacts", tree=tree)
+    for name in ("deploy/helm/croft/Chart.yaml", "SECURITY.md", "CODE_OF_CONDUCT.md", ".github/ISSUE_TEMPLATE/config.yml"):
+        text = (tree / name).read_text()
+        expect("croft.test" in text and "croft.example" not in text, f"{name}: {text}")
+    version = re.search(r"croft VERSION (\S+)", (tree / "CMakeLists.txt").read_text())[1]
+    git("commit", "-qam", "two")
+    git("tag", f"v{version}")
+    (tree / "LICENSE").write_text("another")
+    expect("changes that are not committed" in release(f"v{version}", out, check=False, tree=tree).stderr, "a tree with changes")
+    git("checkout", "-q", "LICENSE")
+    # Nothing was built there, so the image is one artefact too many.
+    done = release(*rest, f"v{version}", out, check=False, tree=tree)
+    expect(done.returncode == 1 and "image was not made" in done.stderr and "--without image" in done.stderr, done.stderr)
+    expect(not (out / "SHA256SUMS").exists(), "what failed has no sums")
+    shutil.rmtree(out)
+    told = release(*rest, *without("image"), f"v{version}", out, tree=tree).stdout
+    expect_equal(re.findall(r"(\S+) +left out", told), ["packages", "tarball", "arm64", "sbom", "krew", "image"], told)
+    run("sh", "-c", f"cd {out} && sha256sum --check --strict SHA256SUMS")
 
 
 def tarball(world, out):
     root = world.directory / "root"
     root.mkdir()
-    packed, = out.glob("croft-*.tar.gz")
+    packed, = out.glob("croft-*-linux-*.tar.gz")
     run("tar", "-C", root, "-xzf", packed)
     top, = root.iterdir()
     for name in ("croft", "croftd"):
@@ -50,15 +160,16 @@ def tarball(world, out):
         # The libraries that it says are those of the build.
         expect_equal(said, run(world.bin / name, "--version").stdout, f"version of {name}")
     expect_equal((top / "opt" / "cni" / "bin" / "croft-ipam").stat().st_mode & 0o777, 0o755, "mode of the plugin")
+    in_an_empty_root(world, top, "opt/cni/bin")
+    by_krew(world, out)
+
+
+def in_an_empty_root(world, top, plugins):
+    """Nothing but what was packed: no library of this machine, no shell, no /etc but a file of hosts."""
     if os.geteuid() != 0:
         return say("not tried in an empty root: that takes root")
-    return in_an_empty_root(world, top)
-
-
-def in_an_empty_root(world, top):
-    """Nothing but what was packed: no library, no shell, no /etc but a file of hosts."""
     for folder in ("proc", "tmp", "etc", "dev"):
-        (top / folder).mkdir()
+        (top / folder).mkdir(exist_ok=True)
     (top / "etc" / "hosts").write_text("127.0.0.1 register.test\n")
     (top / "etc" / "nsswitch.conf").write_text("hosts: files dns\n")
     inside = ["unshare", "--mount", "--propagation", "private", "sh", "-c", 'mount -t proc proc "$1/proc" && shift && exec chroot "$@"', "sh",
@@ -74,7 +185,7 @@ def in_an_empty_root(world, top):
     config = {"cniVersion": "1.0.0", "name": "net", "ipam": {"type": "croft-ipam", "store": store, "nodename": "oak"}}
     env = {**own_environment(), "CNI_COMMAND": "ADD", "CNI_CONTAINERID": "c1", "CNI_NETNS": "/var/run/netns/none", "CNI_IFNAME": "eth0",
            "CNI_PATH": "/opt/cni/bin", "PATH": os.environ["PATH"]}
-    answer = json.loads(there("/opt/cni/bin/croft-ipam", input=json.dumps(config), env=env))
+    answer = json.loads(there(f"/{plugins}/croft-ipam", input=json.dumps(config), env=env))
     address = answer["ips"][0]["address"].split("/")[0]
     expect(address in there("/usr/bin/croft", "--store", store, "ip", "list"), "the address is listed")
     there("/usr/bin/croftd", "controller", "--store", store, "--once", "--grace", "0s", code=3)  # no node has a record
@@ -100,7 +211,7 @@ def in_an_empty_root(world, top):
         wait_for(lambda: "# TYPE" in answers(), "metrics of the static controller", 20)
         controller.terminate()
         expect_equal(controller.wait(20), 0, "the controller's end")
-    say("croft, croftd and croft-ipam work in a root that has nothing but the tarball")
+    return say(f"croft, croftd and croft-ipam work in a root that has nothing but {top.name}")
 
 
 def by_dpkg(world, programs, plugin):
@@ -129,6 +240,8 @@ def by_dpkg(world, programs, plugin):
     before = files()
     expect_equal(dpkg("-i", programs, plugin), ["daemon-reload"], "systemd is told of the units, and starts none")
     expect(IN_CROFT | IN_PLUGIN <= files(), f"{(IN_CROFT | IN_PLUGIN) - files()}")
+    for path in () if os.geteuid() != 0 else ("/opt/cni/bin/croft-ipam", "/opt/cni/bin/croft-ipam-cluster", "/usr/libexec/croft/host-local"):
+        expect("0." in run("chroot", root, path, "--version").stdout, f"{path} runs without a library")
     for path in root.rglob("*"):
         if not path.is_symlink() and "var/lib" not in str(path):
             status = path.stat()
@@ -166,18 +279,20 @@ def test(world):
         expect(library in needs, f"{library} of {needs}")
     expect_equal(run("dpkg-deb", "-f", plugin, "Depends").stdout.strip(), "", "the static plugin needs nothing")
     by_dpkg(world, programs, plugin)
-    if list(out.glob("croft-*.tar.gz")):
+    if list(out.glob("croft-*-linux-*.tar.gz")):
         tarball(world, out)
     elif "static" in sys.argv[2:]:
         expect(False, "no tarball was written")
     else:
         say("the tarball is not looked at: the targets croft-static and croftd-static are not built here")
+    image(world, out)
+    chart_and_manifests(world, out)
+    refused(world)
     run("sh", "-c", f"cd {out} && sha256sum --check --strict SHA256SUMS")
     expect(list(out.glob("*.spdx.json")), "what they are made of")
     again = package(world, "again")
     expect_equal((again / "SHA256SUMS").read_text(), (out / "SHA256SUMS").read_text(), "made again")
-    sizes = {file.name: f"{file.stat().st_size / 1e6:.1f} MB" for file in sorted(out.iterdir()) if file.name != "SHA256SUMS"}
-    say(f"{sizes}; needs {needs.strip()}")
+    say(f"{(out / 'CONTENTS').read_text()}needs {needs.strip()}")
 
 
-main(test, 1500 if "static" in sys.argv[2:] else 150)
+main(test, 1500 if "static" in sys.argv[2:] else 500)

@@ -103,7 +103,7 @@ class VpcStory(Story):
         self.cluster.apply({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "uk8sconfig", "namespace": "kube-system"},
                             "data": {"UCLOUD_API_ENDPOINT": API}})
         text = (DEPLOY / "kubernetes" / "cni-vpc-ipamd.yml").read_text()
-        for old, new in (("image: docker.io/library/croft:0.1.0", f"image: {IMAGE}"), ("LowWatermark=3", f"LowWatermark={LOW}"),
+        for old, new in (("image: localhost/croft:0.1.0", f"image: {IMAGE}"), ("LowWatermark=3", f"LowWatermark={LOW}"),
                          ("cooldownPeriodSeconds=30", "cooldownPeriodSeconds=5"),
                          ("- --metrics=", f"- --metadata={API}/node-1\n            - --metrics=")):
             expect(text.count(old) == 1, f"cni-vpc-ipamd.yml has {old!r} once")

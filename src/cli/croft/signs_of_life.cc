@@ -19,6 +19,7 @@
 #include "noderanges/commands/cluster_nodes.h"
 
 namespace croft::app {
+
 Result<std::unique_ptr<Cluster>> Cluster::of(const CommandLine& line) {
   if (line.cluster_url.empty()) return nullptr;
   TRY(auto api, open_kube_api(line.cluster_url, line.clock, operator_parts(), kPageTime));

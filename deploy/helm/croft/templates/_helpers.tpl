@@ -1,8 +1,9 @@
 {{- define "croft.image" -}}
+{{- $repository := required "image.repository: name Croft's image without its tag: as your nodes pull it, or localhost/croft where each node has loaded the archive (docs/kubernetes.md)" .Values.image.repository -}}
 {{- if .Values.image.digest -}}
-{{ .Values.image.repository }}@{{ .Values.image.digest }}
+{{ $repository }}@{{ .Values.image.digest }}
 {{- else -}}
-{{ .Values.image.repository }}:{{ .Values.image.tag | default .Chart.AppVersion }}
+{{ $repository }}:{{ .Values.image.tag | default .Chart.AppVersion }}
 {{- end -}}
 {{- end }}
 
