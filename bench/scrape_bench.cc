@@ -70,7 +70,7 @@ std::size_t scrape() {
 }
 
 int run(std::size_t count) {
-  edge::Metrics metrics;
+  edge::ControllerMetrics metrics;
   metrics.count(fills(count));
   const auto server =
       edge::MetricsServer::start([&] { return metrics.text(); }, {*net::parse_address("127.0.0.1"), kPort});

@@ -116,7 +116,7 @@ void check_config(const NetworkConfig& config) {
 }
 
 Checked<NetworkConfig> decode(const CniRequest& request, Command command) {
-  auto config = decode_network_config(request.network, request.environment.args, needs_of(command));
+  auto config = decode_croft_ipam_config(request.network, request.environment.args, needs_of(command));
   if (config) {
     check_config(*config);
     CROFT_ASSERT(config->name == request.network.name);

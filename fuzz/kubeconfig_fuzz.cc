@@ -9,7 +9,7 @@
 
 #include "base/assert.h"
 #include "store/kube/format/kubeconfig.h"
-#include "store/kube/format/yaml_documents.h"
+#include "store/kube/format/yaml.h"
 
 using namespace croft;
 using wire::kube::KubeAccess;

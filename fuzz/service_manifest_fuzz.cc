@@ -19,7 +19,7 @@
 #include "cli/croft/json_output.h"
 #include "services/commands/service_views.h"
 #include "services/format/service_manifest.h"
-#include "store/kube/format/yaml_documents.h"
+#include "store/kube/format/yaml.h"
 
 namespace {
 

@@ -4,12 +4,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/backoff.h"
 #include "base/clock.h"
 #include "base/counted.h"
 #include "base/looks.h"
 #include "base/manual_clock.h"
 #include "base/nearest.h"
-#include "base/pauses.h"
 #include "base/printable.h"
 #include "base/quoted.h"
 #include "base/result.h"
@@ -146,8 +146,8 @@ TEST(Nearest, SaysItAsAQuestion) {
   EXPECT_EQ(did_you_mean("pooll", {"pool", "pools"}), "; did you mean \"pool\" or \"pools\"?");
 }
 
-TEST(Pauses, GrowWithinBoundsAndBeginAnewAfterProgress) {
-  Pauses pauses(50ms, 2s, 7);
+TEST(Backoff, GrowWithinBoundsAndBeginAnewAfterProgress) {
+  Backoff pauses(50ms, 2s, 7);
   for (int round = 0; round < 3; ++round) {
     for (const std::chrono::nanoseconds most : {50ms, 100ms, 200ms, 400ms, 800ms, 1600ms, 2000ms, 2000ms, 2000ms}) {
       const auto pause = pauses.next();
@@ -158,9 +158,9 @@ TEST(Pauses, GrowWithinBoundsAndBeginAnewAfterProgress) {
   }
 }
 
-TEST(Pauses, ThoseOfManyDriftApart) {
+TEST(Backoff, ThoseOfManyDriftApart) {
   std::set<std::chrono::nanoseconds> first;
-  for (std::uint64_t seed = 0; seed < 1000; ++seed) first.insert(Pauses(1s, 2s, seed).next());
+  for (std::uint64_t seed = 0; seed < 1000; ++seed) first.insert(Backoff(1s, 2s, seed).next());
   EXPECT_GT(first.size(), 500U);
   EXPECT_LT(*first.begin(), 510ms);
   EXPECT_GT(*first.rbegin(), 990ms);

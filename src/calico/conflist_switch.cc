@@ -95,9 +95,9 @@ constexpr std::array<std::string_view, 4> kKept = {"assign_ipv4", "assign_ipv6",
       invalid_argument("the configuration names no kubeconfig: give the URL of the register with --plugin-store"));
 }
 
-class Switch {
+class PluginSwitch {
  public:
-  Switch(std::string store, std::string node) : store_(std::move(store)), node_(std::move(node)) {}
+  PluginSwitch(std::string store, std::string node) : store_(std::move(store)), node_(std::move(node)) {}
 
   [[nodiscard]] Result<void> write(JsonRef plugin) {
     for (const std::string_view whole : {"ipam", "kubernetes"}) TRY_VOID(check_only_once(plugin, whole));
@@ -174,7 +174,7 @@ class Switch {
   if (!document) return refusal(document.error());
   auto network = read_network(*std::move(document));
   if (!network) return refusal(network.error());
-  const auto read = decode_network_config(*network, "", needs_of(Command::add));
+  const auto read = decode_croft_ipam_config(*network, "", needs_of(Command::add));
   if (!read) return refusal(read.error());
   return *std::move(network);
 }
@@ -207,7 +207,7 @@ Result<SwitchedConflist> switch_to_croft(std::string_view conflist, const std::s
   if (!document) return fail(document.error());
   const JsonRef root = document->root();
   if (root.kind() != JsonKind::object) return fail(invalid_argument("it is no JSON object"));
-  Switch work(store, node);
+  PluginSwitch work(store, node);
   TRY_VOID(check_only_once(root, "plugins"));
   const auto plugins = member(root, "plugins");
   if (!plugins) {

@@ -142,7 +142,7 @@ TEST(ConflistSwitch, IsReadAsThePluginWill) {
   ASSERT_TRUE(good) << good.error().message;
   ASSERT_EQ(good->size(), 1U);
   EXPECT_EQ(good->front().name, "net");
-  const auto config = decode_network_config(good->front(), "", needs_of(Command::add));
+  const auto config = decode_croft_ipam_config(good->front(), "", needs_of(Command::add));
   ASSERT_TRUE(config);
   EXPECT_EQ(config->nodename, "oak");
   EXPECT_EQ(config->ipam.store, "kube:/k");

@@ -5,7 +5,7 @@
 namespace croft::core {
 namespace {
 
-const std::string* find(const std::map<std::string, std::string>& map, const char* key) {
+const std::string* find_attribute(const std::map<std::string, std::string>& map, const char* key) {
   const auto it = map.find(key);
   return it == map.end() ? nullptr : &it->second;
 }
@@ -17,18 +17,19 @@ std::string handle_of(const Owner& owner) { return owner.network + "." + owner.c
 bool matches(const Owner& owner, const std::string& handle_id, const std::map<std::string, std::string>& secondary) {
   if (handle_id != handle_of(owner)) return false;
   // Written by another system, which knows an owner by its handle alone.
-  if (find(secondary, kInterfaceKey) == nullptr && find(secondary, kNetworkKey) == nullptr) return true;
+  if (find_attribute(secondary, kInterfaceKey) == nullptr && find_attribute(secondary, kNetworkKey) == nullptr)
+    return true;
   const std::optional<Owner> recorded = owner_of(handle_id, secondary);
   return recorded && recorded->network == owner.network && recorded->container_id == owner.container_id &&
          (recorded->interface_name.empty() || recorded->interface_name == owner.interface_name);
 }
 
 std::optional<Owner> owner_of(const std::string& handle_id, const std::map<std::string, std::string>& secondary) {
-  const std::string* network = find(secondary, kNetworkKey);
+  const std::string* network = find_attribute(secondary, kNetworkKey);
   const std::size_t dot = network != nullptr ? network->size() : handle_id.find('.');
   if (dot == std::string::npos || dot == 0 || dot + 1 >= handle_id.size() || handle_id[dot] != '.') return {};
   if (network != nullptr && !handle_id.starts_with(*network)) return {};
-  const std::string* interface_name = find(secondary, kInterfaceKey);
+  const std::string* interface_name = find_attribute(secondary, kInterfaceKey);
   // Croft names the network whenever it has a dot, and the interface always. In handles of others only one dot is
   // clear.
   const bool is_others = network == nullptr && interface_name == nullptr;

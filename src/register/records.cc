@@ -43,11 +43,11 @@ KeyOf<ServiceCidrObject> service_cidr_key(const std::string& name) { return KeyO
 KeyOf<NodeRange> node_range_key(const net::Prefix& cidr) { return KeyOf<NodeRange>(cidr_name(cidr)); }
 KeyOf<NodeRangeSet> node_range_set_key() { return KeyOf<NodeRangeSet>("default"); }
 KeyOf<RemovedNode> removed_node_key(const std::string& name) { return KeyOf<RemovedNode>(name); }
-KeyOf<WarmAddress> warm_address_key(const net::Address& address) {
-  return KeyOf<WarmAddress>(std::string(family_names(address.family())) + address.to_string());
+KeyOf<StockAddress> warm_address_key(const net::Address& address) {
+  return KeyOf<StockAddress>(std::string(family_names(address.family())) + address.to_string());
 }
-KeyOf<WarmIntent> warm_intent_key(const std::string& id) { return KeyOf<WarmIntent>(id); }
-KeyOf<WarmNode> warm_node_key() { return KeyOf<WarmNode>("default"); }
+KeyOf<StockIntent> warm_intent_key(const std::string& id) { return KeyOf<StockIntent>(id); }
+KeyOf<StockNode> warm_node_key() { return KeyOf<StockNode>("default"); }
 
 std::string block_names_of(net::Family family) { return std::string(family_names(family)); }
 std::string owned_names_of(const AffinityOwner& owner, net::Family family) {

@@ -20,7 +20,7 @@
 #include "register/owner.h"
 #include "register/pool.h"
 #include "register/service.h"
-#include "register/warm.h"
+#include "register/stock.h"
 
 namespace croft::core {
 
@@ -88,7 +88,7 @@ struct Namespace {
 /// objects where it keeps them so, else as bits of a range.
 using Value = std::variant<Pool, Reservation, IpamConfig, Block, Affinity, Handle, Vacancy, HighWaterMark, PoolSet,
                            Node, RangeAllocation, Service, IpAddressObject, ServiceCidrObject, NodeRange, NodeRangeSet,
-                           RemovedNode, ForeignService, Namespace, WarmAddress, WarmIntent, WarmNode>;
+                           RemovedNode, ForeignService, Namespace, StockAddress, StockIntent, StockNode>;
 static_assert(std::variant_size_v<Value> == kKindCount);
 
 [[nodiscard]] inline Kind kind_of(const Value& value) { return static_cast<Kind>(value.index()); }
@@ -161,9 +161,9 @@ struct KeyOf : Key {
 [[nodiscard]] KeyOf<NodeRange> node_range_key(const net::Prefix& cidr);            // ipv4/10.244.3.0/24
 [[nodiscard]] KeyOf<NodeRangeSet> node_range_set_key();                            // default
 [[nodiscard]] KeyOf<RemovedNode> removed_node_key(const std::string& name);        // node-a
-[[nodiscard]] KeyOf<WarmAddress> warm_address_key(const net::Address& address);    // ipv4/10.0.0.7
-[[nodiscard]] KeyOf<WarmIntent> warm_intent_key(const std::string& id);            // 32 hexadecimal digits
-[[nodiscard]] KeyOf<WarmNode> warm_node_key();                                     // default
+[[nodiscard]] KeyOf<StockAddress> warm_address_key(const net::Address& address);   // ipv4/10.0.0.7
+[[nodiscard]] KeyOf<StockIntent> warm_intent_key(const std::string& id);           // 32 hexadecimal digits
+[[nodiscard]] KeyOf<StockNode> warm_node_key();                                    // default
 
 /// Prefixes for lists: all blocks of a family, all claims or vacancies of an owner in a family.
 [[nodiscard]] std::string block_names_of(net::Family family);

@@ -7,8 +7,8 @@
 
 namespace croft::store {
 
-// The parts of a store's URL for code that opens none: nobody else looks at schemes (docs/configuration.md). A backend
-// reads the part behind the scheme, and cli/stores/open_store opens it.
+// The parts of a store's URL for code that opens none (docs/configuration.md). cli/stores reads the part behind the
+// scheme and opens the store.
 
 enum class Scheme {
   sqlite,  ///< `sqlite:/absolute/path.db`: a file of this machine

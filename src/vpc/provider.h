@@ -91,8 +91,8 @@ class Provider {
   [[nodiscard]] virtual Result<std::vector<CloudAddress>> allocate(const Interface& to, const std::string& subnet,
                                                                    std::uint32_t count, Deadline deadline) = 0;
   /// Gives this very one. Error also: already_exists when somebody has it.
-  [[nodiscard]] virtual Result<CloudAddress> allocate_this(const Interface& to, const std::string& subnet,
-                                                           const net::Address& address, Deadline deadline) = 0;
+  [[nodiscard]] virtual Result<CloudAddress> allocate_address(const Interface& to, const std::string& subnet,
+                                                              const net::Address& address, Deadline deadline) = 0;
   /// Takes one back. One that the interface does not have (any more) is a success.
   [[nodiscard]] virtual Result<void> release(const CloudAddress& address, Deadline deadline) = 0;
   /// From one interface of a subnet to another. Error also: not_found when the first does not have it.
@@ -102,10 +102,10 @@ class Provider {
   [[nodiscard]] virtual Result<std::vector<CloudAddress>> describe(const Interface& of, const std::string& subnet,
                                                                    Deadline deadline) = 0;
   /// The holder of one; nothing: nobody.
-  [[nodiscard]] virtual Result<std::optional<CloudAddress>> describe_this(const std::string& vpc,
-                                                                          const std::string& subnet,
-                                                                          const net::Address& address,
-                                                                          Deadline deadline) = 0;
+  [[nodiscard]] virtual Result<std::optional<CloudAddress>> describe_address(const std::string& vpc,
+                                                                             const std::string& subnet,
+                                                                             const net::Address& address,
+                                                                             Deadline deadline) = 0;
   [[nodiscard]] virtual Result<SubnetState> subnet(const std::string& vpc, const std::string& subnet,
                                                    Deadline deadline) = 0;
 

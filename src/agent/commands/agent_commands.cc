@@ -62,7 +62,8 @@ std::string table_of(const AgentStatus& status) {
   }
   const auto status = edge::agent_status(socket, line.clock);
   if (!status) return fail(unanswered(socket, status.error()));
-  print(line.json() ? line.data(Data(nlohmann::ordered_json::array({properties_of(*status)}))) : table_of(*status));
+  print(line.wants_data() ? line.data_text(Data(nlohmann::ordered_json::array({properties_of(*status)})))
+                          : table_of(*status));
   return 0;
 }
 

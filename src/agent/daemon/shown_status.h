@@ -29,7 +29,7 @@ class ShownStatus {
   /// `board`, `events`, `metrics`: null where there is nobody to show it to, or nobody wants it. `interval`: between
   /// two rounds; 0: there are none.
   ShownStatus(const engine::Context& context, spdlog::logger& log, store::kube::StatusBoard* board,
-              store::kube::Events* events, edge::Metrics* metrics, std::chrono::nanoseconds interval,
+              store::kube::Events* events, edge::ControllerMetrics* metrics, std::chrono::nanoseconds interval,
               bool with_node_ranges)
       : context_(context),
         log_(log),
@@ -115,7 +115,7 @@ class ShownStatus {
   spdlog::logger& log_;
   store::kube::StatusBoard* const board_;
   store::kube::Events* const events_;
-  edge::Metrics* const metrics_;
+  edge::ControllerMetrics* const metrics_;
   const std::chrono::nanoseconds interval_;
   const bool with_node_ranges_;
   std::chrono::nanoseconds due_{0};

@@ -78,31 +78,32 @@ std::string text_of_pools(const std::vector<core::PoolFill>& pools) {
 
 }  // namespace
 
-Metrics::Range Metrics::of_bands(const audit::BandUse& in_static, const audit::BandUse& in_dynamic) {
+ControllerMetrics::Range ControllerMetrics::of_bands(const audit::BandUse& in_static,
+                                                     const audit::BandUse& in_dynamic) {
   const double used = number(in_static.used) + number(in_dynamic.used);
   return {used, number(in_static.size) + number(in_dynamic.size) - used};
 }
 
 template <class M>
-Metrics::Range Metrics::of_record(const core::RangeAllocation& range) {
+ControllerMetrics::Range ControllerMetrics::of_record(const core::RangeAllocation& range) {
   const auto made = core::service::range_from<M>({range.range, range.data});
   if (!made) return {};  // never: a repair made it
   return {number(made->range.taken_count()), number(made->range.free_count())};
 }
 
-void Metrics::Repairs::add(const std::vector<audit::RepairFinding>& findings) {
+void ControllerMetrics::Repairs::add(const std::vector<audit::RepairFinding>& findings) {
   const audit::RepairCounts counts = audit::counts_of(findings);
   for (std::size_t i = 0; i < counts.size(); ++i) errors[i] += counts[i];
 }
 
-void Metrics::ClusterCidr::see(const core::ClusterCidrUse& use) {
+void ControllerMetrics::ClusterCidr::see(const core::ClusterCidrUse& use) {
   if (use.taken > taken) allocations += use.taken - taken;
   if (use.taken < taken) releases += taken - use.taken;
   taken = use.taken;
   size = use.size;
 }
 
-void Metrics::ClusterCidr::add(const engine::ClusterCidrCounts& counts) {
+void ControllerMetrics::ClusterCidr::add(const engine::ClusterCidrCounts& counts) {
   allocations += counts.allocations;
   releases += counts.releases;
   taken += counts.allocations;
@@ -114,7 +115,7 @@ void Metrics::ClusterCidr::add(const engine::ClusterCidrCounts& counts) {
   }
 }
 
-void Metrics::count(const engine::RangeRepairReport& report) {
+void ControllerMetrics::count(const engine::RangeRepairReport& report) {
   std::map<std::string, Range> addresses;
   std::optional<Range> ports;
   const std::lock_guard lock(mutex_);
@@ -144,14 +145,14 @@ void Metrics::count(const engine::RangeRepairReport& report) {
   node_ports_ = ports;
 }
 
-void Metrics::count_failed_repair() {
+void ControllerMetrics::count_failed_repair() {
   const std::lock_guard lock(mutex_);
   is_repairing_ = true;
   ++address_repairs_.reconcile_errors;
   ++port_repairs_.reconcile_errors;
 }
 
-void Metrics::count(const engine::NodeRangesReconciled& done) {
+void ControllerMetrics::count(const engine::NodeRangesReconciled& done) {
   const std::lock_guard lock(mutex_);
   std::map<net::Prefix, ClusterCidr> now;
   for (const core::ClusterCidrUse& use : done.seen.use) {
@@ -166,29 +167,29 @@ void Metrics::count(const engine::NodeRangesReconciled& done) {
   cluster_cidrs_ = std::move(now);
 }
 
-void Metrics::set_leading(const std::string& lease, bool leads) {
+void ControllerMetrics::set_leading(const std::string& lease, bool leads) {
   const std::lock_guard lock(mutex_);
   leading_[lease] = leads;
 }
 
-void Metrics::count(const std::vector<core::PoolFill>& pools) {
+void ControllerMetrics::count(const std::vector<core::PoolFill>& pools) {
   std::string text = text_of_pools(pools);
   const std::lock_guard lock(mutex_);
   pools_text_ = std::move(text);
 }
 
-void Metrics::count(const std::map<std::string, core::history::Forecast>& forecasts) {
+void ControllerMetrics::count(const std::map<std::string, core::history::Forecast>& forecasts) {
   const std::lock_guard lock(mutex_);
   forecasts_ = forecasts;
 }
 
-void Metrics::forget_pools() {
+void ControllerMetrics::forget_pools() {
   const std::lock_guard lock(mutex_);
   pools_text_.clear();
   candidates_.reset();
 }
 
-void Metrics::count(const engine::SweepReport& pass) {
+void ControllerMetrics::count(const engine::SweepReport& pass) {
   const std::lock_guard lock(mutex_);
   candidates_ = pass.candidates;
   ++(pass.failure ? failed_passes_ : passes_);
@@ -196,12 +197,12 @@ void Metrics::count(const engine::SweepReport& pass) {
   for (const auto& evidence : pass.released) ++released_[std::string(name_of(evidence.what))];
 }
 
-void Metrics::count_failed_pass() {
+void ControllerMetrics::count_failed_pass() {
   const std::lock_guard lock(mutex_);
   ++failed_passes_;
 }
 
-std::string Metrics::text() const {
+std::string ControllerMetrics::text() const {
   std::vector<MetricFamily> all;
   // The last one with a sample of that name.
   const auto begin = [&](const char* name, const char* help, MetricType type) {

@@ -45,7 +45,7 @@ namespace croft::edge {
 ///   leader_election_master_status {name}       gauge, 1: this process leads by the Lease of that name; 0: it does not
 ///
 /// What was not looked at has no samples. Any thread may call anything; who reads sees all of a pass or nothing of it.
-class Metrics {
+class ControllerMetrics {
  public:
   /// One pass of the repair of Service ranges. The gauges are from now on those of its ranges and no others, as the
   /// pass left them: as written, or as read where nothing was written. IPAddress objects count as they were read.

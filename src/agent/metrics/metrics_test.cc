@@ -21,7 +21,7 @@ struct World : engine::Services {
   using Services::Services;
   engine::RangeRepairOptions repair_options{{}, {}, true};
   engine::RangeRepairMemory memory;
-  Metrics metrics;
+  ControllerMetrics metrics;
 
   void repair() {
     const auto report = engine::repair_ranges(context, repair_options, memory);
@@ -61,17 +61,17 @@ constexpr const char* kAvailable = "kube_apiserver_clusterip_allocator_available
 constexpr const char* kIpReconcileErrors = "apiserver_clusterip_repair_reconcile_errors_total";
 constexpr const char* kPortReconcileErrors = "apiserver_nodeport_repair_reconcile_errors_total";
 
-TEST(Metrics, WhatWasNotLookedAtHasNoSamples) { EXPECT_EQ(Metrics().text(), ""); }
+TEST(ControllerMetrics, WhatWasNotLookedAtHasNoSamples) { EXPECT_EQ(ControllerMetrics().text(), ""); }
 
-TEST(Metrics, WhoLeads) {
-  Metrics metrics;
+TEST(ControllerMetrics, WhoLeads) {
+  ControllerMetrics metrics;
   metrics.set_leading("croftd-controller", false);
   EXPECT_THAT(metrics.text(), HasSubstr("\nleader_election_master_status{name=\"croftd-controller\"} 0\n"));
   metrics.set_leading("croftd-controller", true);
   EXPECT_THAT(metrics.text(), HasSubstr("\nleader_election_master_status{name=\"croftd-controller\"} 1\n"));
 }
 
-TEST(Metrics, APassOfTheRepair) {
+TEST(ControllerMetrics, APassOfTheRepair) {
   World world("10.0.0.0/24,fd00::/112");
   EXPECT_EQ(world.create(World::with_ip(World::service("a", core::ServiceType::node_port), "10.0.0.7")), "ok");
   EXPECT_EQ(world.create(World::with_ip(World::service("b"), "10.0.0.8")), "ok");
@@ -118,7 +118,7 @@ apiserver_nodeport_repair_reconcile_errors_total 0
 )");
 }
 
-TEST(Metrics, ALeakCountsWhenItIsFreed) {
+TEST(ControllerMetrics, ALeakCountsWhenItIsFreed) {
   World world;
   EXPECT_EQ(world.create(World::with_ip(World::service("a"), "10.0.0.7")), "ok");
   world.leak("10.0.0.9");
@@ -135,7 +135,7 @@ TEST(Metrics, ALeakCountsWhenItIsFreed) {
   EXPECT_EQ(world.value(kLeaks), "1");
 }
 
-TEST(Metrics, WhatADryRunDoesNotFreeDoesNotCount) {
+TEST(ControllerMetrics, WhatADryRunDoesNotFreeDoesNotCount) {
   World world;
   EXPECT_EQ(world.create(World::with_ip(World::service("a"), "10.0.0.7")), "ok");
   world.leak("10.0.0.9");
@@ -147,7 +147,7 @@ TEST(Metrics, WhatADryRunDoesNotFreeDoesNotCount) {
   EXPECT_EQ(world.value(kAllocated), "1") << "as it is read";
 }
 
-TEST(Metrics, TriesThatFail) {
+TEST(ControllerMetrics, TriesThatFail) {
   World world;
   EXPECT_EQ(world.create(World::with_ip(World::service("a"), "10.0.0.7")), "ok");
   world.lose("10.0.0.7");
@@ -164,7 +164,7 @@ TEST(Metrics, TriesThatFail) {
   EXPECT_EQ(world.value(kAllocated), "0") << "as seen last";
 }
 
-TEST(Metrics, ARangeThatIsGoneHasNoGauge) {
+TEST(ControllerMetrics, ARangeThatIsGoneHasNoGauge) {
   World world;
   EXPECT_EQ(world.create(World::with_ip(World::service("a"), "10.0.0.7")), "ok");
   world.repair();
@@ -175,7 +175,7 @@ TEST(Metrics, ARangeThatIsGoneHasNoGauge) {
   EXPECT_EQ(world.value("kube_apiserver_clusterip_allocator_available_ips{cidr=\"10.0.0.0/22\"}"), "1021");
 }
 
-TEST(Metrics, AddressesThatAreObjects) {
+TEST(ControllerMetrics, AddressesThatAreObjects) {
   engine::RangeRepairReport report;
   report.objects = true;
   report.applied = true;
@@ -206,8 +206,8 @@ core::ClusterCidrUse use_of(const char* cidr, std::uint32_t size, std::uint32_t 
   return {{prefix(cidr), 24}, size, taken, 0};
 }
 
-TEST(Metrics, PassesOverNodeRanges) {
-  Metrics metrics;
+TEST(ControllerMetrics, PassesOverNodeRanges) {
+  ControllerMetrics metrics;
   engine::NodeRangesReconciled pass;
   pass.seen.use = {use_of("10.244.0.0/16", 256, 60)};
   pass.counts[prefix("10.244.0.0/16")] = {4, 0, {0, 1, 6, 700}};
@@ -256,8 +256,8 @@ node_ipam_controller_cidrset_allocation_tries_per_request_bucket{clusterCIDR="10
   EXPECT_THAT(metrics.text(), Not(HasSubstr("10.244.0.0/16"))) << "no cluster CIDR any more";
 }
 
-TEST(Metrics, PoolsByStateAddUpToTheirCapacity) {
-  Metrics metrics;
+TEST(ControllerMetrics, PoolsByStateAddUpToTheirCapacity) {
+  ControllerMetrics metrics;
   EXPECT_EQ(metrics.text(), "");
   core::PoolFill fill;
   fill.pool.name = "web";
@@ -300,8 +300,8 @@ TEST(Metrics, PoolsByStateAddUpToTheirCapacity) {
   EXPECT_EQ(metrics.text(), "");
 }
 
-TEST(Metrics, PassesOfTheCollector) {
-  Metrics metrics;
+TEST(ControllerMetrics, PassesOfTheCollector) {
+  ControllerMetrics metrics;
   metrics.count_failed_pass();
   EXPECT_THAT(metrics.text(), Not(HasSubstr("croft_leak_candidates")));
   engine::SweepReport report;

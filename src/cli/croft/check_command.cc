@@ -406,10 +406,10 @@ void keep_seen_twice(const engine::AuditReport& first, engine::AuditReport& seco
     const auto written = os::write_output_file(options.report_path, report_of(report, origin));
     if (!written) return fail(written.error().in("--report"));
   }
-  if (line.json()) {
+  if (line.wants_data()) {
     for (const std::string& note : report.notes) warn(note);
   }
-  print(line.json() ? line.data(json_of(report.findings)) : report_text(line, report, options));
+  print(line.wants_data() ? line.data_text(json_of(report.findings)) : report_text(line, report, options));
   return static_cast<int>(report.findings.empty() ? edge::ExitCode::fine : edge::ExitCode::findings);
 }
 
@@ -419,7 +419,7 @@ void keep_seen_twice(const engine::AuditReport& first, engine::AuditReport& seco
   auto done = pages ? look_through(line, options) : Result<int>(fail(pages.error()));
   if (done || done.error().code != ErrorCode::corrupt) return done;
   const Finding finding = found("register_damaged", line.store_url, done.error().message);
-  print(line.json() ? line.data(json_of(std::vector{finding})) : finding_text(finding));
+  print(line.wants_data() ? line.data_text(json_of(std::vector{finding})) : finding_text(finding));
   return static_cast<int>(edge::ExitCode::findings);
 }
 

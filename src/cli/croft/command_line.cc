@@ -122,7 +122,7 @@ bool CommandLine::in_colour() const {
   return colour == "always";
 }
 
-std::string CommandLine::data(const Data& data) const {
+std::string CommandLine::data_text(const Data& data) const {
   return printable(output == Output::yaml ? data.yaml() : data.json(), Printed::json);
 }
 

@@ -68,10 +68,10 @@ struct CommandLine {
   void note_not_read(const std::string& what, const Error& why);
   [[nodiscard]] bool in_colour() const;
   /// Whether data is wanted and no table: JSON or YAML.
-  [[nodiscard]] bool json() const { return output == Output::json || output == Output::yaml; }
+  [[nodiscard]] bool wants_data() const { return output == Output::json || output == Output::yaml; }
   [[nodiscard]] bool wide() const { return output == Output::wide; }
   /// The text of data in the form that was asked for; what must not reach a terminal is escaped as JSON does it.
-  [[nodiscard]] std::string data(const Data& data) const;
+  [[nodiscard]] std::string data_text(const Data& data) const;
 
  private:
   [[nodiscard]] std::string_view if_absent() const;

@@ -20,7 +20,7 @@ Table::Look look_of(const CommandLine& line) {
 }
 
 void show(const CommandLine& line, const Listing& listing) {
-  if (line.json()) return print(line.data(listing.data));
+  if (line.wants_data()) return print(line.data_text(listing.data));
   if (listing.table.empty()) {
     tell(listing.nothing);
   } else {
@@ -93,7 +93,7 @@ Result<int> list(CommandLine& line, const std::function<Result<Listing>(const en
 
 Result<int> list_without_store(CommandLine& line, const std::function<Result<Listing>()>& look) {
   if (line.listing.watch) {
-    if (line.json()) return fail(ErrorCode::invalid_argument, "--watch: it prints rows of a table; leave out -o");
+    if (line.wants_data()) return fail(ErrorCode::invalid_argument, "--watch: it prints rows of a table; leave out -o");
     return watch(line, look);
   }
   TRY(const Listing listing, looked(line, look));

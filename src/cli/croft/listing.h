@@ -15,7 +15,7 @@ namespace croft::app {
 struct Listing {
   std::string nothing;  ///< what is said when there are no rows: "No pools."
   Table table;
-  Data data;         ///< of json_of(), when CommandLine::json()
+  Data data;         ///< of json_of(), when CommandLine::wants_data()
   std::string note;  ///< a line, or more, below the table; empty: none
   Printed note_as = Printed::text;
 };

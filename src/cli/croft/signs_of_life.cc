@@ -89,8 +89,8 @@ static_assert(engine::kCollectAgeMin.count() == 60, "RuntimeCache::grace_seconds
 /// Containers of which it can't be told count as alive; that is worth knowing.
 void warn_of_unclear(const edge::CniCache& cache) {
   const auto& entries = cache.attachments.entries;
-  const auto unclear = std::count_if(entries.begin(), entries.end(), [](const core::CachedAttachment& entry) {
-    return entry.netns == core::CachedAttachment::Netns::unclear;
+  const auto unclear = std::count_if(entries.begin(), entries.end(), [](const core::RuntimeAttachment& entry) {
+    return entry.netns == core::RuntimeAttachment::Netns::unclear;
   });
   if (unclear == 0) return;
   warn(fmt::format(

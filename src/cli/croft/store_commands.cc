@@ -65,8 +65,8 @@ constexpr std::size_t kShownMax = 50;
     return fail(ErrorCode::unavailable, copied.error().message);
   if (!copied) return fail(copied.error());
   const Json json = {{"file", file}, {"revision", copied->revision}, {"bytes", copied->bytes}};
-  print(line.json()
-            ? line.data(Data(json))
+  print(line.wants_data()
+            ? line.data_text(Data(json))
             : fmt::format("{}: the register as of revision {}, {} bytes\n", file, copied->revision, copied->bytes));
   return 0;
 }
@@ -141,13 +141,13 @@ class Recorder {
 
   [[nodiscard]] Result<void> record_all(const core::audit::LiveAttachments& running) {
     for (const core::UnreadableEntry& entry : running.unreadable) account_.unclear.push_back(entry.what);
-    for (const core::CachedAttachment& entry : running.entries) handles_.insert(core::handle_of(entry.owner));
-    for (const core::CachedAttachment& entry : running.entries) TRY_VOID(record(entry));
+    for (const core::RuntimeAttachment& entry : running.entries) handles_.insert(core::handle_of(entry.owner));
+    for (const core::RuntimeAttachment& entry : running.entries) TRY_VOID(record(entry));
     return {};
   }
 
  private:
-  [[nodiscard]] Result<void> record(const core::CachedAttachment& entry) {
+  [[nodiscard]] Result<void> record(const core::RuntimeAttachment& entry) {
     std::vector<net::Address> wanted;
     for (const net::Address& address : entry.addresses) {
       const auto view = engine::show_address(context_, address);
@@ -183,13 +183,13 @@ class Recorder {
            view.handle_id.ends_with("." + owner.container_id);
   }
 
-  void note_not_recorded(const core::CachedAttachment& entry, const net::Address& address, const std::string& why) {
+  void note_not_recorded(const core::RuntimeAttachment& entry, const net::Address& address, const std::string& why) {
     account_.unclear.push_back(fmt::format("{} of {}: {}", address.to_string(), text_of(entry), why));
   }
 
   /// The runtime knows better than a backup who runs: what stands in the way is released where its holder is not
   /// running, and does not rest.
-  [[nodiscard]] Result<void> assign_over(const core::CachedAttachment& entry, const std::vector<net::Address>& wanted,
+  [[nodiscard]] Result<void> assign_over(const core::RuntimeAttachment& entry, const std::vector<net::Address>& wanted,
                                          bool holds_others) {
     if (holds_others) TRY_VOID(engine::release_owner(context_, entry.owner));
     for (const net::Address& address : wanted) {
@@ -216,10 +216,10 @@ class Recorder {
     return fail(ErrorCode::conflict, error.details.empty() ? error.message : error.message + ": " + error.details);
   }
 
-  static std::string pod_of(const core::CachedAttachment& entry) {
+  static std::string pod_of(const core::RuntimeAttachment& entry) {
     return entry.pod.name.empty() ? "" : entry.pod.namespace_name + "/" + entry.pod.name;
   }
-  static std::string text_of(const core::CachedAttachment& entry) {
+  static std::string text_of(const core::RuntimeAttachment& entry) {
     const std::string pod = pod_of(entry);
     return core::handle_of(entry.owner) + (pod.empty() ? "" : " (pod " + pod + ")");
   }
@@ -357,8 +357,8 @@ Data account_json(const Account& account, bool done) {
   const bool refused = !account.is_harmless(options.empty) && !options.force;
   const bool done = !options.dry_run && !refused;
   if (done) TRY_VOID(restore->finish(deadline));
-  if (line.json()) {
-    print(line.data(account_json(account, done)));
+  if (line.wants_data()) {
+    print(line.data_text(account_json(account, done)));
   } else {
     print(account_text(account, options) + (done              ? "restored\n"
                                             : options.dry_run ? "nothing was changed (--dry-run)\n"
@@ -384,8 +384,8 @@ Data account_json(const Account& account, bool done) {
                     store::without_user(line.store_url)));
   }
   TRY_VOID(epoch->begin_epoch(Deadline::after(line.clock.now(), kEpochLimit)));
-  print(line.json() ? line.data(Data(Json{{"begun", true}}))
-                    : "the register has a new epoch: programs that ran before read everything anew\n");
+  print(line.wants_data() ? line.data_text(Data(Json{{"begun", true}}))
+                          : "the register has a new epoch: programs that ran before read everything anew\n");
   return static_cast<int>(edge::ExitCode::fine);
 }
 
@@ -439,12 +439,12 @@ std::string report_text(const engine::CopyReport& report, bool is_dry_run) {
                                     [](const std::string& text) { tell("croft: " + text); }};
   const auto copied = engine::copy_store(context, options);
   if (!copied) return fail(copied.error());
-  print(line.json() ? line.data(Data(nlohmann::ordered_json{{"dryRun", options.dry_run},
-                                                            {"wasDone", copied->was_done},
-                                                            {"written", copied->written},
-                                                            {"removed", copied->removed},
-                                                            {"equal", copied->equal}}))
-                    : report_text(*copied, options.dry_run));
+  print(line.wants_data() ? line.data_text(Data(nlohmann::ordered_json{{"dryRun", options.dry_run},
+                                                                       {"wasDone", copied->was_done},
+                                                                       {"written", copied->written},
+                                                                       {"removed", copied->removed},
+                                                                       {"equal", copied->equal}}))
+                          : report_text(*copied, options.dry_run));
   return static_cast<int>(edge::ExitCode::fine);
 }
 

@@ -53,7 +53,7 @@ template <class Answer, class Ask>
   return ask();
 }
 
-[[nodiscard]] std::optional<net::Address> node_address(const core::WarmAddress& given, const Clock& clock) {
+[[nodiscard]] std::optional<net::Address> node_address(const core::StockAddress& given, const Clock& clock) {
   const Deadline deadline = Deadline::after(clock.now(), kHostTime);
   os::MacBytes mac{};
   std::ranges::copy(given.mac.bytes, mac.begin());
@@ -126,13 +126,13 @@ edge::CroftVpcWorld croft_vpc_world(const Clock& clock, Random& random) {
       random,
       [](const std::string& file, const std::string& line) { os::append_log_line(log_place(file), line); },
       [&clock](const std::string& socket, const core::warm::Request& request) {
-        return if_there<core::WarmAddress>(socket, [&] { return edge::assign_by_agent(socket, request, clock); });
+        return if_there<core::StockAddress>(socket, [&] { return edge::assign_by_agent(socket, request, clock); });
       },
       [&clock](const std::string& socket, const core::warm::Release& release) {
         return if_there<void>(socket, [&] { return edge::release_by_agent(socket, release, clock); });
       },
       {},
-      [&clock](const core::WarmAddress& given) { return node_address(given, clock); },
+      [&clock](const core::StockAddress& given) { return node_address(given, clock); },
       os::own_process(),
       [&clock] { return used_by_host(clock); },
   };

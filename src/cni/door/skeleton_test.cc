@@ -347,7 +347,7 @@ TEST(Skeleton, DelWithBrokenPoolsReachesItsHandlerAndDecodes) {
   call.environment.args = "broken";
   std::string store;
   call.plugin.handlers.del = [&store](const CniRequest& request) -> std::optional<wire::cni::Error> {
-    const auto config = decode_network_config(request.network, request.environment.args, needs_of(request.command));
+    const auto config = decode_croft_ipam_config(request.network, request.environment.args, needs_of(request.command));
     if (!config) return config.error();
     store = config->ipam.store.value_or("");
     return {};

@@ -479,8 +479,8 @@ ConfigNeeds needs_of(Command command) {
   return needs;
 }
 
-Checked<NetworkConfig> decode_network_config(const Network& network, const std::string& args,
-                                             const ConfigNeeds& needs) {
+Checked<NetworkConfig> decode_croft_ipam_config(const Network& network, const std::string& args,
+                                                const ConfigNeeds& needs) {
   Draft draft;
   draft.needs = needs;
   if (const auto fault = read_top_level(JsonAt{network.document.root(), nullptr, {}, {}}, draft))

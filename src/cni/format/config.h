@@ -101,7 +101,8 @@ struct ConfigNeeds {
 ///   where a string is wanted`;
 /// - code 7 for a value that is not allowed;
 /// - code 4 for CNI_ARGS, with the texts of docs/notes/cni.md#cni-args.
-Checked<NetworkConfig> decode_network_config(const Network& network, const std::string& args, const ConfigNeeds& needs);
+Checked<NetworkConfig> decode_croft_ipam_config(const Network& network, const std::string& args,
+                                                const ConfigNeeds& needs);
 
 // ---------------------------------------------------------------- parts, for the decoders of all personalities
 

@@ -17,7 +17,7 @@ using testing::HasSubstr;
 Checked<NetworkConfig> decode(std::string_view text, Command command = Command::add, const std::string& args = {}) {
   auto network = read_network(*parse_network_config(text));
   if (!network) return network.error();
-  return decode_network_config(*network, args, needs_of(command));
+  return decode_croft_ipam_config(*network, args, needs_of(command));
 }
 
 /// "code msg" of the refusal; empty when there is none.

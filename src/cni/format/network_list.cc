@@ -91,7 +91,7 @@ void write_calico(JsonWriter& out, const NetworkList& list) {
   write_capability(out, kPodAnnotations);
 }
 
-void write_flannel(JsonWriter& out) {
+void write_flannel_plugin(JsonWriter& out) {
   out.text("type", "flannel");
   out.begin_object("delegate");
   out.boolean("hairpinMode", true);
@@ -140,7 +140,7 @@ std::string encode_network_list(const NetworkList& list) {
       write_calico(out, list);
       break;
     case MainPlugin::flannel:
-      write_flannel(out);
+      write_flannel_plugin(out);
       break;
   }
   out.end_object();

@@ -41,7 +41,7 @@ struct VpcConfig {
   ValidAttachments valid_attachments;  ///< for GC
 };
 
-/// Decodes a configuration as decode_network_config() does, with the same kinds of errors. For DEL whatever is not
+/// Decodes a configuration as decode_croft_ipam_config() does, with the same kinds of errors. For DEL whatever is not
 /// needed counts as absent when it has a fault.
 [[nodiscard]] Checked<VpcConfig> decode_vpc_config(const Network& network, const std::string& args, Command command);
 

@@ -27,8 +27,8 @@
 #include "collector/door/static_facts.h"
 #include "collector/use/node_facts.h"
 #include "collector/use/sweep.h"
-#include "history/daemon/history_keeper.h"
 #include "desk/daemon/desk.h"
+#include "history/daemon/history_keeper.h"
 #include "ipam/use/damage_telling.h"
 #include "noderanges/commands/cluster_nodes.h"
 #include "noderanges/daemon/node_ranges.h"
@@ -456,7 +456,7 @@ class Controller {
   engine::SweepOptions sweep_options_;
   std::unique_ptr<engine::FactSource> source_;
   core::collect::Memory memory_;
-  edge::Metrics metrics_;
+  edge::ControllerMetrics metrics_;
   edge::Health health_;
   std::unique_ptr<edge::WebServer> metrics_server_;
   NodeRanges node_ranges_;

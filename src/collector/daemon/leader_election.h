@@ -69,7 +69,7 @@ class LeaderElection {
   [[nodiscard]] store::Store& store() { return fenced_; }
 
   /// Both must live until end(). Says in the log who leads, whenever that changes.
-  void start(spdlog::logger& log, edge::Metrics& metrics) {
+  void start(spdlog::logger& log, edge::ControllerMetrics& metrics) {
     log_ = &log;
     metrics_ = &metrics;
     metrics.set_leading(leadership_->options().name, false);
@@ -143,7 +143,7 @@ class LeaderElection {
   const std::unique_ptr<store::kube::Leadership> leadership_;
   store::kube::FencedStore fenced_;
   spdlog::logger* log_ = nullptr;
-  edge::Metrics* metrics_ = nullptr;
+  edge::ControllerMetrics* metrics_ = nullptr;
   std::thread thread_;
 
   // Used by that thread: the state that was told last.

@@ -9,7 +9,7 @@
 #include "base/clock.h"
 #include "base/result.h"
 #include "collector/decide/facts.h"
-#include "collector/use/ports.h"
+#include "collector/use/sources.h"
 
 namespace croft::wire {
 

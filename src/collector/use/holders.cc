@@ -53,7 +53,7 @@ HolderLife life_of_tunnel(const AddressView& held, const LifeKnown& known) {
   return {State::lives, fmt::format("is of a tunnel of node {}, which is there", held.node)};
 }
 
-[[nodiscard]] Result<HolderLife> ask_for_pod(const AddressView& held, const AllocationOwner& owner,
+[[nodiscard]] Result<HolderLife> life_of_pod(const AddressView& held, const AllocationOwner& owner,
                                              const LifeKnown& known) {
   const auto pod = known.find_pod(held.namespace_name, held.pod);
   if (!pod && pod.error().code == ErrorCode::permission_denied) {
@@ -111,7 +111,7 @@ Result<HolderLife> life_of_holder(const Context& context, const AddressView& hel
   }
   if (owner.kind == AllocationOwner::Kind::tunnel) return life_of_tunnel(held, known);
   if (known.find_pod == nullptr || owner.kind != AllocationOwner::Kind::pod) return HolderLife{};
-  return ask_for_pod(held, owner, known);
+  return life_of_pod(held, owner, known);
 }
 
 }  // namespace croft::engine

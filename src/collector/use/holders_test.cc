@@ -9,7 +9,7 @@ namespace {
 
 using testing::HasSubstr;
 using State = HolderLife::State;
-using core::CachedAttachment;
+using core::RuntimeAttachment;
 using namespace std::chrono_literals;
 
 class Holders : public testing::Test, public World {
@@ -113,7 +113,7 @@ TEST_F(Holders, ARuntimeProvesByItsContainers) {
   EXPECT_EQ(state(cache(runtime({{"net", "other", "eth0"}}))), State::gone);
   EXPECT_EQ(state(cache(runtime({}))), State::unknown) << "an empty cache proves nothing";
   core::audit::LiveAttachments ended = runtime({{"net", "c1", "eth0"}});
-  ended.entries[0].netns = CachedAttachment::Netns::gone;
+  ended.entries[0].netns = RuntimeAttachment::Netns::gone;
   EXPECT_EQ(state(cache(ended)), State::gone);
   EXPECT_EQ(state(cache(ended, "node-a")), State::gone);
   EXPECT_EQ(state(cache(ended, "node-b")), State::unknown) << "another node's cache";

@@ -5,7 +5,7 @@
 #include <string>
 #include <utility>
 
-#include "collector/use/ports.h"
+#include "collector/use/sources.h"
 #include "ipam/use/transact.h"
 
 namespace croft::engine {

@@ -7,7 +7,7 @@
 
 #include "collector/decide/judge.h"
 #include "collector/decide/register_view.h"
-#include "collector/use/ports.h"
+#include "collector/use/sources.h"
 #include "ipam/use/transact.h"
 #include "register/records.h"
 

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "base/net/ordinal.h"
+#include "base/net/prefix.h"
 
 namespace croft::core::desk {
 namespace {

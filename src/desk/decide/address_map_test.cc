@@ -9,7 +9,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "base/net/ordinal.h"
+#include "base/net/prefix.h"
 
 namespace croft::core::desk {
 namespace {

@@ -159,7 +159,7 @@ std::string shown_answer(const Answer& answer, const net::Address& address, Wall
   const WallTime last = std::min(now, reach.until - std::chrono::milliseconds(1));
   TRY(const WallTime at, options.at.empty() ? Result<WallTime>(last) : time_argument("--at", options.at, now));
   TRY(Answer answer, file->holder_at(address, at));
-  if (!line.json()) {
+  if (!line.wants_data()) {
     print(shown_answer(answer, address, at));
     return 0;
   }
@@ -169,7 +169,7 @@ std::string shown_answer(const Answer& answer, const net::Address& address, Wall
             {"known", answer.known},
             {"holdings", Json::array()}};
   for (const Holding& one : answer.holdings) json["holdings"].push_back(holding_json(one));
-  print(line.data(Data(std::move(json))), Printed::json);
+  print(line.data_text(Data(std::move(json))), Printed::json);
   return 0;
 }
 
@@ -256,7 +256,7 @@ void print_csv(const std::vector<Holding>& found) {
         cells.insert(cells.end(), {holder.container, holder.interface_name, holder.network, holder.uid});
       }
       table.add(std::move(cells));
-      if (line.json()) json.push_back(holding_json(one));
+      if (line.wants_data()) json.push_back(holding_json(one));
     }
     std::string note = fmt::format("recorded from {} until {}", shown_time(reach.since), shown_time(reach.until));
     for (const auto& gap : gaps) {
@@ -265,7 +265,7 @@ void print_csv(const std::vector<Holding>& found) {
     if (found.size() >= options.limit) note += fmt::format("\nthe latest {}: --limit shows more", options.limit);
     return Listing{fmt::format("No holder of {} is recorded between {} and {}.", net::echo(options.what),
                                shown_time(from), shown_time(until)),
-                   std::move(table), line.json() ? Data(std::move(json)) : Data(), note};
+                   std::move(table), line.wants_data() ? Data(std::move(json)) : Data(), note};
   });
 }
 
@@ -329,7 +329,8 @@ Json seconds_or_null(const std::optional<std::chrono::seconds>& span) { return s
                       {"earliestSeconds", seconds_or_null(found.earliest)},
                       {"latestSeconds", seconds_or_null(found.latest)}});
     }
-    return Listing{"No pool was counted yet.", std::move(table), line.json() ? Data(std::move(json)) : Data(), ""};
+    return Listing{"No pool was counted yet.", std::move(table), line.wants_data() ? Data(std::move(json)) : Data(),
+                   ""};
   });
 }
 

@@ -16,7 +16,7 @@
 #include "agent/daemon/daemon.h"
 #include "agent/daemon/log_format.h"
 #include "agent/metrics/metrics.h"
-#include "base/pauses.h"
+#include "base/backoff.h"
 #include "history/door/history_file.h"
 #include "history/use/recorder.h"
 
@@ -52,7 +52,7 @@ inline void add_history_flags(CLI::App& command, HistoryFlags& flags) {
 class HistoryKeeper {
  public:
   HistoryKeeper(const engine::Context& context, const HistoryFlags& flags, Daemon& daemon, spdlog::logger& log,
-                edge::Metrics& metrics)
+                edge::ControllerMetrics& metrics)
       : context_(context), flags_(flags), daemon_(daemon), log_(log), metrics_(metrics) {
     if (!flags_.path.empty()) thread_ = std::thread([this] { run(); });
   }
@@ -70,7 +70,7 @@ class HistoryKeeper {
 
   void run() {
     std::string told;
-    Pauses pauses(kPauseMin, kPauseMax, static_cast<std::uint64_t>(context_.clock.now().since_boot.count()));
+    Backoff pauses(kPauseMin, kPauseMax, static_cast<std::uint64_t>(context_.clock.now().since_boot.count()));
     for (;;) {
       std::string trouble;
       const Instant begun = context_.clock.now();
@@ -124,7 +124,7 @@ class HistoryKeeper {
   const HistoryFlags& flags_;
   Daemon& daemon_;
   spdlog::logger& log_;
-  edge::Metrics& metrics_;
+  edge::ControllerMetrics& metrics_;
   std::atomic<bool> is_over_ = false;
   std::thread thread_;  ///< the last: it uses all of the above
 };

@@ -5,7 +5,7 @@
 #include <fmt/format.h>
 
 #include "base/hex.h"
-#include "base/net/ordinal.h"
+#include "base/net/prefix.h"
 #include "base/time_text.h"
 #include "register/owner.h"
 

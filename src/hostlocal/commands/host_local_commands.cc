@@ -207,7 +207,7 @@ Data rows_json(const Rows& rows) {
     request.dry_run = false;
     TRY(rows, engine::import_reservations(context, *reservations, request));
   }
-  print(line.json() ? line.data(rows_json(rows)) : rows_text(rows, request.dry_run));
+  print(line.wants_data() ? line.data_text(rows_json(rows)) : rows_text(rows, request.dry_run));
   if (is_refused) {
     return fail(ErrorCode::refused_for_safety,
                 fmt::format("nothing was changed: {}; mend what REASON says, or --force when nobody uses them",
@@ -320,7 +320,7 @@ bool is_wanted(const ReservationRow& row, const HostLocalOptions& options) {
   std::erase_if(shown.reservations, [&](const ReservationRow& row) { return !is_wanted(row, options); });
   // An age is another one in each look.
   return Listing{"No reservations.", reservation_table(shown, {.wide = line.wide(), .age = !line.listing.watch}),
-                 line.json() ? json_of(shown) : Data(), std::move(sets), Printed::coloured};
+                 line.wants_data() ? json_of(shown) : Data(), std::move(sets), Printed::coloured};
 }
 
 [[nodiscard]] Result<int> list_reserved(CommandLine& line, const HostLocalOptions& options) {
@@ -371,8 +371,8 @@ std::string summary_of(const Look& seen) {
   TRY(const HostLocalPlace place, host_local_place(options.directory, options.network));
   TRY(core::host_local::Directory directory, read_directory(place));
   TRY(const Look seen, look(line, options, place, std::move(directory)));
-  if (line.json()) {
-    print(line.data(json_of(seen.findings)));
+  if (line.wants_data()) {
+    print(line.data_text(json_of(seen.findings)));
   } else {
     const std::size_t proven = proven_of(seen.findings).size();
     print(text_of(seen.findings));
@@ -394,7 +394,7 @@ std::string summary_of(const Look& seen) {
 }
 
 void show_plan(CommandLine& line, const HostLocalOptions& options, const Look& seen, const Findings& proven) {
-  if (line.json()) return print(line.data(json_of(proven)));
+  if (line.wants_data()) return print(line.data_text(json_of(proven)));
   print(text_of(proven));
   print(fmt::format(
       "{}: {}\n", summary_of(seen),
@@ -423,7 +423,7 @@ void show_plan(CommandLine& line, const HostLocalOptions& options, const Look& s
 }
 
 void show_removed(CommandLine& line, const Findings& removed, std::size_t first_look) {
-  if (line.json()) return print(line.data(json_of(removed)));
+  if (line.wants_data()) return print(line.data_text(json_of(removed)));
   std::string text = text_of(removed);
   const std::size_t kept = first_look - removed.size();
   text += fmt::format("{} removed{}\n", removed.size(),

@@ -181,7 +181,7 @@ double SetRow::percent() const {
   return whole == 0 ? 100 : static_cast<double>(used) * 100 / whole;
 }
 
-HostLocalList list_of(const HostLocalDirectory& directory, const std::vector<core::CachedAttachment>& attachments,
+HostLocalList list_of(const HostLocalDirectory& directory, const std::vector<core::RuntimeAttachment>& attachments,
                       const std::string& network, const std::vector<RangeSet>& sets, WallTime now) {
   HostLocalList list;
   const auto by_holder = core::host_local::attachments_of(attachments, network);

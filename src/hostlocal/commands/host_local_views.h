@@ -17,7 +17,7 @@ namespace croft::app {
 /// One reservation as `croft host-local list` shows it.
 struct ReservationRow {
   store::Reservation reservation;
-  const core::CachedAttachment* attachment = nullptr;  ///< what the runtime's cache says; may be nullptr
+  const core::RuntimeAttachment* attachment = nullptr;  ///< what the runtime's cache says; may be nullptr
   std::chrono::nanoseconds age{};
   std::vector<std::string> notes;
 
@@ -47,7 +47,7 @@ struct HostLocalList {
 };
 
 [[nodiscard]] HostLocalList list_of(const core::host_local::Directory& directory,
-                                    const std::vector<core::CachedAttachment>& attachments, const std::string& network,
+                                    const std::vector<core::RuntimeAttachment>& attachments, const std::string& network,
                                     const std::vector<core::host_local::RangeSet>& sets, WallTime now);
 
 struct ReservationColumns {

@@ -22,7 +22,7 @@ class HostLocalViews : public testing::Test {
     reserve("10.2.0.1", store::Holder{"far", "eth0"}).file = "x";
     directory_.cursors = {{0, address("10.1.0.3")}, {1, std::nullopt}};
     attachments_.push_back({{"net", "0123456789abcdef", "eth0"},
-                            core::CachedAttachment::Netns::present,
+                            core::RuntimeAttachment::Netns::present,
                             "/run/netns/x",
                             {"web", "default", ""},
                             {},
@@ -39,7 +39,7 @@ class HostLocalViews : public testing::Test {
   HostLocalList list() const { return list_of(directory_, attachments_, "net", sets_, WallTime(3h + 5min)); }
 
   core::host_local::Directory directory_;
-  std::vector<core::CachedAttachment> attachments_;
+  std::vector<core::RuntimeAttachment> attachments_;
   std::vector<core::host_local::RangeSet> sets_{core::host_local::range_set({core::host_local::spec("10.1.0.0/28")}),
                                                 core::host_local::range_set({core::host_local::spec("fd00::/64")})};
 };

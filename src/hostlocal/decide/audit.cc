@@ -13,7 +13,7 @@ namespace croft::core::host_local {
 namespace {
 
 using Kind = Finding::Kind;
-using Netns = CachedAttachment::Netns;
+using Netns = RuntimeAttachment::Netns;
 
 /// The verdict on the life of one reservation's holder.
 struct Verdict {
@@ -29,7 +29,7 @@ struct Verdict {
 class Auditor {
  public:
   explicit Auditor(const Audit& audit) : audit_(audit), boot_(audit.now.wall - audit.now.since_boot) {
-    for (const CachedAttachment& attachment : audit.life.attachments) {
+    for (const RuntimeAttachment& attachment : audit.life.attachments) {
       by_container_.emplace(attachment.owner.container_id, &attachment);
       for (const net::Address& address : attachment.addresses) by_address_.emplace(address, &attachment);
     }
@@ -61,12 +61,12 @@ class Auditor {
 
   /// No namespace outlives its boot. Only where the path does not tell: there is none, or it goes by the number of a
   /// process, which another one may have by now.
-  [[nodiscard]] bool is_of_an_earlier_boot(const CachedAttachment& entry) const {
+  [[nodiscard]] bool is_of_an_earlier_boot(const RuntimeAttachment& entry) const {
     const bool path_tells = !entry.netns_path.empty() && !entry.netns_path.starts_with("/proc/");
     return !path_tells && entry.written != WallTime() && entry.written < boot_;
   }
 
-  void weigh(const CachedAttachment& entry, Verdict& verdict) const {
+  void weigh(const RuntimeAttachment& entry, Verdict& verdict) const {
     if (verdict.life == Verdict::Life::alive) return;
     if (is_of_an_earlier_boot(entry)) {
       verdict.evidence.push_back(fmt::format("its cache entry {} is from before this boot", entry.file));
@@ -108,7 +108,7 @@ class Auditor {
 
   /// Everything of the container counts, whatever the network and interface: the container lives as one.
   void ask_cache(const Reservation& reservation, Verdict& verdict) const {
-    std::set<const CachedAttachment*> entries;
+    std::set<const RuntimeAttachment*> entries;
     const auto [first, last] = by_address_.equal_range(reservation.address);
     for (auto i = first; i != last; ++i) {
       if (i->second->owner.network == audit_.network) entries.insert(i->second);
@@ -117,7 +117,7 @@ class Auditor {
       const auto [begin, end] = by_container_.equal_range(reservation.holder->container_id);
       for (auto i = begin; i != end; ++i) entries.insert(i->second);
     }
-    for (const CachedAttachment* entry : entries) weigh(*entry, verdict);
+    for (const RuntimeAttachment* entry : entries) weigh(*entry, verdict);
     if (verdict.life == Verdict::Life::alive) return;
     const UnreadableEntry* unreadable = reservation.holder ? unreadable_about(*reservation.holder) : nullptr;
     if (unreadable != nullptr) verdict.doubt("its cache entry can't be read: " + unreadable->what);
@@ -215,8 +215,8 @@ class Auditor {
 
   const Audit& audit_;
   WallTime boot_;
-  std::multimap<std::string, const CachedAttachment*> by_container_;
-  std::multimap<net::Address, const CachedAttachment*> by_address_;
+  std::multimap<std::string, const RuntimeAttachment*> by_container_;
+  std::multimap<net::Address, const RuntimeAttachment*> by_address_;
   std::multimap<std::string, const UnreadableEntry*> unreadable_;  ///< by the ends of its name behind a dash
   std::map<std::string, std::string> living_;                      ///< containers with an address that is configured
   std::vector<Finding> findings_;
@@ -232,15 +232,15 @@ std::string_view name_of(Kind kind) {
 
 std::vector<Finding> audit_host_local(const Audit& audit) { return Auditor(audit).run(); }
 
-AttachmentsByHolder attachments_of(const std::vector<CachedAttachment>& attachments, const std::string& network) {
+AttachmentsByHolder attachments_of(const std::vector<RuntimeAttachment>& attachments, const std::string& network) {
   AttachmentsByHolder found;
-  for (const CachedAttachment& a : attachments) {
+  for (const RuntimeAttachment& a : attachments) {
     if (a.owner.network == network) found[{a.owner.container_id, a.owner.interface_name}] = &a;
   }
   return found;
 }
 
-const CachedAttachment* find_attachment(const AttachmentsByHolder& attachments, const Holder& holder) {
+const RuntimeAttachment* find_attachment(const AttachmentsByHolder& attachments, const Holder& holder) {
   const auto found = attachments.lower_bound(holder);
   if (found == attachments.end() || found->first.container_id != holder.container_id) return nullptr;
   return holder.interface_name.empty() || found->first == holder ? found->second : nullptr;

@@ -13,7 +13,7 @@
 #include "base/net/address.h"
 #include "base/result.h"
 #include "hostlocal/decide/assign.h"
-#include "register/cached_attachment.h"
+#include "register/runtime_attachment.h"
 
 // Compares a host-local directory with what lives on this machine. Pure: facts in, findings out. The rule of a proven
 // leak is on Finding::proven; when in doubt, an address is kept.
@@ -25,7 +25,7 @@ struct SignsOfLife {
   std::map<net::Address, std::string> configured;  ///< where: "eth0 in /run/netns/a"
   std::size_t namespaces = 0;                      ///< that were looked at
   std::vector<std::string> unseen;                 ///< why there may be more than was seen; then nothing is proven
-  std::vector<CachedAttachment> attachments;
+  std::vector<RuntimeAttachment> attachments;
   std::vector<UnreadableEntry> unreadable;
 };
 
@@ -78,11 +78,11 @@ struct Audit {
 [[nodiscard]] std::vector<Finding> audit_host_local(const Audit& audit);
 
 /// The attachments of one network, by who they are.
-using AttachmentsByHolder = std::map<Holder, const CachedAttachment*>;
-[[nodiscard]] AttachmentsByHolder attachments_of(const std::vector<CachedAttachment>& attachments,
+using AttachmentsByHolder = std::map<Holder, const RuntimeAttachment*>;
+[[nodiscard]] AttachmentsByHolder attachments_of(const std::vector<RuntimeAttachment>& attachments,
                                                  const std::string& network);
 /// nullptr when there is none. A holder without interface has any attachment of the container.
-[[nodiscard]] const CachedAttachment* find_attachment(const AttachmentsByHolder& attachments, const Holder& holder);
+[[nodiscard]] const RuntimeAttachment* find_attachment(const AttachmentsByHolder& attachments, const Holder& holder);
 
 /// The findings, as of the second look, that both looks proved about a reservation which did not change in between.
 [[nodiscard]] std::vector<Finding> proven_by_both(const std::vector<Finding>& first,

@@ -16,7 +16,7 @@ using testing::IsEmpty;
 using testing::Not;
 using namespace std::chrono_literals;
 using Kind = Finding::Kind;
-using Netns = CachedAttachment::Netns;
+using Netns = RuntimeAttachment::Netns;
 
 /// A node that booted an hour ago, with one reservation of ten minutes that a test spoils in one way.
 class HostLocalAuditTest : public testing::Test {
@@ -33,7 +33,7 @@ class HostLocalAuditTest : public testing::Test {
     return directory_.reservations.emplace_back(std::move(reservation));
   }
   Reservation& reserve(std::chrono::seconds age = 10min) { return reserve("10.1.0.2", Holder{"c1", "eth0"}, age); }
-  CachedAttachment& cache(Netns netns, const std::string& container = "c1", const std::string& ifname = "eth0") {
+  RuntimeAttachment& cache(Netns netns, const std::string& container = "c1", const std::string& ifname = "eth0") {
     life_.attachments.push_back({{"net", container, ifname}, netns, "/run/netns/x", {}, {}, "/cache/entry", {}});
     return life_.attachments.back();
   }

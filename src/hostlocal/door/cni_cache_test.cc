@@ -13,7 +13,7 @@ namespace {
 
 using testing::HasSubstr;
 using testing::SizeIs;
-using Netns = core::CachedAttachment::Netns;
+using Netns = core::RuntimeAttachment::Netns;
 
 class CniCacheTest : public testing::Test {
  protected:

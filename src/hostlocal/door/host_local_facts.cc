@@ -14,25 +14,25 @@
 namespace croft::edge {
 namespace {
 
-using core::CachedAttachment;
+using core::RuntimeAttachment;
 
 constexpr std::size_t kCacheFilesMax = 1'000'000;
 constexpr std::size_t kCacheFileBytesMax = std::size_t{4} << 20;
 
-CachedAttachment::Netns netns_of(const std::string& path) {
-  if (path.empty()) return CachedAttachment::Netns::unclear;
+RuntimeAttachment::Netns netns_of(const std::string& path) {
+  if (path.empty()) return RuntimeAttachment::Netns::unclear;
   switch (os::look_at_namespace_path(path)) {
     case os::NamespacePath::present:
-      return CachedAttachment::Netns::present;
+      return RuntimeAttachment::Netns::present;
     case os::NamespacePath::gone:
-      return CachedAttachment::Netns::gone;
+      return RuntimeAttachment::Netns::gone;
     case os::NamespacePath::unclear:
     case os::NamespacePath::unseen:
-      return CachedAttachment::Netns::unclear;
+      return RuntimeAttachment::Netns::unclear;
     case os::NamespacePath::unmounted:
-      return CachedAttachment::Netns::unmounted;
+      return RuntimeAttachment::Netns::unmounted;
   }
-  return CachedAttachment::Netns::unclear;
+  return RuntimeAttachment::Netns::unclear;
 }
 
 void read_entry(const os::Directory& directory, const std::string& name, core::host_local::SignsOfLife& life) {
@@ -186,8 +186,8 @@ Result<CniCache> read_cni_caches(const std::vector<std::string>& directories, bo
   if (!read.unseen.empty()) return fail(ErrorCode::permission_denied, read.unseen.front());
   CniCache cache;
   if (!is_the_machine) cache.blind_because = os::why_not_the_machines_view();
-  using Netns = CachedAttachment::Netns;
-  for (CachedAttachment& attachment : read.attachments) {
+  using Netns = RuntimeAttachment::Netns;
+  for (RuntimeAttachment& attachment : read.attachments) {
     if (attachment.netns == Netns::unmounted) attachment.netns = Netns::gone;
     if (attachment.netns == Netns::gone && !cache.blind_because.empty()) attachment.netns = Netns::unclear;
   }

@@ -19,7 +19,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::Not;
-using Netns = core::CachedAttachment::Netns;
+using Netns = core::RuntimeAttachment::Netns;
 
 class HostLocalFacts : public testing::Test {
  protected:

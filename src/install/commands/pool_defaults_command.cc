@@ -266,12 +266,12 @@ bool is_none_said(const DefaultPoolOptions& options) {
                       one.pool.name));
     }
   }
-  if (line.json()) {
+  if (line.wants_data()) {
     std::vector<nlohmann::ordered_json> rows;
     for (const engine::DefaultPool& one : pools) {
       rows.push_back({{"name", one.pool.name}, {"cidr", one.pool.cidr.to_string()}, {"outcome", word_of(one.outcome)}});
     }
-    print(line.data(Data(rows)));
+    print(line.data_text(Data(rows)));
     return 0;
   }
   for (const engine::DefaultPool& one : pools) {

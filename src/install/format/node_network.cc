@@ -10,7 +10,7 @@
 #include "base/letters.h"
 #include "base/net/echo.h"
 #include "base/net/lenient.h"
-#include "store/kube/format/yaml_documents.h"
+#include "store/kube/format/yaml.h"
 
 namespace croft::wire {
 namespace {

@@ -14,7 +14,7 @@ namespace croft::core::audit {
 
 namespace {
 
-using Netns = CachedAttachment::Netns;
+using Netns = RuntimeAttachment::Netns;
 
 /// Whether a file named `<network>-<container>-<interface>` may be of `<network>.<container>`.
 bool may_be_about(const std::string& name, const std::string& handle_id, const std::string& interface_name) {
@@ -63,7 +63,7 @@ RuntimeComparison::RuntimeComparison(const Runtime& runtime, WallTime now)
     for (const net::Address& address : pod.addresses) reported_.emplace(address, &pod.pod);
   }
   if (!live_) return;
-  for (const CachedAttachment& entry : live_->entries) {
+  for (const RuntimeAttachment& entry : live_->entries) {
     by_handle_.emplace(handle_of(entry.owner), &entry);
     by_container_.emplace(entry.owner.container_id, &entry);
   }
@@ -73,7 +73,7 @@ RuntimeComparison::Known RuntimeComparison::known(const std::string& handle_id, 
   const std::string& interface_name = owner.interface_name;
   Known result;
   for (auto it = by_handle_.lower_bound(handle_id); it != by_handle_.end() && it->first == handle_id; ++it) {
-    const CachedAttachment& entry = *it->second;
+    const RuntimeAttachment& entry = *it->second;
     if (!interface_name.empty() && entry.owner.interface_name != interface_name) continue;
     if (result.entry == nullptr || entry.netns == Netns::present) result.entry = &entry;
     result.may_live |= entry.netns != Netns::gone;
@@ -94,7 +94,7 @@ RuntimeComparison::Known RuntimeComparison::known_by_container(const std::string
   Known result;
   const auto [first, last] = by_container_.equal_range(container_id);
   for (auto it = first; it != last; ++it) {
-    const CachedAttachment& entry = *it->second;
+    const RuntimeAttachment& entry = *it->second;
     if (result.entry == nullptr || entry.netns == Netns::present) result.entry = &entry;
     result.may_live |= entry.netns != Netns::gone;
   }
@@ -173,8 +173,8 @@ std::string name_of(const PodIdentity& pod) { return fmt::format("{}/{}", pod.na
 
 LivingComparison::LivingComparison(const Runtime& runtime) : node_(runtime.node) {
   if (runtime.live) {
-    for (const CachedAttachment& entry : runtime.live->entries) {
-      if (entry.netns != CachedAttachment::Netns::present) continue;
+    for (const RuntimeAttachment& entry : runtime.live->entries) {
+      if (entry.netns != RuntimeAttachment::Netns::present) continue;
       for (const net::Address& address : entry.addresses) living_.emplace(address, Living{&entry});
     }
   }
@@ -192,7 +192,7 @@ bool LivingComparison::is_of(const Living& living, const Attribute& attribute) {
     return pod.name.empty() ||
            (pod.name == living.pod->pod.name && pod.namespace_name == living.pod->pod.namespace_name);
   }
-  const CachedAttachment& entry = *living.attachment;
+  const RuntimeAttachment& entry = *living.attachment;
   // Under whatever network and interface: what called Croft, as Multus does, has another name to the runtime.
   return attribute.handle_id->ends_with("." + entry.owner.container_id);
 }
@@ -224,7 +224,7 @@ Finding LivingComparison::finding_of(const net::Address& address, const Living& 
     finding.pod = one.pod;
     return finding;
   }
-  const CachedAttachment& entry = *living.attachment;
+  const RuntimeAttachment& entry = *living.attachment;
   const bool is_pod = !entry.pod.name.empty();
   Finding finding = found("not_held", address, entry.owner.container_id, entry.owner.interface_name,
                           entry.owner.network, is_pod ? " for pod " + name_of(entry.pod) : "", entry.netns_path, now,

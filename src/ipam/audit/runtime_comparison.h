@@ -15,15 +15,15 @@
 #include "base/net/address.h"
 #include "ipam/audit/register_report.h"
 #include "register/block.h"
-#include "register/cached_attachment.h"
 #include "register/node.h"
+#include "register/runtime_attachment.h"
 
 namespace croft::core::audit {
 
 /// Attachments the runtime knows (hostlocal/door/host_local_facts.h reads them). A container whose namespace is gone
 /// does not live.
 struct LiveAttachments {
-  std::vector<CachedAttachment> entries;
+  std::vector<RuntimeAttachment> entries;
   std::vector<UnreadableEntry> unreadable;  ///< whoever such an entry may be about counts as known
 };
 
@@ -67,7 +67,7 @@ class RuntimeComparison {
   /// The cache's word on the holder of an allocation, whose handle may be read in several ways.
   struct Known {
     bool may_live = false;
-    const CachedAttachment* entry = nullptr;
+    const RuntimeAttachment* entry = nullptr;
   };
   [[nodiscard]] Known known(const std::string& handle_id, const Owner& owner) const;
   /// By entries of its container in other networks.
@@ -91,8 +91,8 @@ class RuntimeComparison {
   const std::string& asked_with_;
   const WallTime now_;
   std::unordered_multimap<net::Address, const PodIdentity*> reported_;  ///< by running pods
-  std::multimap<std::string, const CachedAttachment*> by_handle_;       ///< of live_
-  std::multimap<std::string, const CachedAttachment*> by_container_;    ///< the same
+  std::multimap<std::string, const RuntimeAttachment*> by_handle_;      ///< of live_
+  std::multimap<std::string, const RuntimeAttachment*> by_container_;   ///< the same
   std::map<Claim, std::map<std::string, Holding>> claims_;              ///< of containers that may live, by container
   std::size_t not_compared_ = 0;                                        ///< addresses held, with an empty cache
 };
@@ -125,7 +125,7 @@ class LivingComparison {
  private:
   /// Somebody who lives and has an address.
   struct Living {
-    const CachedAttachment* attachment = nullptr;  ///< or the pod
+    const RuntimeAttachment* attachment = nullptr;  ///< or the pod
     const RunningPod* pod = nullptr;
     bool holds = false;
     std::string holder = {};  ///< who has it otherwise; empty: nobody

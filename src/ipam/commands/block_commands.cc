@@ -60,7 +60,7 @@ Table block_table(const std::vector<engine::BlockView>& blocks, bool wide) {
 [[nodiscard]] Result<int> list_blocks(CommandLine& line, const BlockFilter& filter) {
   return list(line, [&](const engine::Context& context) -> Result<Listing> {
     TRY(const std::vector<engine::BlockView> blocks, wanted_blocks(context, filter));
-    return Listing{"No blocks.", block_table(blocks, line.wide()), line.json() ? json_of(blocks) : Data(), ""};
+    return Listing{"No blocks.", block_table(blocks, line.wide()), line.wants_data() ? json_of(blocks) : Data(), ""};
   });
 }
 
@@ -100,8 +100,8 @@ std::string block_details(const engine::BlockView& view, const std::optional<cor
   TRY(const net::Prefix cidr, prefix_argument("CIDR", text));
   TRY(const engine::Context context, line.look());
   TRY(const engine::BlockView view, engine::show_block(context, cidr));
-  if (line.json()) {
-    print(line.data(json_of(std::vector{view})));
+  if (line.wants_data()) {
+    print(line.data_text(json_of(std::vector{view})));
     return 0;
   }
   TRY(const auto claim, engine::claim_on(context, view.block));

@@ -21,7 +21,7 @@ namespace {
     warn(known.error().message + "; it is taken for a new one");
   }
   TRY(const core::Explanation explanation, engine::explain(context, request));
-  print(line.json() ? line.data(json_of(explanation)) : text_of(explanation, request));
+  print(line.wants_data() ? line.data_text(json_of(explanation)) : text_of(explanation, request));
   const auto* refusal = std::get_if<core::Refusal>(&explanation.answer);
   return static_cast<int>(refusal != nullptr ? edge::exit_code_of(refusal->code) : edge::ExitCode::fine);
 }

@@ -113,13 +113,13 @@ std::string note_of(const std::vector<engine::AddressView>& all) {
 [[nodiscard]] Result<Listing> listing_of(const engine::Context& context, const AddressFilter& filter,
                                          const CommandLine& line) {
   TRY(std::vector<engine::AddressView> addresses, engine::list_addresses(context));
-  const std::string note = filter.borrowed && !line.json() ? note_of(addresses) : "";
+  const std::string note = filter.borrowed && !line.wants_data() ? note_of(addresses) : "";
   std::erase_if(addresses, [&](const engine::AddressView& a) { return !is_wanted(a, filter); });
   TRY_VOID(keep_labelled(context, filter.node_labels, addresses));
   if (addresses.empty()) TRY_VOID(check_known(context, filter.node, filter.pool));
   return Listing{filter.borrowed ? "No borrowed addresses." : "No addresses.",
                  filter.borrowed ? borrowed_table(addresses) : address_table(addresses, line.wide()),
-                 line.json() ? json_of(addresses) : Data(), note};
+                 line.wants_data() ? json_of(addresses) : Data(), note};
 }
 
 [[nodiscard]] Result<int> list_addresses(CommandLine& line, const AddressFilter& filter) {
@@ -160,7 +160,7 @@ std::string address_details(const engine::AddressView& a) {
   TRY(const net::Address address, address_argument("ADDRESS", text));
   TRY(const engine::Context context, line.look());
   TRY(const engine::AddressView view, engine::show_address(context, address));
-  print(line.json() ? line.data(json_of(std::vector{view})) : address_details(view));
+  print(line.wants_data() ? line.data_text(json_of(std::vector{view})) : address_details(view));
   return 0;
 }
 
@@ -445,7 +445,7 @@ std::string release_text(const ReleaseOutcome& outcome, bool dry_run) {
   TRY(outcome.addresses, engine::release_addresses(context, content.unused, !options.dry_run));
   TRY_VOID(mend_handles(context, content.leaked_handles, options.dry_run, outcome));
   const std::string text = release_text(outcome, options.dry_run);
-  print(line.json() ? line.data(json_of(outcome)) : text.empty() ? "nothing to release\n" : text);
+  print(line.wants_data() ? line.data_text(json_of(outcome)) : text.empty() ? "nothing to release\n" : text);
   if (!outcome.addresses.mismatched.empty()) return static_cast<int>(edge::ExitCode::refused_for_safety);
   // A report may be behind; whoever names an address means one that is held.
   const bool is_absent = !options.addresses.empty() && !outcome.addresses.not_held.empty();

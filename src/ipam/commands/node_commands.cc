@@ -90,7 +90,7 @@ std::string labels_text(const std::map<std::string, std::string>& labels) {
     TRY(std::vector<engine::NodeView> nodes, engine::list_nodes(context));
     std::erase_if(nodes, [&](const engine::NodeView& view) { return !selector.matches(view.node.labels); });
     TRY(Table table, node_table(context, nodes, line.wide()));
-    return Listing{"No nodes.", std::move(table), line.json() ? json_of(nodes) : Data(), ""};
+    return Listing{"No nodes.", std::move(table), line.wants_data() ? json_of(nodes) : Data(), ""};
   });
 }
 
@@ -172,7 +172,7 @@ std::string node_text(const engine::NodeView& view, const std::vector<std::strin
                             "that have",
                             options.node));
   }
-  print(line.json() ? line.data(json_of(view, ranges, token)) : node_text(view, ranges, token));
+  print(line.wants_data() ? line.data_text(json_of(view, ranges, token)) : node_text(view, ranges, token));
   return 0;
 }
 
@@ -202,8 +202,8 @@ std::string node_text(const engine::NodeView& view, const std::vector<std::strin
     warn(fmt::format("{}: {} is a new one, and a misspelt one should go (`croft node remove {}`)",
                      known.error().message, node.name, node.name));
   }
-  if (line.json()) {
-    print(line.data(json_of(std::vector{engine::NodeView{node, true, 0, 0, 0}})));
+  if (line.wants_data()) {
+    print(line.data_text(json_of(std::vector{engine::NodeView{node, true, 0, 0, 0}})));
   } else {
     print(fmt::format("node/{} labelled: {}\n", node.name, node.labels.empty() ? "none" : labels_text(node.labels)));
   }

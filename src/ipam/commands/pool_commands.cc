@@ -81,9 +81,9 @@ void warn_of_namespaces(const CommandLine& line, const core::PoolSpec& spec) {
   warn_of_namespaces(line, spec);
   TRY(const engine::Context context, line.open(true));
   TRY(const core::PoolCreated created, engine::create_pool(context, spec, [&] { return space_of_services(context); }));
-  if (line.json()) {
+  if (line.wants_data()) {
     TRY(const engine::PoolView view, find_pool(context, created.pool.name));
-    print(line.data(json_of(std::vector{view})));
+    print(line.data_text(json_of(std::vector{view})));
   } else {
     const char* const what = created.was_completed    ? "completed: it was begun and never enabled"
                              : created.existed_before ? "unchanged"
@@ -130,8 +130,8 @@ Table pool_table(const std::vector<engine::PoolView>& pools, bool wide) {
 [[nodiscard]] Result<int> list_pools(CommandLine& line) {
   return list(line, [&line](const engine::Context& context) -> Result<Listing> {
     TRY(const engine::Overview overview, engine::look(context));
-    return Listing{"No pools.", pool_table(overview.pools, line.wide()), line.json() ? json_of(overview.pools) : Data(),
-                   ""};
+    return Listing{"No pools.", pool_table(overview.pools, line.wide()),
+                   line.wants_data() ? json_of(overview.pools) : Data(), ""};
   });
 }
 
@@ -144,12 +144,13 @@ struct ShowPoolOptions {
   TRY(const engine::Context context, line.look());
   if (options.name.empty()) {
     TRY(const engine::Overview overview, engine::look(context));
-    print(line.json() ? line.data(json_of(overview.pools, options.blocks)) : usage_table(overview, options.blocks));
+    print(line.wants_data() ? line.data_text(json_of(overview.pools, options.blocks))
+                            : usage_table(overview, options.blocks));
     return 0;
   }
   TRY(const engine::PoolView pool, find_pool(context, options.name));
-  if (line.json()) {
-    print(line.data(json_of(std::vector{pool}, options.blocks)));
+  if (line.wants_data()) {
+    print(line.data_text(json_of(std::vector{pool}, options.blocks)));
     return 0;
   }
   print(pool_table({pool}, line.wide()).to_string() + "\n");
@@ -191,7 +192,7 @@ struct ShowPoolOptions {
   if (!pool) return fail(pool.error());
   if (change.gateway && pool->gateway) TRY_VOID(tell_if_held(context, *pool->gateway));
   TRY(const engine::PoolView view, find_pool(context, pool->name));
-  print(line.json() ? line.data(json_of(std::vector{view})) : pool_table({view}, true).to_string());
+  print(line.wants_data() ? line.data_text(json_of(std::vector{view})) : pool_table({view}, true).to_string());
   return 0;
 }
 
@@ -312,8 +313,8 @@ struct SplitOptions {
   if (options.gateways == "first") wanted.gateways = core::SplitGateways::first_address;
   TRY(const engine::Context context, line.open());
   TRY(const core::PoolsSplit done, engine::split_pool(context, wanted, !options.dry_run));
-  if (line.json()) {
-    print(line.data(json_of(done)));
+  if (line.wants_data()) {
+    print(line.data_text(json_of(done)));
     return 0;
   }
   for (const core::Pool& part : done.parts) {
@@ -381,7 +382,7 @@ namespace {
     for (const std::string& name : of) names += (names.empty() ? "" : ",") + name;
     table.add({one.name, names, cidrs});
   }
-  return Listing{"No reservations.", std::move(table), line.json() ? json_of(reservations) : Data(), ""};
+  return Listing{"No reservations.", std::move(table), line.wants_data() ? json_of(reservations) : Data(), ""};
 }
 
 struct CreateOptions {
@@ -475,7 +476,7 @@ std::string config_table(const core::IpamConfig& config) {
 }
 
 void show_config(const CommandLine& line, const core::IpamConfig& config) {
-  print(line.json() ? line.data(json_of(config)) : config_table(config));
+  print(line.wants_data() ? line.data_text(json_of(config)) : config_table(config));
 }
 
 [[nodiscard]] Result<int> show_config(CommandLine& line) {

@@ -129,7 +129,7 @@ class CalicoIpamTest : public testing::Test {
       [this](const std::string&, const std::string& line, std::uint64_t) { log_.push_back(line); }};
 };
 
-/// ipam/use/living_test.cc has the rest.
+/// ipam/use/past_living_test.cc has the rest.
 TEST_F(CalicoIpamTest, AnAddressThatSomebodyOnThisNodeLivesWithIsNotGiven) {
   write_nodename("node-a");
   pool("a", "10.1.0.0/24", 26);

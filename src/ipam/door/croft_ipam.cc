@@ -73,7 +73,7 @@ class Call final : public CniCall {
  public:
   static Checked<NetworkConfig> decode(const CroftIpamWorld& world, const CniRequest& request) {
     if (world.misplaced) return to_cni_error(*world.misplaced);
-    return cni::decode_network_config(request.network, request.environment.args, cni::needs_of(request.command));
+    return cni::decode_croft_ipam_config(request.network, request.environment.args, cni::needs_of(request.command));
   }
 
   Call(const CroftIpamWorld& world, const CniRequest& request, NetworkConfig config)

@@ -113,7 +113,7 @@ class CroftIpamTest : public testing::Test {
                         [this](const std::string&, const std::string& line) { log_.push_back(line); }};
 };
 
-/// ipam/use/living_test.cc has the rest.
+/// ipam/use/past_living_test.cc has the rest.
 TEST_F(CroftIpamTest, AnAddressThatSomebodyOnThisNodeLivesWithIsNotGiven) {
   world_.device_of = [](const net::Address& address) {
     return address.to_string() == "10.1.0.8" ? std::optional<std::string>("veth7") : std::nullopt;

@@ -8,7 +8,7 @@
 #include "ipam/decide/explain.h"
 #include "ipam/decide/pool_changes.h"
 #include "ipam/use/batch.h"
-#include "ipam/use/living.h"
+#include "ipam/use/past_living.h"
 #include "ipam/use/transact.h"
 
 namespace croft::engine {

@@ -363,9 +363,9 @@ TEST_F(AuditTest, AnEmptyCacheProvesNothing) {
 TEST_F(AuditTest, AnEntryWhoseNamespaceIsGoneIsNobody) {
   clock.advance(60s);
   core::audit::LiveAttachments live = runtime({{"net", "c1", "eth0"}, {"net", "c2", "eth0"}});
-  live.entries[0].netns = core::CachedAttachment::Netns::gone;
+  live.entries[0].netns = core::RuntimeAttachment::Netns::gone;
   live.entries[0].netns_path = "/run/netns/c1";
-  live.entries[1].netns = core::CachedAttachment::Netns::unclear;
+  live.entries[1].netns = core::RuntimeAttachment::Netns::unclear;
   EXPECT_THAT(findings(live), ElementsAre(HasSubstr("whose network namespace /run/netns/c1 is gone")));
 }
 
@@ -382,8 +382,8 @@ TEST_F(AuditTest, WhoLivesWithAnAddressThatHeDoesNotHoldIsNamed) {
   live.entries[2].addresses = {ip("192.0.2.1"), ip("10.1.0.13"), held.at(0)};
   live.entries[2].pod = {"web", "shop", "u"};
   live.entries[3].addresses = live.entries[4].addresses = {ip("10.1.0.12")};
-  live.entries[3].netns = core::CachedAttachment::Netns::gone;
-  live.entries[4].netns = core::CachedAttachment::Netns::unclear;
+  live.entries[3].netns = core::RuntimeAttachment::Netns::gone;
+  live.entries[4].netns = core::RuntimeAttachment::Netns::unclear;
   const auto found = audit(context, live).value().findings;
   ASSERT_EQ(found.size(), 2U);
   EXPECT_EQ(found[0].id, "not_held");
@@ -407,9 +407,9 @@ TEST_F(AuditTest, AnEntryOfAnotherNetworkSpeaksForAllOfItsContainer) {
   live.entries[0].addresses = held;
   live.entries[1].addresses = held_addresses(context, {"net", "c2", "eth0"}).value();
   EXPECT_THAT(findings(live), IsEmpty());
-  live.entries[0].netns = core::CachedAttachment::Netns::gone;
+  live.entries[0].netns = core::RuntimeAttachment::Netns::gone;
   EXPECT_THAT(findings(live), ElementsAre(HasSubstr("not_attached")));
-  live.entries.push_back({{"net", "c1", "eth0"}, core::CachedAttachment::Netns::unclear, {}, {}, {}, {}, {}});
+  live.entries.push_back({{"net", "c1", "eth0"}, core::RuntimeAttachment::Netns::unclear, {}, {}, {}, {}, {}});
   EXPECT_THAT(findings(live), IsEmpty());
   live.entries = runtime({{"x", "x", "eth0"}}).entries;
   live.unreadable = {{"multus-cni-network-c1-eth0", "empty"}, {"multus-cni-network-xc2-eth0", "empty"}};
@@ -419,10 +419,10 @@ TEST_F(AuditTest, AnEntryOfAnotherNetworkSpeaksForAllOfItsContainer) {
 
 TEST_F(AuditTest, AContainerInTwoCachesIsToldOnce) {
   core::audit::LiveAttachments live = runtime({{"multus-cni-network", "new", "eth0"}, {"net", "new", "eth0"}});
-  for (core::CachedAttachment& entry : live.entries) entry.addresses = {ip("10.1.0.13")};
+  for (core::RuntimeAttachment& entry : live.entries) entry.addresses = {ip("10.1.0.13")};
   EXPECT_THAT(findings(live), ElementsAre(HasSubstr("not_held 10.1.0.13")));
   // Another container holds what it has.
-  for (core::CachedAttachment& entry : live.entries)
+  for (core::RuntimeAttachment& entry : live.entries)
     entry.addresses = held_addresses(context, {"net", "c1", "eth0"}).value();
   EXPECT_THAT(findings(live), ElementsAre(HasSubstr("two have it")));
 }
@@ -576,12 +576,12 @@ TEST_F(AuditTest, TwoLivingContainersOfOnePodAreNamedWithIt) {
   EXPECT_THAT(report.findings[0].what, HasSubstr("container c3 holds"));
   EXPECT_EQ(report.findings[0].pod, (core::PodIdentity{"web", "shop", "uid-1"}));
   // In a container nobody can say what is there; still only one of them is the pod's.
-  live.entries[3].netns = core::CachedAttachment::Netns::unmounted;
+  live.entries[3].netns = core::RuntimeAttachment::Netns::unmounted;
   report = audit(context, live).value();
   ASSERT_EQ(report.findings.size(), 1U);
   EXPECT_EQ(report.findings[0].id, "pod_twice");
   EXPECT_THAT(report.findings[0].what, HasSubstr("can't be told to be there or gone"));
-  live.entries[3].netns = core::CachedAttachment::Netns::gone;
+  live.entries[3].netns = core::RuntimeAttachment::Netns::gone;
   report = audit(context, live).value();
   ASSERT_EQ(report.findings.size(), 1U);
   EXPECT_EQ(report.findings[0].id, "not_attached");

@@ -54,7 +54,7 @@ class JointPlan {
       const bool came_and_went = !value && one.condition.kind == store::Condition::Kind::absent;
       result.push_back({key, value, one.condition, came_and_went});
     }
-    in_order_of_commit(result);
+    put_guarded_first(result);
     return result;
   }
 

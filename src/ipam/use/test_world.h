@@ -134,9 +134,9 @@ struct World {
   static core::audit::LiveAttachments runtime(const std::vector<core::Owner>& owners) {
     core::audit::LiveAttachments live;
     for (const core::Owner& owner : owners) {
-      core::CachedAttachment& entry = live.entries.emplace_back();
+      core::RuntimeAttachment& entry = live.entries.emplace_back();
       entry.owner = owner;
-      entry.netns = core::CachedAttachment::Netns::present;
+      entry.netns = core::RuntimeAttachment::Netns::present;
     }
     return live;
   }

@@ -5,7 +5,7 @@
 #include <fmt/format.h>
 
 #include "base/assert.h"
-#include "base/pauses.h"
+#include "base/backoff.h"
 #include "base/planted.h"
 
 namespace croft::engine {
@@ -49,7 +49,7 @@ constexpr std::chrono::seconds kPauseMax{1};
                                               const store::WriteToken& token, Result<store::Revision> committed,
                                               Deadline deadline) {
   bool is_in_doubt = false;
-  Pauses pauses(kPauseMin, kPauseMax, context.random.next());
+  Backoff pauses(kPauseMin, kPauseMax, context.random.next());
   for (int repeats = 0;; ++repeats) {
     const bool is_unknown = !committed && committed.error().code == ErrorCode::unknown_outcome;
     // A conflict may be with the request before, which came after all.
@@ -171,11 +171,11 @@ std::vector<store::Write> Loader::conditional(std::vector<core::PlannedWrite> wr
     const store::Condition condition = condition_of(write);
     result.push_back({std::move(write.key), std::move(write.value), condition, write.only_check});
   }
-  in_order_of_commit(result);
+  put_guarded_first(result);
   return result;
 }
 
-void in_order_of_commit(std::vector<store::Write>& writes) {
+void put_guarded_first(std::vector<store::Write>& writes) {
   std::stable_partition(writes.begin(), writes.end(), [](const store::Write& w) {
     return w.condition.kind != store::Condition::Kind::any && !w.only_check;
   });

@@ -92,7 +92,7 @@ class Loader {
 };
 
 /// Guarded writes first: they decide, and the first put among them is the witness of an unknown outcome.
-void in_order_of_commit(std::vector<store::Write>& writes);
+void put_guarded_first(std::vector<store::Write>& writes);
 
 /// Tries after which a use case gives up on conflicts (docs/notes/calico-ipam.md#algorithms: 100).
 inline constexpr int kTriesMax = 100;

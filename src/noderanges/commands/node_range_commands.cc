@@ -46,8 +46,8 @@ struct SubnetEnvOptions {
 [[nodiscard]] Result<int> list_node_ranges(CommandLine& line) {
   return list(line, [&line](const engine::Context& context) -> Result<Listing> {
     TRY(const core::NodeRangesSeen seen, engine::look_at_node_ranges(context));
-    return Listing{"No node ranges.", table_of(seen.ranges, line.wide()), line.json() ? json_of(seen.ranges) : Data(),
-                   ""};
+    return Listing{"No node ranges.", table_of(seen.ranges, line.wide()),
+                   line.wants_data() ? json_of(seen.ranges) : Data(), ""};
   });
 }
 
@@ -56,7 +56,7 @@ struct SubnetEnvOptions {
   std::vector<core::NodeRangeSeen> ranges = seen.ranges;
   std::erase_if(ranges, [&](const core::NodeRangeSeen& one) { return one.range.node != node; });
   if (ranges.empty()) return fail(ErrorCode::not_found, fmt::format("node {} has no range", net::echo(node)));
-  print(line.json() ? line.data(json_of(ranges)) : table_of(ranges, true).to_string());
+  print(line.wants_data() ? line.data_text(json_of(ranges)) : table_of(ranges, true).to_string());
   return 0;
 }
 
@@ -69,7 +69,7 @@ struct SubnetEnvOptions {
     TRY(engine::NodeCidrsLook look, look_at_said(line));
     said = {engine::compare(look, seen).unrecorded, std::move(look.said)};
   }
-  print(line.json() ? line.data(json_of(seen, said)) : text_of(seen, said));
+  print(line.wants_data() ? line.data_text(json_of(seen, said)) : text_of(seen, said));
   return 0;
 }
 
@@ -80,9 +80,9 @@ struct SubnetEnvOptions {
   }
   TRY(const engine::Context context, line.open(true));
   TRY(const core::NodeRangesConfigured done, engine::configure_node_ranges(context, read.spec));
-  if (line.json()) {
+  if (line.wants_data()) {
     TRY(const core::NodeRangesSeen seen, engine::look_at_node_ranges(context));
-    print(line.data(json_of(seen)));
+    print(line.data_text(json_of(seen)));
     return 0;
   }
   print(done.changed ? "node ranges configured\n" : "node ranges unchanged\n");
@@ -102,8 +102,8 @@ struct SubnetEnvOptions {
   TRY(const core::NodeRangesAssigned assigned, cidr.is_valid()
                                                    ? engine::adopt_node_range(context, options.node, cidr, look.said)
                                                    : engine::assign_node_ranges(context, options.node, look.said));
-  if (line.json()) {
-    print(line.data(json_of(assigned)));
+  if (line.wants_data()) {
+    print(line.data_text(json_of(assigned)));
   } else {
     print(fmt::format("node/{} {} {}\n", assigned.node, assigned.added.empty() ? "has" : "got",
                       net::joined(assigned.cidrs)));
@@ -117,8 +117,8 @@ struct SubnetEnvOptions {
   TRY(const core::NodeRangesReleased released,
       engine::release_node_ranges(context, options.node, if_recorded, !options.dry_run));
   if (released.cidrs.empty()) TRY_VOID(engine::check_node_known(context, options.node));
-  if (line.json()) {
-    print(line.data(json_of(released)));
+  if (line.wants_data()) {
+    print(line.data_text(json_of(released)));
   } else if (released.cidrs.empty()) {
     print(fmt::format("node/{} has no range\n", options.node));
   } else {

@@ -24,7 +24,7 @@ class NodeRanges {
  public:
   /// `cidrs`: what the nodes' objects say; null where they say nothing. `events`: null where there is nobody to tell
   /// but the log.
-  NodeRanges(const engine::Context& context, spdlog::logger& log, edge::Metrics& metrics,
+  NodeRanges(const engine::Context& context, spdlog::logger& log, edge::ControllerMetrics& metrics,
              const engine::ReconcileOptions& options, engine::NodeCidrs* cidrs, store::kube::Events* events)
       : context_(context), log_(log), metrics_(metrics), options_(options), cidrs_(cidrs), events_(events) {}
 
@@ -51,7 +51,7 @@ class NodeRanges {
 
   const engine::Context& context_;
   spdlog::logger& log_;
-  edge::Metrics& metrics_;
+  edge::ControllerMetrics& metrics_;
   const engine::ReconcileOptions options_;
   engine::NodeCidrs* const cidrs_;
   store::kube::Events* const events_;

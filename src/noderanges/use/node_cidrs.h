@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "collector/use/ports.h"
+#include "collector/use/sources.h"
 #include "noderanges/decide/node_range_look.h"
 #include "noderanges/use/node_range.h"
 

@@ -31,11 +31,11 @@ using core::Service;
 using core::ServiceCidrObject;
 using core::ServiceName;
 using core::ServicePort;
-using core::WarmAddress;
-using core::WarmDoubt;
-using core::WarmIntent;
-using core::WarmNode;
-using core::WarmState;
+using core::StockAddress;
+using core::StockAddressState;
+using core::StockDoubt;
+using core::StockIntent;
+using core::StockNode;
 
 constexpr EnumTexts<core::PoolUse, 3> kPoolUses = {{
     {core::PoolUse::workload, "Workload"},
@@ -414,24 +414,24 @@ constexpr auto kNodeRangeSet =
            field("clusterCIDRs", &core::NodeRangeSet::cluster_cidrs, ListOf<Object<kClusterCidr>>{}),
            field("excluded", &core::NodeRangeSet::excluded), field("cursors", &core::NodeRangeSet::cursors));
 
-constexpr EnumTexts<WarmState, 8> kWarmStates = {{
-    {WarmState::probing, "probing"},
-    {WarmState::free, "free"},
-    {WarmState::held, "held"},
-    {WarmState::cooling, "cooling"},
-    {WarmState::releasing, "releasing"},
-    {WarmState::lending, "lending"},
-    {WarmState::lent, "lent"},
-    {WarmState::quarantined, "quarantined"},
+constexpr EnumTexts<StockAddressState, 8> kWarmStates = {{
+    {StockAddressState::probing, "probing"},
+    {StockAddressState::free, "free"},
+    {StockAddressState::held, "held"},
+    {StockAddressState::cooling, "cooling"},
+    {StockAddressState::releasing, "releasing"},
+    {StockAddressState::lending, "lending"},
+    {StockAddressState::lent, "lent"},
+    {StockAddressState::quarantined, "quarantined"},
 }};
-constexpr EnumTexts<WarmDoubt, 3> kWarmDoubts = {{
-    {WarmDoubt::not_in_cloud, "not_in_cloud"},
-    {WarmDoubt::used_by_host, "used_by_host"},
-    {WarmDoubt::used_by_pod, "used_by_pod"},
+constexpr EnumTexts<StockDoubt, 3> kWarmDoubts = {{
+    {StockDoubt::not_in_cloud, "not_in_cloud"},
+    {StockDoubt::used_by_host, "used_by_host"},
+    {StockDoubt::used_by_pod, "used_by_pod"},
 }};
-constexpr EnumTexts<WarmIntent::What, 2> kWarmWhats = {{
-    {WarmIntent::What::allocate, "allocate"},
-    {WarmIntent::What::borrow, "borrow"},
+constexpr EnumTexts<StockIntent::What, 2> kWarmWhats = {{
+    {StockIntent::What::allocate, "allocate"},
+    {StockIntent::What::borrow, "borrow"},
 }};
 
 struct MacText {
@@ -448,63 +448,63 @@ struct MacText {
 
 constexpr std::uint32_t kPrefixLengthMax = 128;
 
-bool is_of_its_family(const WarmAddress& address) {
+bool is_of_its_family(const StockAddress& address) {
   return address.address.is_valid() &&
          std::cmp_less_equal(address.prefix_length, net::bit_length(address.address.family()));
 }
 
 /// Members are there where the state says so, and only there.
-bool fits_its_state(const WarmAddress& address) {
+bool fits_its_state(const StockAddress& address) {
   const bool has_holder = !address.owner.container_id.empty() || !address.pod.name.empty();
-  return (address.state == WarmState::cooling) == address.cooling.has_value() &&
-         (address.state == WarmState::held) == has_holder;
+  return (address.state == StockAddressState::cooling) == address.cooling.has_value() &&
+         (address.state == StockAddressState::held) == has_holder;
 }
 
 /// Each once, in order: one set has one spelling.
-bool is_ascending(const WarmAddress& address) {
+bool is_ascending(const StockAddress& address) {
   return std::ranges::adjacent_find(address.doubts, std::greater_equal{}) == address.doubts.end();
 }
 
 /// No limit has one spelling.
-bool has_room(const WarmNode& node) { return node.node_max != 0U; }
+bool has_room(const StockNode& node) { return node.node_max != 0U; }
 
-constexpr auto kWarmAddress = fields(
-    field("address", &WarmAddress::address),
-    checked(field("prefixLength", &WarmAddress::prefix_length, UpTo{kPrefixLengthMax}), is_of_its_family,
+constexpr auto kStockAddress = fields(
+    field("address", &StockAddress::address),
+    checked(field("prefixLength", &StockAddress::prefix_length, UpTo{kPrefixLengthMax}), is_of_its_family,
             "prefixLength is out of range for the address"),
-    maybe("gateway", &WarmAddress::gateway), field("mac", &WarmAddress::mac, MacText{}),
-    field("vpc", &WarmAddress::vpc), field("subnet", &WarmAddress::subnet), field("object", &WarmAddress::object),
-    field("state", &WarmAddress::state, OneOf<kWarmStates>{}), field("since", &WarmAddress::since),
-    field("created", &WarmAddress::created), field("recycled", &WarmAddress::recycled),
-    field("recycledAt", &WarmAddress::recycled_at), maybe("verified", &WarmAddress::verified),
-    field("network", Within{&WarmAddress::owner, &core::Owner::network}),
-    field("containerID", Within{&WarmAddress::owner, &core::Owner::container_id}),
-    field("interface", Within{&WarmAddress::owner, &core::Owner::interface_name}),
-    field("namespace", Within{&WarmAddress::pod, &core::PodIdentity::namespace_name}),
-    field("pod", Within{&WarmAddress::pod, &core::PodIdentity::name}),
-    field("podUID", Within{&WarmAddress::pod, &core::PodIdentity::uid}), field("netns", &WarmAddress::netns),
-    unless_empty("extra", &WarmAddress::extra), maybe("cooling", &WarmAddress::cooling, Object<kCooling>{}),
-    maybe("otherMAC", &WarmAddress::other_mac, MacText{}),
-    checked(unless_empty("doubts", &WarmAddress::doubts, ListOf<OneOf<kWarmDoubts>>{.max = kWarmDoubts.size()}),
+    maybe("gateway", &StockAddress::gateway), field("mac", &StockAddress::mac, MacText{}),
+    field("vpc", &StockAddress::vpc), field("subnet", &StockAddress::subnet), field("object", &StockAddress::object),
+    field("state", &StockAddress::state, OneOf<kWarmStates>{}), field("since", &StockAddress::since),
+    field("created", &StockAddress::created), field("recycled", &StockAddress::recycled),
+    field("recycledAt", &StockAddress::recycled_at), maybe("verified", &StockAddress::verified),
+    field("network", Within{&StockAddress::owner, &core::Owner::network}),
+    field("containerID", Within{&StockAddress::owner, &core::Owner::container_id}),
+    field("interface", Within{&StockAddress::owner, &core::Owner::interface_name}),
+    field("namespace", Within{&StockAddress::pod, &core::PodIdentity::namespace_name}),
+    field("pod", Within{&StockAddress::pod, &core::PodIdentity::name}),
+    field("podUID", Within{&StockAddress::pod, &core::PodIdentity::uid}), field("netns", &StockAddress::netns),
+    unless_empty("extra", &StockAddress::extra), maybe("cooling", &StockAddress::cooling, Object<kCooling>{}),
+    maybe("otherMAC", &StockAddress::other_mac, MacText{}),
+    checked(unless_empty("doubts", &StockAddress::doubts, ListOf<OneOf<kWarmDoubts>>{.max = kWarmDoubts.size()}),
             is_ascending, "its doubts are not in order"),
-    field("peer", &WarmAddress::peer), field("request", &WarmAddress::request),
-    checked(field("why", &WarmAddress::why), fits_its_state, "its members do not fit its state"));
+    field("peer", &StockAddress::peer), field("request", &StockAddress::request),
+    checked(field("why", &StockAddress::why), fits_its_state, "its members do not fit its state"));
 
 constexpr auto kWarmIntent =
-    fields(field("id", &WarmIntent::id), field("what", &WarmIntent::what, OneOf<kWarmWhats>{}),
-           field("count", &WarmIntent::count), maybe("address", &WarmIntent::address),
-           field("mac", &WarmIntent::mac, MacText{}), field("subnet", &WarmIntent::subnet),
-           field("peer", &WarmIntent::peer), field("begun", &WarmIntent::begun),
-           field("bootID", Within{&WarmIntent::begun_at, &core::ClockMark::boot}, BootIdText{}),
-           field("sinceBootNanoseconds", Within{&WarmIntent::begun_at, &core::ClockMark::since_boot}),
-           field("process", &WarmIntent::process), field("processStarted", &WarmIntent::process_started));
+    fields(field("id", &StockIntent::id), field("what", &StockIntent::what, OneOf<kWarmWhats>{}),
+           field("count", &StockIntent::count), maybe("address", &StockIntent::address),
+           field("mac", &StockIntent::mac, MacText{}), field("subnet", &StockIntent::subnet),
+           field("peer", &StockIntent::peer), field("begun", &StockIntent::begun),
+           field("bootID", Within{&StockIntent::begun_at, &core::ClockMark::boot}, BootIdText{}),
+           field("sinceBootNanoseconds", Within{&StockIntent::begun_at, &core::ClockMark::since_boot}),
+           field("process", &StockIntent::process), field("processStarted", &StockIntent::process_started));
 
-constexpr auto kWarmNode = fields(
-    field("node", &WarmNode::node), field("mac", &WarmNode::mac, MacText{}), field("vpc", &WarmNode::vpc),
-    field("subnet", &WarmNode::subnet), field("object", &WarmNode::object), field("zone", &WarmNode::zone),
-    field("region", &WarmNode::region), field("project", &WarmNode::project), field("low", &WarmNode::low),
-    field("high", &WarmNode::high), field("cooldownSeconds", &WarmNode::cooldown_seconds),
-    field("generation", &WarmNode::term), checked(maybe("nodeMax", &WarmNode::node_max), has_room, "nodeMax is 0"));
+constexpr auto kStockNode = fields(
+    field("node", &StockNode::node), field("mac", &StockNode::mac, MacText{}), field("vpc", &StockNode::vpc),
+    field("subnet", &StockNode::subnet), field("object", &StockNode::object), field("zone", &StockNode::zone),
+    field("region", &StockNode::region), field("project", &StockNode::project), field("low", &StockNode::low),
+    field("high", &StockNode::high), field("cooldownSeconds", &StockNode::cooldown_seconds),
+    field("generation", &StockNode::term), checked(maybe("nodeMax", &StockNode::node_max), has_room, "nodeMax is 0"));
 // clang-format on
 
 constexpr const auto& table_of(const core::Pool&) { return kPool; }
@@ -526,9 +526,9 @@ constexpr const auto& table_of(const Service&) { return kService; }
 constexpr const auto& table_of(const core::ForeignService&) { return kForeignService; }
 constexpr const auto& table_of(const IpAddressObject&) { return kIpAddress; }
 constexpr const auto& table_of(const ServiceCidrObject&) { return kServiceCidr; }
-constexpr const auto& table_of(const WarmAddress&) { return kWarmAddress; }
-constexpr const auto& table_of(const WarmIntent&) { return kWarmIntent; }
-constexpr const auto& table_of(const WarmNode&) { return kWarmNode; }
+constexpr const auto& table_of(const StockAddress&) { return kStockAddress; }
+constexpr const auto& table_of(const StockIntent&) { return kWarmIntent; }
+constexpr const auto& table_of(const StockNode&) { return kStockNode; }
 
 template <std::size_t kIndex>
 core::Value read_record(CanonicalReader& in) {
@@ -560,8 +560,8 @@ OwnKey own_key(const ServiceCidrObject& object) { return core::service_cidr_key(
 OwnKey own_key(const core::RemovedNode& removed) { return core::removed_node_key(removed.node); }
 OwnKey own_key(const core::Namespace& name_space) { return core::namespace_key(name_space.name); }
 OwnKey own_key(const core::NodeRange& range) { return core::node_range_key(range.cidr); }
-OwnKey own_key(const WarmAddress& address) { return core::warm_address_key(address.address); }
-OwnKey own_key(const WarmIntent& intent) { return core::warm_intent_key(intent.id); }
+OwnKey own_key(const StockAddress& address) { return core::warm_address_key(address.address); }
+OwnKey own_key(const StockIntent& intent) { return core::warm_intent_key(intent.id); }
 template <class Other>
 OwnKey own_key(const Other&) {
   return std::nullopt;

@@ -132,8 +132,8 @@ core::NodeRangeSet golden_node_range_set() {
   return set;
 }
 
-core::WarmAddress golden_warm_address() {
-  core::WarmAddress warm;
+core::StockAddress golden_warm_address() {
+  core::StockAddress warm;
   warm.address = address("10.9.0.7");
   warm.prefix_length = 24;
   warm.gateway = address("10.9.0.1");
@@ -141,7 +141,7 @@ core::WarmAddress golden_warm_address() {
   warm.vpc = "uvnet-1";
   warm.subnet = "subnet-1";
   warm.object = "uni-abc";
-  warm.state = core::WarmState::cooling;
+  warm.state = core::StockAddressState::cooling;
   warm.since = WallTime(1768471205123456789ns);
   warm.created = WallTime(1768471200s);
   warm.recycled = true;
@@ -151,16 +151,16 @@ core::WarmAddress golden_warm_address() {
   warm.cooling = golden_cooling();
   warm.cooling->cooldown = 30s;
   warm.other_mac = net::Mac::parse("02:00:5e:10:00:ff").value();
-  warm.doubts = {core::WarmDoubt::not_in_cloud, core::WarmDoubt::used_by_pod};
+  warm.doubts = {core::StockDoubt::not_in_cloud, core::StockDoubt::used_by_pod};
   warm.peer = "node-b";
   warm.request = "0123456789abcdef0123456789abcdef";
   return warm;
 }
 
-core::WarmIntent golden_warm_intent() {
-  core::WarmIntent intent;
+core::StockIntent golden_warm_intent() {
+  core::StockIntent intent;
   intent.id = "0123456789abcdef0123456789abcdef";
-  intent.what = core::WarmIntent::What::borrow;
+  intent.what = core::StockIntent::What::borrow;
   intent.count = 1;
   intent.address = address("10.9.0.8");
   intent.mac = net::Mac::parse("52:54:00:26:6e:da").value();
@@ -174,7 +174,7 @@ core::WarmIntent golden_warm_intent() {
   return intent;
 }
 
-core::WarmNode golden_warm_node() {
+core::StockNode golden_warm_node() {
   return {"node-a",  net::Mac::parse("52:54:00:26:6e:da").value(),
           "uvnet-1", "subnet-1",
           "uni-abc", "cn-bj2-04",
@@ -258,7 +258,7 @@ TEST(Records, GoldenFilesOfEveryKind) {
 }
 
 TEST(Records, NoLimitHasOneSpelling) {
-  core::WarmNode node = golden_warm_node();
+  core::StockNode node = golden_warm_node();
   node.node_max.reset();
   EXPECT_EQ(encode_record(node).find("nodeMax"), std::string::npos);
   node.node_max = 0;
@@ -266,11 +266,11 @@ TEST(Records, NoLimitHasOneSpelling) {
 }
 
 TEST(Records, DoubtsHaveOneSpelling) {
-  core::WarmAddress warm = golden_warm_address();
+  core::StockAddress warm = golden_warm_address();
   const Key key = core::warm_address_key(warm.address);
-  warm.doubts = {core::WarmDoubt::used_by_pod, core::WarmDoubt::not_in_cloud};
+  warm.doubts = {core::StockDoubt::used_by_pod, core::StockDoubt::not_in_cloud};
   EXPECT_EQ(code_of(key, encode_record(warm)), ErrorCode::corrupt);
-  warm.doubts = {core::WarmDoubt::used_by_pod, core::WarmDoubt::used_by_pod};
+  warm.doubts = {core::StockDoubt::used_by_pod, core::StockDoubt::used_by_pod};
   EXPECT_EQ(code_of(key, encode_record(warm)), ErrorCode::corrupt);
 }
 

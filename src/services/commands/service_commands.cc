@@ -20,7 +20,7 @@
 #include "services/format/service_manifest.h"
 #include "services/use/range_repair.h"
 #include "services/use/service.h"
-#include "store/kube/format/yaml_documents.h"
+#include "store/kube/format/yaml.h"
 #include "store/store_url.h"
 
 namespace croft::app {
@@ -70,7 +70,7 @@ struct AuditFlags {
   engine::RangeRepairMemory memory;
   TRY(const engine::RangeRepairReport report, engine::repair_ranges(context, options, memory));
   const auto findings = report.findings();
-  print(line.json() ? line.data(json_of(report, findings)) : text_of(report, findings, line.wide()));
+  print(line.wants_data() ? line.data_text(json_of(report, findings)) : text_of(report, findings, line.wide()));
   return ended(report, !findings.empty());
 }
 
@@ -99,7 +99,7 @@ struct AuditFlags {
     TRY(report, engine::repair_ranges(context, options, memory));
     if (pass == 1) {
       const std::string text = text_of(report, report.findings(), line.wide());
-      if (line.json()) {
+      if (line.wants_data()) {
         static_cast<void>(os::write_standard_error(text));
       } else {
         print(text);
@@ -120,8 +120,8 @@ struct AuditFlags {
     std::this_thread::sleep_for(milliseconds(flags.interval_ms));
   }
   const bool is_left = leaves_something(report);
-  if (line.json()) {
-    print(line.data(json_of(report, findings)));
+  if (line.wants_data()) {
+    print(line.data_text(json_of(report, findings)));
   } else if (!flags.apply) {
     print("nothing was written: --apply writes\n");
   } else {
@@ -322,8 +322,8 @@ int report(CommandLine& line, const core::ServiceAnswer& answer, const char* ver
   }
   const auto& changed = std::get<core::ServiceChanged>(answer);
   for (const std::string& note : changed.notes) tell("note: " + printable(note, Printed::line));
-  if (line.json()) {
-    print(line.data(json_of(stored ? *stored : engine::StoredService{changed.service, {}})));
+  if (line.wants_data()) {
+    print(line.data_text(json_of(stored ? *stored : engine::StoredService{changed.service, {}})));
   } else {
     print(fmt::format("service/{} {}{}\n", changed.service.name.name, verb, dry_run ? " (dry run)" : ""));
   }
@@ -336,7 +336,7 @@ int report(CommandLine& line, const core::ServiceAnswer& answer, const char* ver
                                                                         const core::ServiceAnswer& answer,
                                                                         bool dry_run) {
   const auto* changed = std::get_if<core::ServiceChanged>(&answer);
-  if (changed == nullptr || dry_run || !line.json()) return std::optional<engine::StoredService>();
+  if (changed == nullptr || dry_run || !line.wants_data()) return std::optional<engine::StoredService>();
   return engine::get_service(context, changed->service.name);
 }
 
@@ -426,7 +426,7 @@ struct NameOptions {
   TRY(const engine::Context context, line.look());
   TRY(const auto stored, engine::get_service(context, {options.name_space, options.name}));
   if (!stored) return report_absent(options.name_space, options.name);
-  print(line.json() ? line.data(json_of(*stored)) : service_text(*stored));
+  print(line.wants_data() ? line.data_text(json_of(*stored)) : service_text(*stored));
   return 0;
 }
 
@@ -437,7 +437,7 @@ struct NameOptions {
     std::erase_if(services, [&](const auto& one) { return !selector.matches(one.service.labels); });
     const std::string place = options.all ? "." : fmt::format(" in namespace {}.", options.name_space);
     return Listing{"No Services" + place, service_table(services, options.all, line.wide(), line.clock.now().wall),
-                   line.json() ? json_of(services) : Data(), ""};
+                   line.wants_data() ? json_of(services) : Data(), ""};
   });
 }
 

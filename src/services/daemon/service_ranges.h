@@ -25,7 +25,7 @@ inline constexpr std::chrono::minutes kServiceRangesInterval{3};
 class ServiceRanges {
  public:
   /// `events`: null where there is nobody to tell but the log.
-  ServiceRanges(const engine::Context& context, spdlog::logger& log, edge::Metrics& metrics,
+  ServiceRanges(const engine::Context& context, spdlog::logger& log, edge::ControllerMetrics& metrics,
                 store::kube::Events* events)
       : context_(context), log_(log), metrics_(metrics), events_(events) {}
 
@@ -86,7 +86,7 @@ class ServiceRanges {
 
   const engine::Context& context_;
   spdlog::logger& log_;
-  edge::Metrics& metrics_;
+  edge::ControllerMetrics& metrics_;
   store::kube::Events* const events_;
   engine::RangeRepairOptions options_;
   engine::RangeRepairMemory memory_;

@@ -11,7 +11,7 @@
 #include <nlohmann/json.hpp>
 
 #include "services/format/service_manifest.h"
-#include "store/kube/format/yaml_documents.h"
+#include "store/kube/format/yaml.h"
 
 namespace croft::wire::kube {
 namespace {

@@ -8,7 +8,7 @@
 #include "base/json/document.h"
 #include "base/net/echo.h"
 #include "services/format/kubernetes_objects.h"
-#include "store/kube/format/yaml_documents.h"
+#include "store/kube/format/yaml.h"
 
 namespace croft::wire {
 namespace {

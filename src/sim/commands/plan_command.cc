@@ -374,8 +374,8 @@ struct PlanOptions {
   }
   const bool is_measured =
       std::ranges::any_of(chart.series, [](const sim::Chart::Series& series) { return !series.points.empty(); });
-  if (line.json()) {
-    print(line.data(Data(std::move(json))), Printed::json);
+  if (line.wants_data()) {
+    print(line.data_text(Data(std::move(json))), Printed::json);
   } else {
     print(text + (is_measured ? sim::to_terminal(chart, kWidth) : ""));
   }
@@ -407,7 +407,7 @@ struct PlanOptions {
   if (!options.no_advice) {
     TRY(advice, sim::advise(plan, all.front().run));
   }
-  if (line.json()) {
+  if (line.wants_data()) {
     Json json = Json::array();
     for (const Shown& shown : all) {
       Json one = run_json(shown.run);
@@ -418,7 +418,7 @@ struct PlanOptions {
       json.front()["advice"] = {
           {"pool", advice->pool.to_string()}, {"blockSize", advice->block_length}, {"reasons", advice->reasons}};
     }
-    print(line.data(Data(std::move(json))), Printed::json);
+    print(line.data_text(Data(std::move(json))), Printed::json);
     return 0;
   }
   std::string text = table_of(all) + "\n";

@@ -9,7 +9,7 @@
 
 #include "agent/format/messages.h"
 #include "base/assert.h"
-#include "base/pauses.h"
+#include "base/backoff.h"
 #include "base/planted.h"
 #include "ipam/use/assign.h"
 #include "ipam/use/pools.h"
@@ -108,7 +108,7 @@ Agent::Agent(Server& server, const MachineClock& clock, Random& random, std::str
 
 void Agent::follow() {
   // As store::CacheFollower does in a thread.
-  Pauses pauses(250ms, 4000ms, 7);
+  Backoff pauses(250ms, 4000ms, 7);
   for (;;) {
     const auto done = cached_.step(Deadline::after(clock_.now(), 500ms));
     if (done) {

@@ -5,7 +5,7 @@
 
 #include <fmt/format.h>
 
-#include "base/pauses.h"
+#include "base/backoff.h"
 #include "store/check_request.h"
 
 namespace croft::store {
@@ -377,7 +377,7 @@ std::string CacheFollower::trouble() const {
 
 void CacheFollower::run() {
   std::unique_lock lock(mutex_);
-  Pauses pauses(kRetryWait, kRetryWaitMax, static_cast<std::uint64_t>(clock_.now().since_boot.count()));
+  Backoff pauses(kRetryWait, kRetryWaitMax, static_cast<std::uint64_t>(clock_.now().since_boot.count()));
   nanoseconds waited{0};
   nanoseconds went_on_at{0};
   while (!stopping_) {

@@ -40,7 +40,7 @@ struct OwnBytes {
   std::string_view record;
 };
 
-std::optional<OwnBytes> split_own(std::string_view stored) {
+std::optional<OwnBytes> token_and_record_of(std::string_view stored) {
   const std::size_t record_at = kTokenStart.size() + kTokenDigits + kRecordStart.size();
   if (stored.size() <= record_at || !stored.starts_with(kTokenStart) || stored.back() != '}' ||
       stored.substr(kTokenStart.size() + kTokenDigits, kRecordStart.size()) != kRecordStart) {
@@ -55,7 +55,7 @@ std::optional<OwnBytes> split_own(std::string_view stored) {
 }
 
 [[nodiscard]] Result<Decoded> decode_own(const Key& key, const std::string& place, std::string_view bytes) {
-  const auto own = split_own(bytes);
+  const auto own = token_and_record_of(bytes);
   if (!own) return fail(ErrorCode::corrupt, fmt::format("{} is no record of Croft's; restore it", place));
   if (key.kind == Kind::foreign_service) {
     TRY(Value service, wire::decode_record({Kind::service, key.name}, own->record));
@@ -172,7 +172,7 @@ std::shared_ptr<const Value> without_beside(const Key& key, const std::string& p
 
 bool is_written_by(const Key& key, const Value& value, const WriteToken& token, std::string_view stored) {
   if (!is_calicos(key.kind)) {
-    const auto own = split_own(stored);
+    const auto own = token_and_record_of(stored);
     return own && own->token == token;
   }
   const auto uid = wire::calico::uid_in(key, stored);

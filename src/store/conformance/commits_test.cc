@@ -142,11 +142,11 @@ TEST_P(StoreConformance, ValuesOfEveryKindComeBackAsTheyWere) {
   pool.cidr = net::Prefix::parse("10.0.0.0/8").value();
   pool.block_length = 26;
   pool.gateway = net::Address::parse("10.0.0.1").value();
-  core::WarmAddress warm;
+  core::StockAddress warm;
   warm.address = net::Address::parse("10.9.0.7").value();
   warm.prefix_length = 24;
-  warm.state = core::WarmState::free;
-  core::WarmIntent intent;
+  warm.state = core::StockAddressState::free;
+  core::StockIntent intent;
   intent.id = "0123456789abcdef0123456789abcdef";
   std::vector<std::pair<Key, Value>> records = {
       {core::pool_key("a"), pool},
@@ -173,7 +173,7 @@ TEST_P(StoreConformance, ValuesOfEveryKindComeBackAsTheyWere) {
       {core::namespace_key("shop"), core::Namespace{"shop", {{"team", "x"}}}},
       {core::warm_address_key(warm.address), warm},
       {core::warm_intent_key("0123456789abcdef0123456789abcdef"), intent},
-      {core::warm_node_key(), core::WarmNode{"node-a", {}, "uvnet-1", "subnet-1", "", "", "", "", 3, 50, 30}},
+      {core::warm_node_key(), core::StockNode{"node-a", {}, "uvnet-1", "subnet-1", "", "", "", "", 3, 50, 30}},
   };
   ASSERT_EQ(records.size(), core::kKindCount);
   std::erase_if(records, [&](const auto& record) { return !backend_->writes(record.first.kind); });

@@ -17,7 +17,7 @@
 #include "http/url/url.h"
 #include "os/files.h"
 #include "store/kube/format/kubeconfig.h"
-#include "store/kube/format/yaml_documents.h"
+#include "store/kube/format/yaml.h"
 
 namespace croft::store::kube {
 namespace {

@@ -6,7 +6,7 @@
 
 #include <fmt/format.h>
 
-#include "base/pauses.h"
+#include "base/backoff.h"
 
 namespace croft::store::kube {
 namespace {
@@ -56,7 +56,7 @@ void Informer::note(bool is_current, std::optional<std::string> trouble) {
 }
 
 void Informer::run() {
-  Pauses pauses(kPauseMin, kPauseMax, static_cast<std::uint64_t>(clock_.now().since_boot.count()));
+  Backoff pauses(kPauseMin, kPauseMax, static_cast<std::uint64_t>(clock_.now().since_boot.count()));
   std::string from = followed_.from;
   while (!is_stopping()) {
     bool lasted = false;

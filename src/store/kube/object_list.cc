@@ -116,7 +116,7 @@ Result<std::optional<wire::kube::ApiObject>> find_object(Api& api, const wire::k
 
 namespace {
 
-[[nodiscard]] Request request_of(const NeededRights& rights, std::string_view verb) {
+[[nodiscard]] Request access_review_request(const NeededRights& rights, std::string_view verb) {
   Request request;
   request.method = Request::Method::post;
   request.path = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews";
@@ -146,7 +146,7 @@ namespace {
 Result<void> check_rights(Api& api, std::span<const NeededRights> needed, Deadline deadline) {
   std::vector<Request> requests;
   for (const NeededRights& rights : needed) {
-    for (const std::string_view verb : rights.verbs) requests.push_back(request_of(rights, verb));
+    for (const std::string_view verb : rights.verbs) requests.push_back(access_review_request(rights, verb));
   }
   const auto answers = api.call_all(requests, deadline);
   std::vector<std::string> missing;

@@ -514,8 +514,8 @@ constexpr int kNotConfirmed = static_cast<int>(edge::ExitCode::error);
                                            agents.front().address, why));
   }
   TRY(const auto answer, wire::vpc::decode_show_answer(*bytes));
-  if (line.json()) print(line.data(shown_data(answer)), Printed::json);
-  if (!line.json()) print(shown_text(answer));
+  if (line.wants_data()) print(line.data_text(shown_data(answer)), Printed::json);
+  if (!line.wants_data()) print(shown_text(answer));
   return 0;
 }
 

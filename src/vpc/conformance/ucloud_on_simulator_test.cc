@@ -107,9 +107,9 @@ TEST_P(OnSimulator, GivesAndTakesBack) {
   EXPECT_TRUE(a->release(given[1], soon()));
   EXPECT_EQ(of(*a), (std::set{given[0].address, given[2].address}));
   const auto to = b->interface(soon()).value();
-  EXPECT_EQ(b->allocate_this(to, "subnet-1", given[0].address, soon()).error().code, ErrorCode::already_exists);
-  EXPECT_EQ(b->allocate_this(to, "subnet-1", given[1].address, soon())->address, given[1].address);
-  EXPECT_EQ(a->describe_this("uvnet-sim", "subnet-1", given[1].address, soon()).value()->mac, to.mac);
+  EXPECT_EQ(b->allocate_address(to, "subnet-1", given[0].address, soon()).error().code, ErrorCode::already_exists);
+  EXPECT_EQ(b->allocate_address(to, "subnet-1", given[1].address, soon())->address, given[1].address);
+  EXPECT_EQ(a->describe_address("uvnet-sim", "subnet-1", given[1].address, soon()).value()->mac, to.mac);
 }
 
 TEST_P(OnSimulator, GivesNobodyANodesOwnAddress) {

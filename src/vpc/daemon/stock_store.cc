@@ -9,7 +9,7 @@
 #include "os/directory.h"
 #include "os/files.h"
 #include "store/sqlite/sqlite_store.h"
-#include "vpc/use/warm_stock.h"
+#include "vpc/use/stock_calls.h"
 
 namespace croft::app {
 namespace {

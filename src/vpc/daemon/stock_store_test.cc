@@ -10,7 +10,7 @@
 #include "os/clock.h"
 #include "os/scratch_directory.h"
 #include "vpc/decide/reconcile.h"
-#include "vpc/use/warm_stock.h"
+#include "vpc/use/stock_calls.h"
 
 namespace croft::app {
 namespace {
@@ -27,7 +27,7 @@ class StockStoreTest : public testing::Test {
   void fill() {
     auto stock = open();
     ASSERT_TRUE(stock) << stock.error().message;
-    core::WarmNode node;
+    core::StockNode node;
     node.node = "node-1";
     const auto described = engine::describe_node(context(*stock), node);
     ASSERT_TRUE(described) << described.error().message;
@@ -102,7 +102,7 @@ TEST_F(StockStoreTest, OneThatIsKnownAgainIsNotRebuiltForEver) {
     const auto stock = open();
     ASSERT_TRUE(stock);
     EXPECT_EQ(view(*stock).intents.size(), 1U) << "there is one at most";
-    core::WarmNode node;
+    core::StockNode node;
     node.node = "node-1";
     ASSERT_TRUE(engine::describe_node(context(*stock), node));
   }

@@ -317,7 +317,7 @@ class VpcAgentProgram {
         probe_(options, daemon.clock, daemon.random),
         host_(daemon.clock),
         peers_([this](const std::string& subnet, Deadline deadline) { return directory(subnet, deadline); },
-               security(options), daemon.clock),
+               security_of_peers(options), daemon.clock),
         metrics_([this] { return figures(); }),
         health_(daemon.clock) {
     log_.sinks().push_back(std::make_shared<spdlog::sinks::stderr_sink_mt>());
@@ -394,7 +394,7 @@ class VpcAgentProgram {
   }
 
  private:
-  static edge::GrpcPeers::SecurityFor security(const VpcAgentOptions& options) {
+  static edge::GrpcPeers::SecurityFor security_of_peers(const VpcAgentOptions& options) {
     if (options.insecure_peers) return [](const std::string&) { return nullptr; };
     if (options.tls_ca.empty()) return nullptr;
     os::TlsFiles files;
@@ -458,7 +458,7 @@ class VpcAgentProgram {
     world.log = [this](const std::string& line) { note(line); };
     world.warn = [this](const std::string& line) { log_.warn("{}", printable(line, Printed::line)); };
     if (cluster_.events != nullptr) {
-      world.conflicted = [this](const core::WarmAddress& address) {
+      world.conflicted = [this](const core::StockAddress& address) {
         // As its UID the field says the node's name, and `kubectl describe node` asks for that.
         cluster_.events->tell({"v1", "Node", "", options_.node, options_.node},
                               {store::kube::Events::Type::warning, "AddressConflict", "Quarantine",
@@ -607,8 +607,8 @@ class VpcAgentProgram {
       const auto view = engine::view_stock({*opened_.store, daemon_.clock, daemon_.random, seconds{1}});
       if (!view) return std::string();
       std::set<net::Address> held;
-      for (const core::WarmAddress& one : view->addresses) {
-        if (one.state == core::WarmState::held) held.insert(one.address);
+      for (const core::StockAddress& one : view->addresses) {
+        if (one.state == core::StockAddressState::held) held.insert(one.address);
       }
       const auto gone =
           cluster_.claims->let_go([&](const net::Address& address) { return held.contains(address); }, in(kVpcApiTime));
@@ -642,7 +642,7 @@ class VpcAgentProgram {
     if (!view) return std::nullopt;
     edge::StockFigures figures;
     const Instant now = daemon_.clock.now();
-    for (const core::WarmAddress& one : view->addresses) core::warm::count(figures.counts, one, now);
+    for (const core::StockAddress& one : view->addresses) core::warm::count(figures.counts, one, now);
     figures.low = options_.low;
     figures.high = options_.high;
     const engine::StockSeen seen = keeper->actor().seen();

@@ -38,7 +38,7 @@ bool is_release_time(const std::string& text) {
          std::ranges::all_of(text, [](char c) { return is_alphanumeric(c) || c == '.'; });
 }
 
-VpcIpClaimRecord claim_of(const core::WarmAddress& held, VpcIpClaimRecord before) {
+VpcIpClaimRecord claim_of(const core::StockAddress& held, VpcIpClaimRecord before) {
   const wire::vpc::PodNetwork network = wire::vpc::pod_network_of(held);
   before.ip = network.ip;
   before.mask = network.mask;
@@ -115,7 +115,7 @@ Result<std::optional<engine::FixedAddresses::Promise>> ClusterClaims::promise_to
   return std::optional(std::move(promise));
 }
 
-Result<void> ClusterClaims::attach(const core::WarmAddress& held, const Wish& wish, Deadline deadline) {
+Result<void> ClusterClaims::attach(const core::StockAddress& held, const Wish& wish, Deadline deadline) {
   const core::PodIdentity& pod = held.pod;
   for (int writes = 0;; ++writes) {
     TRY(const auto before, claims_.find(pod.namespace_name, pod.name, deadline));

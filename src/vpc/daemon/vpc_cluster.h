@@ -18,7 +18,7 @@
 #include "register/owner.h"
 #include "store/kube/api.h"
 #include "store/kube/vpc_objects.h"
-#include "vpc/use/warm_ports.h"
+#include "vpc/use/stock_sources.h"
 
 // The cluster of an agent of a stock of cloud addresses: promises to pods, the board where agents find each other, and
 // pods' annotations.
@@ -38,7 +38,7 @@ class ClusterClaims final : public engine::FixedAddresses {
   /// Asks each time: the API may know another pod of its name by now (conflict).
   [[nodiscard]] Result<Wish> wish_of(const core::PodIdentity& pod, Deadline deadline) override;
   [[nodiscard]] Result<std::optional<Promise>> promise_to(const core::PodIdentity& pod, Deadline deadline) override;
-  [[nodiscard]] Result<void> attach(const core::WarmAddress& held, const Wish& wish, Deadline deadline) override;
+  [[nodiscard]] Result<void> attach(const core::StockAddress& held, const Wish& wish, Deadline deadline) override;
 
   /// A claim without an address promises none yet, and one with nonsense none that anybody could be given.
   [[nodiscard]] Result<std::vector<net::Address>> claimed(Deadline deadline) override;

@@ -33,15 +33,15 @@ class FixedAddressesTest : public testing::Test {
     return {name, "shop", cluster_->object(kPods + name)["metadata"].value("uid", "")};
   }
   [[nodiscard]] Deadline soon() const { return Deadline::after(clock_.now(), 10s); }
-  static core::WarmAddress held_by(const core::PodIdentity& pod, const std::string& address = "10.9.0.7") {
-    core::WarmAddress held;
+  static core::StockAddress held_by(const core::PodIdentity& pod, const std::string& address = "10.9.0.7") {
+    core::StockAddress held;
     held.address = net::Address::parse(address).value();
     held.prefix_length = 24;
     held.gateway = net::Address::parse("10.9.0.1").value();
     held.mac = net::Mac::parse("52:54:00:00:00:0a").value();
     held.vpc = "uvnet-1";
     held.subnet = "subnet-1";
-    held.state = core::WarmState::held;
+    held.state = core::StockAddressState::held;
     held.owner = {"net", "c1", "eth0"};
     held.pod = pod;
     return held;
@@ -320,11 +320,11 @@ TEST_F(ClusterClaimsTest, ARebuildDoesNotStopForOneThatIsNonsense) {
     static_cast<void>(node.keeper->step());
   }
   ASSERT_TRUE(node.find(net::Address::parse(address).value()));
-  EXPECT_EQ(node.find(net::Address::parse(address).value())->state, core::WarmState::held);
+  EXPECT_EQ(node.find(net::Address::parse(address).value())->state, core::StockAddressState::held);
   for (const net::Address& one : before) {
     const auto found = node.find(one);
     ASSERT_TRUE(found) << one.to_string();
-    EXPECT_NE(found->state, core::WarmState::quarantined) << one.to_string() << ": " << found->why;
+    EXPECT_NE(found->state, core::StockAddressState::quarantined) << one.to_string() << ": " << found->why;
   }
   EXPECT_TRUE(node.view().intents.empty()) << "it has ended";
 }

@@ -1,5 +1,3 @@
-#include "vpc/decide/assign.h"
-
 #include <rapidcheck.h>
 
 #include <map>
@@ -7,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include "vpc/decide/attachments.h"
 #include "vpc/decide/test_stock.h"
 
 namespace croft::core::warm {
@@ -49,7 +48,7 @@ TEST(WarmAssign, WhatTheHostUsesIsNotGivenAnew) {
 
 TEST(WarmAssign, AnAddressOfAnotherInterfaceIsNobodys) {
   TestStock stock;
-  WarmNode node;
+  StockNode node;
   node.node = "a";
   node.mac = kOtherMac;
   stock.records.put(warm_node_key(), node);
@@ -74,11 +73,11 @@ TEST(WarmAssign, ANewSandboxOfThePodLetsTheOldOnesAddressCool) {
   stock.take({given("10.9.0.7", true), given("10.9.0.8", true)});
   const std::string old = stock.address_for(request_of("c1", "web", "uid-1"));
   ASSERT_NE(stock.address_for(request_of("c2", "web", "uid-1")), "");
-  EXPECT_EQ(stock.find(old)->state, WarmState::cooling);
+  EXPECT_EQ(stock.find(old)->state, StockAddressState::cooling);
   // Another pod of the name is another pod.
   stock.clock.advance(kCooldown);
   ASSERT_NE(stock.address_for(request_of("c3", "web", "uid-2")), "");
-  EXPECT_EQ(stock.find("10.9.0.8")->state, WarmState::held);
+  EXPECT_EQ(stock.find("10.9.0.8")->state, StockAddressState::held);
 }
 
 TEST(WarmAssign, WithoutACooldownTheNewSandboxGetsTheOldOnes) {
@@ -89,7 +88,7 @@ TEST(WarmAssign, WithoutACooldownTheNewSandboxGetsTheOldOnes) {
   request.cooldown = 0s;
   request.in_use = {address_of("10.9.0.7")};
   EXPECT_EQ(stock.address_for(request), "") << "the host uses it still";
-  EXPECT_EQ(stock.find("10.9.0.7")->state, WarmState::free);
+  EXPECT_EQ(stock.find("10.9.0.7")->state, StockAddressState::free);
   request.in_use.clear();
   EXPECT_EQ(stock.address_for(request), "10.9.0.7");
   request.owner.container_id = "c3";
@@ -136,7 +135,7 @@ TEST(WarmRelease, ALateOneSparesTheSuccessor) {
   EXPECT_EQ(stock.release("c1"), 0U);
   Release by_address{{"", "c1", ""}, {}, net::Address::parse("10.9.0.7").value(), kCooldown};
   EXPECT_EQ(stock.release(by_address), 0U);
-  EXPECT_EQ(stock.find("10.9.0.7")->state, WarmState::held);
+  EXPECT_EQ(stock.find("10.9.0.7")->state, StockAddressState::held);
   by_address.owner.container_id = "c2";
   EXPECT_EQ(stock.release(by_address), 1U);
 }
@@ -149,8 +148,8 @@ TEST(WarmRelease, AnOldClientKnowsNoNetworkAndNoInterface) {
   EXPECT_EQ(stock.release({{"", "c1", ""}, {"c1", "shop", ""}, {}, kCooldown}), 1U);
 }
 
-WarmAddress told(const std::string& address, const std::string& container) {
-  WarmAddress told;
+StockAddress told(const std::string& address, const std::string& container) {
+  StockAddress told;
   told.address = net::Address::parse(address).value();
   told.prefix_length = 24;
   told.mac = kOwnMac;
@@ -164,7 +163,7 @@ TEST(WarmRelease, WhatWasTakenInFromAPodsStatusGoesByThePodsNameAndIsUnsure) {
   TestStock stock;
   stock.take({given("10.9.0.7", true)});
   ASSERT_EQ(stock.address_for(request_of("c1", "web", "uid-1")), "10.9.0.7");
-  WarmAddress adopted = *stock.find("10.9.0.7");
+  StockAddress adopted = *stock.find("10.9.0.7");
   adopted.owner = {};
   stock.records.put(warm_address_key(adopted.address), adopted);
   EXPECT_EQ(stock.release({{"", "c9", ""}, {"other", "shop", ""}, {}, kCooldown}), 0U);
@@ -173,16 +172,16 @@ TEST(WarmRelease, WhatWasTakenInFromAPodsStatusGoesByThePodsNameAndIsUnsure) {
   EXPECT_EQ(stock.release({{"", "c9", ""}, {"web", "shop", ""}, {}, kCooldown}), 1U);
   stock.clock.advance(kCooldown);
   EXPECT_EQ(stock.address_for(request_of("c2")), "") << "another sandbox of the pod may live by it";
-  EXPECT_EQ(stock.find("10.9.0.7")->doubts, std::vector{WarmDoubt::used_by_pod});
+  EXPECT_EQ(stock.find("10.9.0.7")->doubts, std::vector{StockDoubt::used_by_pod});
 }
 
 TEST(WarmRecord, WhatAnOldClientTookBackIsForgottenAndNeverCools) {
   TestStock stock;
-  ASSERT_TRUE(stock.records.decide<WarmAddress>(
+  ASSERT_TRUE(stock.records.decide<StockAddress>(
       [&](const Snapshot& snapshot) { return plan_record(snapshot, told("10.9.0.7", "c1"), stock.clock.now()); }));
   const auto forget = [&](const std::string& container) {
     return stock.records
-        .decide<std::vector<WarmAddress>>([&](const Snapshot& snapshot) {
+        .decide<std::vector<StockAddress>>([&](const Snapshot& snapshot) {
           return plan_forget(snapshot, {{"", container, ""}, {"c1", "shop", ""}, {}, {}});
         })
         ->size();
@@ -195,21 +194,21 @@ TEST(WarmRecord, WhatAnOldClientTookBackIsForgottenAndNeverCools) {
 
 TEST(WarmRecord, WhatAnOldClientTellsIsTakenInUnlessItIsAnothers) {
   TestStock stock;
-  const auto record = [&](const WarmAddress& address) {
-    return stock.records.decide<WarmAddress>(
+  const auto record = [&](const StockAddress& address) {
+    return stock.records.decide<StockAddress>(
         [&](const Snapshot& snapshot) { return plan_record(snapshot, address, stock.clock.now()); });
   };
   ASSERT_TRUE(record(told("10.9.0.7", "c1")));
-  EXPECT_EQ(stock.find("10.9.0.7")->state, WarmState::held);
+  EXPECT_EQ(stock.find("10.9.0.7")->state, StockAddressState::held);
   ASSERT_TRUE(record(told("10.9.0.7", "c1"))) << "again";
-  EXPECT_EQ(stock.find("10.9.0.7")->doubts, std::vector{WarmDoubt::not_in_cloud}) << "the cloud has not shown it yet";
+  EXPECT_EQ(stock.find("10.9.0.7")->doubts, std::vector{StockDoubt::not_in_cloud}) << "the cloud has not shown it yet";
   const auto others = record(told("10.9.0.7", "c2"));
   ASSERT_FALSE(others);
   EXPECT_EQ(others.error().code, ErrorCode::already_exists);
   stock.take({given("10.9.0.8", true)});
   EXPECT_FALSE(record(told("10.9.0.8", "c2"))) << "of the stock, and nobody's";
   ASSERT_EQ(stock.address_for(request_of("c3")), "10.9.0.8");
-  WarmAddress more = told("10.9.0.8", "c3");
+  StockAddress more = told("10.9.0.8", "c3");
   more.pod.uid = "uid-3";
   more.extra = {{"eipID", "eip-1"}};
   ASSERT_TRUE(record(more));

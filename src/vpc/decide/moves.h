@@ -11,7 +11,7 @@
 #include "base/net/mac.h"
 #include "base/net/prefix.h"
 #include "register/snapshot.h"
-#include "register/warm.h"
+#include "register/stock.h"
 #include "vpc/decide/stock.h"
 
 // How addresses come into the stock and leave it. Each step outside (a call of the cloud, a probe, a request of a peer)
@@ -29,27 +29,27 @@ struct Given {
   std::string vpc;
   std::string subnet;
   std::string object;
-  std::string from;                 ///< the node that lent it; empty: the cloud
-  bool verified = false;            ///< its wire was asked before it came here
-  std::string unfit{};              ///< why no pod may have it; empty: one may
-  std::vector<WarmDoubt> doubts{};  ///< what speaks against giving it to one for now
+  std::string from;                  ///< the node that lent it; empty: the cloud
+  bool verified = false;             ///< its wire was asked before it came here
+  std::string unfit{};               ///< why no pod may have it; empty: one may
+  std::vector<StockDoubt> doubts{};  ///< what speaks against giving it to one for now
 };
 
 /// The record of the address itself; its state and times are not set.
-[[nodiscard]] WarmAddress record_of(const Given& given);
+[[nodiscard]] StockAddress record_of(const Given& given);
 /// Its record when it comes: `probing`, or free where it was verified.
-[[nodiscard]] WarmAddress taken_in(const Given& given, const Instant& now);
+[[nodiscard]] StockAddress taken_in(const Given& given, const Instant& now);
 
 /// The outcome of a decision that may find nothing to do.
 struct Moved {
-  std::vector<WarmAddress> addresses;  ///< as they are now
+  std::vector<StockAddress> addresses;  ///< as they are now
 };
 
 // ---- in
 
 /// Writes that addresses are asked for. False: there is an intent of this id already. Error: exhausted, where the node
-/// would come to have more than its record allows (WarmNode::node_max); what is lent or promised comes all the same.
-[[nodiscard]] Step<bool> plan_begin(const Snapshot& snapshot, const WarmIntent& intent, const Instant& now);
+/// would come to have more than its record allows (StockNode::node_max); what is lent or promised comes all the same.
+[[nodiscard]] Step<bool> plan_begin(const Snapshot& snapshot, const StockIntent& intent, const Instant& now);
 /// Takes in the addresses that an intent has brought, as `probing` (free, where verified; quarantined, where unfit);
 /// the intent goes. Addresses that have a record are left as they are, but for one that has come back: `lent`, free and
 /// doubted by the cloud alone, or quarantined with nobody else answering for it and no pod to wait for. One that is
@@ -86,7 +86,7 @@ struct GiveBack {
 /// The cloud has surely not taken them back: free again, with what speaks against them, where they were verified; else
 /// quarantined.
 [[nodiscard]] Step<Moved> plan_keep(const Snapshot& snapshot, const std::vector<net::Address>& addresses,
-                                    const std::vector<WarmDoubt>& doubts, const Instant& now);
+                                    const std::vector<StockDoubt>& doubts, const Instant& now);
 
 // ---- to and from other nodes
 
@@ -98,7 +98,7 @@ struct Lend {
   std::string node{};     ///< the borrower's, as its certificate says; empty: not known
   std::size_t keeps = 0;  ///< this many of the free ones are for pods of this node that wait
 };
-/// WarmAddress::extra of `lending` and `lent`: the node that borrowed it.
+/// StockAddress::extra of `lending` and `lent`: the node that borrowed it.
 inline constexpr const char* kLentToKey = "lentTo";
 /// How many one node gets in a minute from this one, of those that are free; asked again for the same does not count.
 /// A node borrows for ADDs that wait a minute, from the richest neighbour first, and goes on to the next: 30 is more
@@ -106,8 +106,8 @@ inline constexpr const char* kLentToKey = "lentTo";
 inline constexpr std::size_t kLoansAMinute = 30;
 /// To `lending`: the verified free address that has been so the longest. None: there is nothing to lend. Error:
 /// exhausted (kLoansAMinute).
-[[nodiscard]] Step<std::optional<WarmAddress>> plan_lend(const Snapshot& snapshot, const Lend& lend,
-                                                         const Instant& now);
+[[nodiscard]] Step<std::optional<StockAddress>> plan_lend(const Snapshot& snapshot, const Lend& lend,
+                                                          const Instant& now);
 /// The cloud has moved it.
 [[nodiscard]] Step<Moved> plan_lent(const Snapshot& snapshot, const net::Address& address, const std::string& request,
                                     const Instant& now);
@@ -117,7 +117,7 @@ inline constexpr std::size_t kLoansAMinute = 30;
 
 /// Whether the record says of what lies on this node's interface that it lies on another, or is of another of the
 /// cloud's objects. An address on its way to somebody else does not.
-[[nodiscard]] bool lies_elsewhere(const WarmAddress& record, const Given& given);
+[[nodiscard]] bool lies_elsewhere(const StockAddress& record, const Given& given);
 
 /// Addresses that one decision moves at most; a commit has room for as many.
 inline constexpr std::size_t kMovesMax = 100;

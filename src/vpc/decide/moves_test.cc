@@ -19,7 +19,7 @@ class WarmMoves : public testing::Test {
     return answer ? *std::move(answer) : Answer{};
   }
   bool begin(const std::string& id, std::uint32_t count) {
-    WarmIntent intent;
+    StockIntent intent;
     intent.id = id;
     intent.count = count;
     return decide<bool>([&](const Snapshot& snapshot) { return plan_begin(snapshot, intent, stock_.clock.now()); });
@@ -32,12 +32,12 @@ class WarmMoves : public testing::Test {
     return decide<Moved>([&](const Snapshot& snapshot) { return plan_probed(snapshot, probed, stock_.clock.now()); })
         .addresses.size();
   }
-  std::vector<WarmAddress> give_back(const GiveBack& what) {
+  std::vector<StockAddress> give_back(const GiveBack& what) {
     return decide<Moved>([&](const Snapshot& snapshot) { return plan_give_back(snapshot, what, stock_.clock.now()); })
         .addresses;
   }
-  std::optional<WarmAddress> lend(const std::string& request) {
-    return decide<std::optional<WarmAddress>>([&](const Snapshot& snapshot) {
+  std::optional<StockAddress> lend(const std::string& request) {
+    return decide<std::optional<StockAddress>>([&](const Snapshot& snapshot) {
       return plan_lend(snapshot, {request, kOtherMac, "subnet-1"}, stock_.clock.now());
     });
   }
@@ -52,10 +52,10 @@ TEST_F(WarmMoves, FromTheIntentToTheStock) {
   EXPECT_EQ(stock_.counts().asked, 0U);
   EXPECT_EQ(take("i1", {given("10.9.0.7"), given("10.9.0.8")}), 0U) << "a second time";
   EXPECT_EQ(probed({{address_of("10.9.0.7"), {}}, {address_of("10.9.0.8"), kOtherMac}}), 2U);
-  EXPECT_EQ(stock_.find("10.9.0.7")->state, WarmState::free);
+  EXPECT_EQ(stock_.find("10.9.0.7")->state, StockAddressState::free);
   EXPECT_TRUE(stock_.find("10.9.0.7")->verified);
-  const WarmAddress* taken = stock_.find("10.9.0.8");
-  EXPECT_EQ(taken->state, WarmState::quarantined);
+  const StockAddress* taken = stock_.find("10.9.0.8");
+  EXPECT_EQ(taken->state, StockAddressState::quarantined);
   EXPECT_EQ(taken->other_mac, kOtherMac);
   EXPECT_NE(taken->why.find(kOtherMac.to_string()), std::string::npos);
   EXPECT_EQ(probed({{address_of("10.9.0.8"), {}}}), 0U) << "it is not asked about again";
@@ -67,15 +67,15 @@ class WarmLoans : public WarmMoves {
   WarmLoans() {
     for (int i = 0; i < 100; ++i) stock_.take({given("10.9.0." + std::to_string(10 + i), true)});
   }
-  [[nodiscard]] Result<std::optional<WarmAddress>> borrow(const std::string& node, const net::Mac& mac,
-                                                          const std::string& request = "", std::size_t keeps = 0) {
+  [[nodiscard]] Result<std::optional<StockAddress>> borrow(const std::string& node, const net::Mac& mac,
+                                                           const std::string& request = "", std::size_t keeps = 0) {
     Lend lend{request.empty() ? "r" + std::to_string(++requests_) : request, mac, "subnet-1"};
     lend.node = node;
     lend.keeps = keeps;
-    auto lending = stock_.records.decide<std::optional<WarmAddress>>(
+    auto lending = stock_.records.decide<std::optional<StockAddress>>(
         [&](const Snapshot& snapshot) { return plan_lend(snapshot, lend, stock_.clock.now()); });
     if (!lending || !*lending) return lending;
-    const WarmAddress& one = **lending;
+    const StockAddress& one = **lending;
     const auto lent = decide<Moved>(
         [&](const Snapshot& snapshot) { return plan_lent(snapshot, one.address, one.request, stock_.clock.now()); });
     return lent.addresses.empty() ? one : lent.addresses.front();
@@ -117,29 +117,29 @@ TEST_F(WarmMoves, WhatIsBeingReleasedIsNotTakenInAnew) {
   stock_.take({given("10.9.0.7", true)});
   ASSERT_EQ(give_back({.count = 1}).size(), 1U);
   EXPECT_EQ(take("", {given("10.9.0.7", true)}), 0U);
-  EXPECT_EQ(stock_.find("10.9.0.7")->state, WarmState::releasing);
+  EXPECT_EQ(stock_.find("10.9.0.7")->state, StockAddressState::releasing);
   EXPECT_EQ(stock_.address_for(request_of("c1")), "");
 }
 
 TEST_F(WarmMoves, WhatTheCloudSeemedToHaveTakenAwayComesBackWhenItGivesIt) {
   stock_.take({given("10.9.0.7", true)});
-  const auto doubt = [&](std::vector<WarmDoubt> doubts) {
-    WarmAddress doubted = *stock_.find("10.9.0.7");
+  const auto doubt = [&](std::vector<StockDoubt> doubts) {
+    StockAddress doubted = *stock_.find("10.9.0.7");
     doubted.doubts = std::move(doubts);
     stock_.records.put(warm_address_key(doubted.address), doubted);
   };
-  doubt({WarmDoubt::not_in_cloud, WarmDoubt::used_by_host});
+  doubt({StockDoubt::not_in_cloud, StockDoubt::used_by_host});
   EXPECT_EQ(take("", {given("10.9.0.7")}), 0U) << "the host uses it";
-  doubt({WarmDoubt::not_in_cloud});
+  doubt({StockDoubt::not_in_cloud});
   EXPECT_EQ(take("", {given("10.9.0.7")}), 1U);
-  EXPECT_EQ(stock_.find("10.9.0.7")->state, WarmState::probing) << "somebody may have had it meanwhile";
+  EXPECT_EQ(stock_.find("10.9.0.7")->state, StockAddressState::probing) << "somebody may have had it meanwhile";
   EXPECT_TRUE(stock_.find("10.9.0.7")->doubts.empty());
 }
 
 TEST_F(WarmMoves, WhatWasSetAsideComesBackWhenTheCloudGivesIt) {
   stock_.take({given("10.9.0.7", true)});
   const auto set_aside = [&](const std::string& why, std::optional<net::Mac> other) {
-    WarmAddress after = entered(*stock_.find("10.9.0.7"), WarmState::quarantined, stock_.clock.now());
+    StockAddress after = entered(*stock_.find("10.9.0.7"), StockAddressState::quarantined, stock_.clock.now());
     after.why = why;
     after.other_mac = other;
     stock_.records.put(warm_address_key(after.address), after);
@@ -150,7 +150,7 @@ TEST_F(WarmMoves, WhatWasSetAsideComesBackWhenTheCloudGivesIt) {
   EXPECT_EQ(take("", {given("10.9.0.7")}), 0U);
   set_aside("the cloud has it, and there is no record", std::nullopt);
   EXPECT_EQ(take("", {given("10.9.0.7")}), 1U);
-  EXPECT_EQ(stock_.find("10.9.0.7")->state, WarmState::probing);
+  EXPECT_EQ(stock_.find("10.9.0.7")->state, StockAddressState::probing);
 }
 
 TEST_F(WarmMoves, WhatIsSaidTwiceIsTakenOnce) {
@@ -161,7 +161,7 @@ TEST_F(WarmMoves, WhatIsNoPodsToHaveIsQuarantinedWithTheReason) {
   Given gateway = given("10.9.0.1", true);
   gateway.unfit = "the host uses it";
   EXPECT_EQ(take("", {gateway}), 1U);
-  EXPECT_EQ(stock_.find("10.9.0.1")->state, WarmState::quarantined);
+  EXPECT_EQ(stock_.find("10.9.0.1")->state, StockAddressState::quarantined);
   EXPECT_EQ(stock_.find("10.9.0.1")->why, "the host uses it");
   EXPECT_EQ(stock_.address_for(request_of("c1")), "");
 }
@@ -190,7 +190,7 @@ TEST_F(WarmMoves, OnlyFreeOnesGoBackTheNewestFirst) {
   const auto keep = decide<Moved>(
       [&](const Snapshot& snapshot) { return plan_keep(snapshot, {address_of("10.9.0.10")}, {}, stock_.clock.now()); });
   EXPECT_EQ(keep.addresses.size(), 1U);
-  EXPECT_EQ(stock_.find("10.9.0.10")->state, WarmState::free);
+  EXPECT_EQ(stock_.find("10.9.0.10")->state, StockAddressState::free);
   const auto gone = decide<Moved>([&](const Snapshot& snapshot) {
     return plan_gone(snapshot, {address_of("10.9.0.9"), address_of("10.9.0.7")});
   });
@@ -205,7 +205,7 @@ TEST_F(WarmMoves, WhatSomebodyElseAnswersForNeverGetsFree) {
   ASSERT_EQ(give_back({.addresses = {address_of("10.9.0.7")}, .unused = true}).size(), 1U);
   decide<Moved>(
       [&](const Snapshot& snapshot) { return plan_keep(snapshot, {address_of("10.9.0.7")}, {}, stock_.clock.now()); });
-  EXPECT_EQ(stock_.find("10.9.0.7")->state, WarmState::quarantined);
+  EXPECT_EQ(stock_.find("10.9.0.7")->state, StockAddressState::quarantined);
 }
 
 TEST_F(WarmMoves, TheSameRequestIsLentTheSameAddress) {
@@ -218,17 +218,17 @@ TEST_F(WarmMoves, TheSameRequestIsLentTheSameAddress) {
   const auto again = lend("r1");
   ASSERT_TRUE(again);
   EXPECT_EQ(again->address, first->address);
-  EXPECT_EQ(again->state, WarmState::lent);
+  EXPECT_EQ(again->state, StockAddressState::lent);
   EXPECT_EQ(again->mac, kOtherMac);
   EXPECT_NE(lend("r2")->address, first->address);
   EXPECT_FALSE(lend("r3")) << "nothing is left";
   EXPECT_EQ(stock_.address_for(request_of("c1")), "") << "what goes to another is nobody's here";
   decide<Moved>(
       [&](const Snapshot& snapshot) { return plan_not_lent(snapshot, first->address, "r1", stock_.clock.now()); });
-  EXPECT_EQ(stock_.find(first->address.to_string())->state, WarmState::lent) << "it was";
+  EXPECT_EQ(stock_.find(first->address.to_string())->state, StockAddressState::lent) << "it was";
   // It comes back one day.
   EXPECT_EQ(take("", {given(first->address.to_string(), true)}), 1U);
-  EXPECT_EQ(stock_.find(first->address.to_string())->state, WarmState::free);
+  EXPECT_EQ(stock_.find(first->address.to_string())->state, StockAddressState::free);
 }
 
 }  // namespace

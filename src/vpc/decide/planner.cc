@@ -54,10 +54,10 @@ std::string too_many_of_others(const Counts& counts) {
 
 }  // namespace
 
-std::optional<std::string> why_not_more(const std::vector<WarmAddress>& records, const Marks& marks,
+std::optional<std::string> why_not_more(const std::vector<StockAddress>& records, const Marks& marks,
                                         const Instant& now) {
   Counts counts;
-  for (const WarmAddress& one : records) count(counts, one, now);
+  for (const StockAddress& one : records) count(counts, one, now);
   if (std::uint64_t{counts.conflicting} + counts.claimed < others_max(marks)) return std::nullopt;
   return too_many_of_others(counts);
 }

@@ -42,7 +42,7 @@ enum class Outcome : std::uint8_t {
 };
 /// Why, by the records alone, no more are asked for of what others have; for who has no memory of the rounds before:
 /// they are too many.
-[[nodiscard]] std::optional<std::string> why_not_more(const std::vector<WarmAddress>& records, const Marks& marks,
+[[nodiscard]] std::optional<std::string> why_not_more(const std::vector<StockAddress>& records, const Marks& marks,
                                                       const Instant& now);
 
 /// The outcome of a question that brought so many, of which pods may have `usable`. One that brought nothing new may

@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::string_view kWaitsFor = "kept for pod ";
 
-std::string holder_of(const WarmAddress& held) {
+std::string holder_of(const StockAddress& held) {
   return fmt::format("{}/{}, container {}", held.pod.namespace_name, held.pod.name, held.owner.container_id);
 }
 
@@ -22,10 +22,10 @@ std::string holder_of(const WarmAddress& held) {
 std::string promised_pod_name(const PodIdentity& pod) { return pod.namespace_name + "/" + pod.name; }
 std::string waits_for(const std::string& promise) { return std::string(kWaitsFor) + promise; }
 
-void promise_to(WarmIntent& intent, const std::string& promise) { intent.peer = promise; }
+void promise_to(StockIntent& intent, const std::string& promise) { intent.peer = promise; }
 
-std::string promised_pod_name(const WarmIntent& intent) {
-  return intent.what == WarmIntent::What::allocate ? intent.peer : std::string();
+std::string promised_pod_name(const StockIntent& intent) {
+  return intent.what == StockIntent::What::allocate ? intent.peer : std::string();
 }
 
 Given kept_for(Given given, const std::string& promise) {
@@ -33,16 +33,16 @@ Given kept_for(Given given, const std::string& promise) {
   return given;
 }
 
-bool is_kept(const WarmAddress& address) {
-  return address.state == WarmState::quarantined && address.why.starts_with(kWaitsFor);
+bool is_kept(const StockAddress& address) {
+  return address.state == StockAddressState::quarantined && address.why.starts_with(kWaitsFor);
 }
 
-bool is_waiting_for(const WarmAddress& address, const PodIdentity& pod) {
-  return address.state == WarmState::quarantined && !address.other_mac &&
+bool is_waiting_for(const StockAddress& address, const PodIdentity& pod) {
+  return address.state == StockAddressState::quarantined && !address.other_mac &&
          address.why == waits_for(promised_pod_name(pod));
 }
 
-void promise_to_holder(WarmAddress& address) { address.extra[kPromisedKey] = promised_pod_name(address.pod); }
+void promise_to_holder(StockAddress& address) { address.extra[kPromisedKey] = promised_pod_name(address.pod); }
 
 bool has_stable_name(const PodIdentity& pod) { return !stateful_set_of(pod).empty(); }
 
@@ -54,33 +54,33 @@ std::string stateful_set_of(const PodIdentity& pod) {
   return is_number ? pod.name.substr(0, dash) : "";
 }
 
-std::optional<Error> obstacle_of(const WarmAddress& known, const Request& request) {
+std::optional<Error> obstacle_of(const StockAddress& known, const Request& request) {
   const std::string promised =
       fmt::format("{} is promised to pod {}", known.address.to_string(), promised_pod_name(request.pod));
   const auto conflict = [&](const std::string& why) { return Error{ErrorCode::conflict, promised + why, {}}; };
   if (is_superseded(known, request)) return std::nullopt;
   switch (known.state) {
-    case WarmState::held:
+    case StockAddressState::held:
       return conflict(fmt::format(" and still held by {}: its DEL has not come", holder_of(known)));
-    case WarmState::probing:
-    case WarmState::releasing:
-    case WarmState::lending:
+    case StockAddressState::probing:
+    case StockAddressState::releasing:
+    case StockAddressState::lending:
       return conflict(" and on its way elsewhere; try again");
-    case WarmState::quarantined:
+    case StockAddressState::quarantined:
       if (known.other_mac)
         return Error{ErrorCode::refused_for_safety, fmt::format("{}, and {}", promised, known.why), {}};
       if (is_kept(known) && !is_waiting_for(known, request.pod)) {
         return conflict(fmt::format(", and it is {}: two claims name it", known.why));
       }
       return std::nullopt;
-    case WarmState::free:
-    case WarmState::cooling:
+    case StockAddressState::free:
+    case StockAddressState::cooling:
       // The caller's own look finds what the host uses, and not what a pod says.
-      if (std::ranges::find(known.doubts, WarmDoubt::used_by_pod) != known.doubts.end()) {
+      if (std::ranges::find(known.doubts, StockDoubt::used_by_pod) != known.doubts.end()) {
         return conflict(", and another pod of this node says that it has it");
       }
       return std::nullopt;
-    case WarmState::lent:
+    case StockAddressState::lent:
       return std::nullopt;
   }
   return std::nullopt;
@@ -97,7 +97,7 @@ Step<Assigned> plan_give_promised(const Snapshot& snapshot, const std::string& i
     }
     Plan<Assigned> plan;
     if (stock.intent(intent_id) != nullptr) plan.writes.push_back(to_delete(warm_intent_key(intent_id)));
-    const WarmAddress* known = stock.find(given.address);
+    const StockAddress* known = stock.find(given.address);
     if (known != nullptr && is_holder(*known, request.owner)) {
       plan.answer = {*known, true};
       return plan;
@@ -105,13 +105,13 @@ Step<Assigned> plan_give_promised(const Snapshot& snapshot, const std::string& i
     if (known != nullptr) {
       if (auto why = obstacle_of(*known, request)) return fail(*std::move(why));
     }
-    WarmAddress after = taken_in(given, now);
+    StockAddress after = taken_in(given, now);
     if (known != nullptr) {
       after.created = known->created;
       after.recycled = known->recycled;
       after.recycled_at = known->recycled_at;
     }
-    after = entered(std::move(after), WarmState::held, now);
+    after = entered(std::move(after), StockAddressState::held, now);
     after.owner = request.owner;
     after.pod = request.pod;
     after.netns = request.netns;

@@ -7,13 +7,13 @@
 #include "base/net/address.h"
 #include "register/owner.h"
 #include "register/snapshot.h"
-#include "register/warm.h"
-#include "vpc/decide/assign.h"
+#include "register/stock.h"
+#include "vpc/decide/attachments.h"
 #include "vpc/decide/moves.h"
 
 // Addresses that a pod keeps by its name, over its ends and over nodes (docs/notes/warm-pool.md#fixed-addresses).
 // The promise itself is a VpcIpClaim in the cluster. Here is what the stock knows of it: a record whose holder has such
-// a promise (WarmAddress::extra, kPromisedKey) does not cool and become anybody's when he lets go; it is quarantined
+// a promise (StockAddress::extra, kPromisedKey) does not cool and become anybody's when he lets go; it is quarantined
 // for the pod of that name.
 
 namespace croft::core::warm {
@@ -26,20 +26,20 @@ inline constexpr const char* kKeepsNoneKey = "keepsNoAddress";
 
 /// "namespace/name"
 [[nodiscard]] std::string promised_pod_name(const PodIdentity& pod);
-/// WarmAddress::why of one that waits for its pod.
+/// StockAddress::why of one that waits for its pod.
 [[nodiscard]] std::string waits_for(const std::string& promise);
 /// Whether it lies here and waits for some pod.
-[[nodiscard]] bool is_kept(const WarmAddress& address);
+[[nodiscard]] bool is_kept(const StockAddress& address);
 /// Whether it lies here and waits for this pod.
-[[nodiscard]] bool is_waiting_for(const WarmAddress& address, const PodIdentity& pod);
+[[nodiscard]] bool is_waiting_for(const StockAddress& address, const PodIdentity& pod);
 /// Marks an intent as asking for a promised address: what it brings is kept for that pod, whoever finds out. Empty: it
 /// is for the stock.
-void promise_to(WarmIntent& intent, const std::string& promise);
-[[nodiscard]] std::string promised_pod_name(const WarmIntent& intent);
+void promise_to(StockIntent& intent, const std::string& promise);
+[[nodiscard]] std::string promised_pod_name(const StockIntent& intent);
 /// As plan_take() takes it in so that it waits for that pod.
 [[nodiscard]] Given kept_for(Given given, const std::string& promise);
 /// Says that it is its holder's by name from now on.
-void promise_to_holder(WarmAddress& address);
+void promise_to_holder(StockAddress& address);
 
 /// Whether a pod's name is one that a StatefulSet gives: it ends in `-` and a number. Others have no fixed address.
 [[nodiscard]] bool has_stable_name(const PodIdentity& pod);
@@ -49,7 +49,7 @@ void promise_to_holder(WarmAddress& address);
 /// Why a record that is here does not go to the pod of `request`, to which its address is promised; nothing: it may.
 /// Errors: conflict while somebody else has it, it waits for another pod or it is on its way elsewhere;
 /// refused_for_safety where somebody answers for it on the wire.
-[[nodiscard]] std::optional<Error> obstacle_of(const WarmAddress& known, const Request& request);
+[[nodiscard]] std::optional<Error> obstacle_of(const StockAddress& known, const Request& request);
 
 /// Gives the address that is promised to `request.pod` to the request's owner, now that the cloud delivers it here
 /// (`given`); the intent goes. Errors: conflict while somebody else has it or it is on its way elsewhere;

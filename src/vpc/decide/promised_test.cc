@@ -37,7 +37,7 @@ TEST(WarmPromised, WhatItsHolderLetsGoWaitsForItsPodAlone) {
   ASSERT_TRUE(again) << again.error().message;
   EXPECT_EQ(again->address.owner.container_id, "c3");
   EXPECT_TRUE(again->address.recycled);
-  EXPECT_EQ(stock.find("10.9.0.7")->state, WarmState::held);
+  EXPECT_EQ(stock.find("10.9.0.7")->state, StockAddressState::held);
 }
 
 TEST(WarmPromised, AskedAgainItIsTheSameAndNothingIsWritten) {

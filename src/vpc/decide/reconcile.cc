@@ -44,18 +44,18 @@ bool is_used_by_host(const Look& look, const net::Address& address) {
 }
 
 /// Records whose address lies on this node's interface, or is said to.
-bool is_in_the_cloud(WarmState state) {
-  return state == WarmState::free || state == WarmState::cooling || state == WarmState::held ||
-         state == WarmState::probing || state == WarmState::quarantined;
+bool is_in_the_cloud(StockAddressState state) {
+  return state == StockAddressState::free || state == StockAddressState::cooling || state == StockAddressState::held ||
+         state == StockAddressState::probing || state == StockAddressState::quarantined;
 }
 
 /// Records of an address that no pod has and that may come to one.
-bool is_nobodys(WarmState state) {
-  return state == WarmState::free || state == WarmState::cooling || state == WarmState::probing;
+bool is_nobodys(StockAddressState state) {
+  return state == StockAddressState::free || state == StockAddressState::cooling || state == StockAddressState::probing;
 }
 
 /// Whether it is the pod that let go of it last: its status is late, and no witness against the record.
-bool has_let_go(const WarmAddress& record, const LivePod& pod) {
+bool has_let_go(const StockAddress& record, const LivePod& pod) {
   if (!record.cooling) return false;
   const auto& before = record.cooling->previous_secondary;
   const auto is = [&](const char* key, const std::string& value) {
@@ -73,15 +73,15 @@ bool is_same_pod(const PodIdentity& holder, const PodIdentity& pod) {
 std::string text_of(const LivePod& pod) { return fmt::format("{}/{}", pod.pod.namespace_name, pod.pod.name); }
 
 /// For a record that has changed since it was judged: what was found against its address is added.
-WarmAddress with_doubts(const WarmAddress& known, const Move& move) {
-  WarmAddress after = known;
-  const bool is_held = known.state == WarmState::held;
+StockAddress with_doubts(const StockAddress& known, const Move& move) {
+  StockAddress after = known;
+  const bool is_held = known.state == StockAddressState::held;
   if (known.created != move.before->created || (!is_held && !is_nobodys(known.state))) return after;
-  std::set<WarmDoubt> doubts(known.doubts.begin(), known.doubts.end());
+  std::set<StockDoubt> doubts(known.doubts.begin(), known.doubts.end());
   // A use of an address that was nobody's may be by the pod that has got it meanwhile.
-  const bool may_be_its_holder = is_held && move.before->state != WarmState::held;
-  for (const WarmDoubt doubt : move.after->doubts) {
-    if (!may_be_its_holder || doubt == WarmDoubt::not_in_cloud) doubts.insert(doubt);
+  const bool may_be_its_holder = is_held && move.before->state != StockAddressState::held;
+  for (const StockDoubt doubt : move.after->doubts) {
+    if (!may_be_its_holder || doubt == StockDoubt::not_in_cloud) doubts.insert(doubt);
   }
   after.doubts = {doubts.begin(), doubts.end()};
   return after;
@@ -89,8 +89,8 @@ WarmAddress with_doubts(const WarmAddress& known, const Move& move) {
 
 class Pass {
  public:
-  Pass(const Look& look, const std::vector<WarmAddress>& records, const std::vector<WarmIntent>& intents, Memory memory,
-       const ReconcilePolicy& policy, const Instant& now)
+  Pass(const Look& look, const std::vector<StockAddress>& records, const std::vector<StockIntent>& intents,
+       Memory memory, const ReconcilePolicy& policy, const Instant& now)
       : look_(look), records_(records), intents_(intents), policy_(policy), now_(now), before_(std::move(memory)) {
     moves_.memory = before_;
     moves_.memory.since = {};
@@ -102,14 +102,14 @@ class Pass {
 
   [[nodiscard]] Moves done() && {
     std::size_t in_cloud = 0, missing = 0;
-    for (const WarmAddress& record : records_) {
-      held_ += record.state == WarmState::held ? 1U : 0U;
+    for (const StockAddress& record : records_) {
+      held_ += record.state == StockAddressState::held ? 1U : 0U;
       if (!is_in_the_cloud(record.state) || !before_.stood_at(record, look_.begun)) continue;
       ++in_cloud;
       missing += look_.cloud && !listed_.contains(record.address) ? 1U : 0U;
     }
     is_cut_ = !look_.is_first && is_shrunken(in_cloud, in_cloud - missing);
-    for (const WarmAddress& record : records_) look_at(record);
+    for (const StockAddress& record : records_) look_at(record);
     brake();
     look_at_strays();
     return std::move(moves_);
@@ -128,18 +128,18 @@ class Pass {
   }
   bool is_due(const net::Address& address, What what) { return is_due(address, what, policy_.grace); }
 
-  void move(const WarmAddress& record, What what, std::optional<WarmAddress> after, std::string why) {
+  void move(const StockAddress& record, What what, std::optional<StockAddress> after, std::string why) {
     moves_.moves.push_back({record.address, what, record, std::move(after), std::move(why)});
   }
 
-  void look_at(const WarmAddress& record) {
+  void look_at(const StockAddress& record) {
     // The look does not speak of records that came after it began.
     if (!before_.stood_at(record, look_.begun)) return;
-    if (record.state == WarmState::lent) {
+    if (record.state == StockAddressState::lent) {
       if (before_.age(record, look_.begun) >= kLentKept) move(record, What::forgotten, std::nullopt, {});
       return;
     }
-    WarmAddress here = record;
+    StockAddress here = record;
     const auto listed = listed_.find(record.address);
     const bool is_elsewhere = listed != listed_.end() && lies_elsewhere(record, *listed->second);
     if (is_elsewhere) {
@@ -147,7 +147,7 @@ class Pass {
       if (!listed->second->object.empty()) here.object = listed->second->object;
     }
     std::string why = doubt(here);
-    const bool is_unsure = record.state != WarmState::held && !here.doubts.empty();
+    const bool is_unsure = record.state != StockAddressState::held && !here.doubts.empty();
     moves_.is_any_unsure = moves_.is_any_unsure || is_unsure;
     if (before_.age(record, look_.begun) >= policy_.young && act(record, here)) return;
     if (here == record) return;
@@ -156,12 +156,12 @@ class Pass {
   }
 
   /// Sets what speaks against it now, and says it for people. A source that does not speak leaves what it has said.
-  std::string doubt(WarmAddress& record) {
+  std::string doubt(StockAddress& record) {
     const bool is_free_for_others = is_nobodys(record.state);
-    if (!is_free_for_others && record.state != WarmState::held) return {};
-    std::vector<WarmDoubt> doubts;
+    if (!is_free_for_others && record.state != StockAddressState::held) return {};
+    std::vector<StockDoubt> doubts;
     std::string why;
-    const auto weigh = [&](WarmDoubt doubt, bool is_heard, bool speaks_against, std::string detail) {
+    const auto weigh = [&](StockDoubt doubt, bool is_heard, bool speaks_against, std::string detail) {
       const bool was_there = std::ranges::find(record.doubts, doubt) != record.doubts.end();
       if (is_heard ? !speaks_against : !was_there) return;
       doubts.push_back(doubt);
@@ -170,18 +170,18 @@ class Pass {
     if (look_.cloud) {
       // A list that lacks more than half says nothing of what it leaves out: an address stays as it was.
       const bool is_missing = this->is_missing(record.address);
-      weigh(WarmDoubt::not_in_cloud, is_missing || listed_.contains(record.address), is_missing, kNotInCloud);
+      weigh(StockDoubt::not_in_cloud, is_missing || listed_.contains(record.address), is_missing, kNotInCloud);
     } else {
       // The interface of now is known, and what it has is not: what was another's may be another node's.
       const bool is_of_other_card = look_.card && record.mac != *look_.card;
-      weigh(WarmDoubt::not_in_cloud, is_of_other_card, true, kOfOtherCard);
+      weigh(StockDoubt::not_in_cloud, is_of_other_card, true, kOfOtherCard);
     }
     const bool host_uses = is_used_by_host(look_, record.address);
-    if (is_free_for_others) weigh(WarmDoubt::used_by_host, look_.host.has_value(), host_uses, kUsedByHost);
+    if (is_free_for_others) weigh(StockDoubt::used_by_host, look_.host.has_value(), host_uses, kUsedByHost);
     const LivePod* user = user_of(look_.pods, record.address);
     const bool is_known = user != nullptr && (is_free_for_others ? has_let_go(record, *user) && look_.host && !host_uses
                                                                  : is_same_pod(record.pod, user->pod));
-    weigh(WarmDoubt::used_by_pod, look_.pods.has_value(), user != nullptr && !is_known,
+    weigh(StockDoubt::used_by_pod, look_.pods.has_value(), user != nullptr && !is_known,
           fmt::format("pod {} says that it has it", user != nullptr ? text_of(*user) : ""));
     record.doubts = std::move(doubts);
     return why;
@@ -192,13 +192,13 @@ class Pass {
   }
 
   /// `here` is the record as the look has it. False: nothing is to be done but what speaks against it.
-  bool act(const WarmAddress& record, const WarmAddress& here) {
-    if (record.state == WarmState::held && act_on_holder(record, here)) return true;
+  bool act(const StockAddress& record, const StockAddress& here) {
+    if (record.state == StockAddressState::held && act_on_holder(record, here)) return true;
     bool is_used = false;
     if (act_on_user(record, here, is_used)) return true;
     if (is_used) return false;
     if (is_in_the_cloud(record.state) && is_missing(record.address)) {
-      if (record.state == WarmState::held) {
+      if (record.state == StockAddressState::held) {
         tell(fmt::format("{} is held by {}/{}: {}", record.address.to_string(), record.pod.namespace_name,
                          record.pod.name, kNotInCloud));
         return false;
@@ -207,14 +207,15 @@ class Pass {
       move(record, What::gone, std::nullopt, kNotInCloud);
       return true;
     }
-    return record.state == WarmState::quarantined && give_back(record);
+    return record.state == StockAddressState::quarantined && give_back(record);
   }
 
   /// For an address that is nobody's in the stock: somebody may live by it.
-  bool act_on_user(const WarmAddress& record, const WarmAddress& here, bool& is_used) {
+  bool act_on_user(const StockAddress& record, const StockAddress& here, bool& is_used) {
     // An address that somebody else answers for on the wire is no pod's, whatever it says.
-    const bool is_set_aside = record.state == WarmState::releasing || record.state == WarmState::lending ||
-                              (record.state == WarmState::quarantined && !record.other_mac);
+    const bool is_set_aside = record.state == StockAddressState::releasing ||
+                              record.state == StockAddressState::lending ||
+                              (record.state == StockAddressState::quarantined && !record.other_mac);
     if ((!is_nobodys(record.state) && !is_set_aside) || !is_used_by_host(look_, record.address)) return false;
     is_used = true;
     const LivePod* user = user_of(look_.pods, record.address);
@@ -222,11 +223,12 @@ class Pass {
     if (user == nullptr && (is_set_aside || look_.said_by_pods.contains(record.address))) return false;
     const What what = user != nullptr ? What::held : What::set_aside;
     if (!is_due(record.address, what) || !look_.pods) return false;
-    WarmAddress after = entered(here, user != nullptr ? WarmState::held : WarmState::quarantined, now_);
+    StockAddress after =
+        entered(here, user != nullptr ? StockAddressState::held : StockAddressState::quarantined, now_);
     std::string why = kUsedByHost;
     if (user != nullptr) {
       after.pod = user->pod;
-      std::erase_if(after.doubts, [](WarmDoubt doubt) { return doubt != WarmDoubt::not_in_cloud; });
+      std::erase_if(after.doubts, [](StockDoubt doubt) { return doubt != StockDoubt::not_in_cloud; });
       why = fmt::format("pod {} and the host use it, and the record says that nobody does", text_of(*user));
     } else {
       after.why = why;
@@ -235,7 +237,7 @@ class Pass {
     return true;
   }
 
-  bool act_on_holder(const WarmAddress& record, const WarmAddress& here) {
+  bool act_on_holder(const StockAddress& record, const StockAddress& here) {
     // Without pods, or with none at all, nothing is known; without the host one source alone would speak.
     if (!look_.pods || look_.pods->empty() || !look_.host || record.pod.name.empty()) return false;
     const LivePod* pod = pod_of(*look_.pods, record.pod);
@@ -272,7 +274,7 @@ class Pass {
 
   [[nodiscard]] bool is_whole() const { return look_.cloud && look_.host && look_.silent.empty(); }
 
-  bool give_back(const WarmAddress& record) {
+  bool give_back(const StockAddress& record) {
     if (policy_.release_unknown_after.count() == 0 || !is_whole() || !look_.pods) return false;
     if (before_.age(record, now_) < policy_.release_unknown_after || look_.apart.contains(record.address)) return false;
     const bool is_used =
@@ -280,7 +282,7 @@ class Pass {
           return std::ranges::find(pod.addresses, record.address) != pod.addresses.end();
         });
     if (is_used) return false;
-    move(record, What::goes_back, entered(record, WarmState::releasing, now_), "nobody knows a use of it");
+    move(record, What::goes_back, entered(record, StockAddressState::releasing, now_), "nobody knows a use of it");
     return true;
   }
 
@@ -299,16 +301,16 @@ class Pass {
           "{} s is taken in",
           policy_.rest.count()));
     }
-    std::map<net::Address, const WarmAddress*> recorded;
+    std::map<net::Address, const StockAddress*> recorded;
     std::size_t of_pods = 0;
-    for (const WarmAddress& record : records_) {
+    for (const StockAddress& record : records_) {
       // One that went to another node, and came back without our knowing, is unknown.
       recorded.emplace(record.address, &record);
     }
     for (const Given& given : *look_.cloud) {
       const auto known = recorded.find(given.address);
-      const WarmAddress* lent = known != recorded.end() ? known->second : nullptr;
-      if ((lent != nullptr && lent->state != WarmState::lent) || look_.apart.contains(given.address)) continue;
+      const StockAddress* lent = known != recorded.end() ? known->second : nullptr;
+      if ((lent != nullptr && lent->state != StockAddressState::lent) || look_.apart.contains(given.address)) continue;
       const LivePod* user = user_of(look_.pods, given.address);
       if (user != nullptr) {
         ++of_pods;
@@ -327,7 +329,7 @@ class Pass {
     }
   }
 
-  void stray(const Given& given, const WarmAddress* lent, What what, const LivePod* user) {
+  void stray(const Given& given, const StockAddress* lent, What what, const LivePod* user) {
     // A pod that got its address while no agent was there is known from the first look on.
     const bool is_known_at_once = look_.is_first && user != nullptr && intents_.empty();
     if (!is_due(given.address, what) && !is_known_at_once) return;
@@ -335,9 +337,9 @@ class Pass {
                           ? fmt::format("pod {} has it, and there is no record", text_of(*user))
                           : std::string("the cloud has it on this node's interface, and there is no record");
     if (user == nullptr && is_used_by_host(look_, given.address)) why += "; the host uses it";
-    WarmAddress after = record_of(given);
+    StockAddress after = record_of(given);
     after.created = now_.wall;
-    after = entered(std::move(after), user != nullptr ? WarmState::held : WarmState::quarantined, now_);
+    after = entered(std::move(after), user != nullptr ? StockAddressState::held : StockAddressState::quarantined, now_);
     if (user != nullptr) {
       after.verified = now_.wall;
       after.pod = user->pod;
@@ -347,7 +349,7 @@ class Pass {
     add(given, lent, what, std::move(after), std::move(why));
   }
 
-  void rest(const Given& given, const WarmAddress* lent) {
+  void rest(const Given& given, const StockAddress* lent) {
     if (!is_due(given.address, What::taken_in, policy_.rest)) {
       ++moves_.resting;
       return;
@@ -355,14 +357,14 @@ class Pass {
     add(given, lent, What::taken_in, taken_in(given, now_), "nothing has used it");
   }
 
-  void add(const Given& given, const WarmAddress* lent, What what, WarmAddress after, std::string why) {
+  void add(const Given& given, const StockAddress* lent, What what, StockAddress after, std::string why) {
     moves_.moves.push_back(
         {given.address, what, lent != nullptr ? std::optional(*lent) : std::nullopt, std::move(after), std::move(why)});
   }
 
   const Look& look_;
-  const std::vector<WarmAddress>& records_;
-  const std::vector<WarmIntent>& intents_;
+  const std::vector<StockAddress>& records_;
+  const std::vector<StockIntent>& intents_;
   const ReconcilePolicy& policy_;
   const Instant& now_;
   const Memory before_;
@@ -376,9 +378,9 @@ class Pass {
 
 // ---------------------------------------------------------------- what passes have shown
 
-void Memory::note(const std::vector<WarmAddress>& records, const Instant& now) {
+void Memory::note(const std::vector<StockAddress>& records, const Instant& now) {
   const Stands noted = std::exchange(noted_, {}), begun = std::exchange(begun_, {});
-  for (const WarmAddress& record : records) {
+  for (const StockAddress& record : records) {
     const std::pair as_it_is(record.state, record.since);
     nanoseconds before = std::max<nanoseconds>(now.wall - record.since, nanoseconds{0});
     // It was not so the last time: it cannot be older than that, whatever the wall clock says.
@@ -389,17 +391,17 @@ void Memory::note(const std::vector<WarmAddress>& records, const Instant& now) {
   noted_at_ = now.since_boot;
 }
 
-bool Memory::stood_at(const WarmAddress& record, const Instant& then) const {
+bool Memory::stood_at(const StockAddress& record, const Instant& then) const {
   const Sighting* noted = noted_.find(record.address, {record.state, record.since});
   return noted != nullptr && noted->since_boot <= then.since_boot;
 }
 
-nanoseconds Memory::seen_for(const WarmAddress& record, const Instant& now) const {
+nanoseconds Memory::seen_for(const StockAddress& record, const Instant& now) const {
   const Sighting* noted = noted_.find(record.address, {record.state, record.since});
   return noted == nullptr ? nanoseconds{0} : now.since_boot - noted->since_boot;
 }
 
-nanoseconds Memory::age(const WarmAddress& record, const Instant& now) const {
+nanoseconds Memory::age(const StockAddress& record, const Instant& now) const {
   const Sighting* begun = begun_.find(record.address, {record.state, record.since});
   return begun == nullptr ? nanoseconds{0} : now.since_boot - begun->since_boot;
 }
@@ -455,19 +457,19 @@ std::string_view name_of(Move::What what) {
   return "unsure";
 }
 
-Moves reconcile(const Look& look, const std::vector<WarmAddress>& records, const std::vector<WarmIntent>& intents,
+Moves reconcile(const Look& look, const std::vector<StockAddress>& records, const std::vector<StockIntent>& intents,
                 Memory memory, const ReconcilePolicy& policy, const Instant& now) {
   return Pass(look, records, intents, std::move(memory), policy, now).done();
 }
 
-Step<std::vector<Move>> plan_moves(const Snapshot& snapshot, const std::vector<Move>& moves) {
+Step<std::vector<Move>> plan_corrections(const Snapshot& snapshot, const std::vector<Move>& moves) {
   return decide(snapshot, [&](Reader& reader) -> Flow<Plan<std::vector<Move>>> {
     for (const Move& move : moves) reader.ask(warm_address_key(move.address));
     TRY(const Stock stock, Stock::read(reader));
     Plan<std::vector<Move>> plan;
     for (const Move& move : moves) {
       const auto key = warm_address_key(move.address);
-      const WarmAddress* known = stock.find(move.address);
+      const StockAddress* known = stock.find(move.address);
       if (plan.writes.size() == kMovesMax) break;
       if (stock.is_damaged(move.address)) continue;
       Move done = move;
@@ -484,22 +486,22 @@ Step<std::vector<Move>> plan_moves(const Snapshot& snapshot, const std::vector<M
   });
 }
 
-WarmIntent rebuild_intent(const Instant& now) {
-  WarmIntent intent;
+StockIntent rebuild_intent(const Instant& now) {
+  StockIntent intent;
   intent.id = std::string(32, '0');
-  intent.what = WarmIntent::What::allocate;
+  intent.what = StockIntent::What::allocate;
   intent.count = kRebuildMax;
   intent.begun = now.wall;
   intent.begun_at = {now.boot, now.since_boot};
   return intent;
 }
 
-std::vector<Given> brought_by(const WarmIntent& intent, const std::vector<WarmAddress>& records, const Look& look) {
+std::vector<Given> brought_by(const StockIntent& intent, const std::vector<StockAddress>& records, const Look& look) {
   std::vector<Given> brought;
   if (!look.cloud || !look.host) return brought;
   for (const Given& given : *look.cloud) {
-    const auto record = std::ranges::find(records, given.address, &WarmAddress::address);
-    const bool is_recorded = record != records.end() && record->state != WarmState::lent;
+    const auto record = std::ranges::find(records, given.address, &StockAddress::address);
+    const bool is_recorded = record != records.end() && record->state != StockAddressState::lent;
     if (is_recorded || brought.size() == intent.count) continue;
     if (intent.address && *intent.address != given.address) continue;
     if (look.host->contains(given.address) || is_used_by_pod(look, given.address)) continue;

@@ -15,12 +15,12 @@
 #include "base/net/prefix.h"
 #include "register/owner.h"
 #include "register/snapshot.h"
-#include "register/warm.h"
+#include "register/stock.h"
 #include "vpc/decide/moves.h"
 
 // The one repair of a stock: what its records, the cloud, the pods and the host say of the same addresses, and what
 // follows (docs/notes/warm-pool.md#reconcile). Ours is what the cloud says; held is what records or living pods
-// say; what is not agreed is unsure (WarmAddress::doubts, or quarantined) and given to nobody. Nothing is concluded
+// say; what is not agreed is unsure (StockAddress::doubts, or quarantined) and given to nobody. Nothing is concluded
 // from the word of one source, from one look, or from a list that is not known to be whole.
 
 namespace croft::core::warm {
@@ -78,14 +78,14 @@ struct ReconcilePolicy {
 class Memory {
  public:
   /// The records as they are now. Those that are not among them any more are forgotten.
-  void note(const std::vector<WarmAddress>& records, const Instant& now);
+  void note(const std::vector<StockAddress>& records, const Instant& now);
   /// Whether it was so, for all we know without a break, at that moment. False also where nothing was noted then.
-  [[nodiscard]] bool stood_at(const WarmAddress& record, const Instant& then) const;
+  [[nodiscard]] bool stood_at(const StockAddress& record, const Instant& then) const;
   /// For how long it was seen to stand: never too long, and from nothing again where a process begins.
-  [[nodiscard]] std::chrono::nanoseconds seen_for(const WarmAddress& record, const Instant& now) const;
+  [[nodiscard]] std::chrono::nanoseconds seen_for(const StockAddress& record, const Instant& now) const;
   /// The same with what its own time said when a process saw it the first time: over restarts it is as right as the
   /// wall clock was between them.
-  [[nodiscard]] std::chrono::nanoseconds age(const WarmAddress& record, const Instant& now) const;
+  [[nodiscard]] std::chrono::nanoseconds age(const StockAddress& record, const Instant& now) const;
 
   /// Since when passes have shown something of an address without a break.
   Sightings<std::pair<net::Address, std::string_view>> since{};
@@ -93,7 +93,8 @@ class Memory {
   std::set<std::string> told{};  ///< lines of the last pass
 
  private:
-  using Stands = Sightings<net::Address, std::pair<WarmState, WallTime>>;  ///< with its state and WarmAddress::since
+  using Stands =
+      Sightings<net::Address, std::pair<StockAddressState, WallTime>>;  ///< with its state and StockAddress::since
   Stands noted_;
   Stands begun_;  ///< earlier by the age that each had when it was noted
   std::optional<std::chrono::nanoseconds> noted_at_;
@@ -114,9 +115,9 @@ struct Move {
   };
   net::Address address;
   What what = What::unsure;
-  std::optional<WarmAddress> before;  ///< as it was judged; absent: there was no record
-  std::optional<WarmAddress> after;   ///< absent: there is none any more
-  std::string why;                    ///< for people; empty: nothing speaks against it any more
+  std::optional<StockAddress> before;  ///< as it was judged; absent: there was no record
+  std::optional<StockAddress> after;   ///< absent: there is none any more
+  std::string why;                     ///< for people; empty: nothing speaks against it any more
 };
 [[nodiscard]] std::string_view name_of(Move::What what);
 
@@ -136,25 +137,25 @@ struct Moves {
 /// pod has it: a pod has no address before the record that gives it says so. An intent of lost records (rebuild_intent)
 /// has what nothing uses taken in, and is settled when nothing of it is left. A list that lacks more than half of the
 /// stock says nothing of those that were not denied by name, unless it is the first look.
-[[nodiscard]] Moves reconcile(const Look& look, const std::vector<WarmAddress>& records,
-                              const std::vector<WarmIntent>& intents, Memory memory, const ReconcilePolicy& policy,
+[[nodiscard]] Moves reconcile(const Look& look, const std::vector<StockAddress>& records,
+                              const std::vector<StockIntent>& intents, Memory memory, const ReconcilePolicy& policy,
                               const Instant& now);
 
 /// Writes moves where the records still are as they were judged, at most kMovesMax. A record that has changed since (a
 /// DEL came) gets what speaks against its address, and loses nothing: it is no news of the cloud. But not of one that
 /// came anew, or leaves. The answer is what was done.
-[[nodiscard]] Step<std::vector<Move>> plan_moves(const Snapshot& snapshot, const std::vector<Move>& moves);
+[[nodiscard]] Step<std::vector<Move>> plan_corrections(const Snapshot& snapshot, const std::vector<Move>& moves);
 
 /// The intent that stands for all that lost records may have known: of process 0, always of the same id, so that there
 /// is one at most.
-[[nodiscard]] WarmIntent rebuild_intent(const Instant& now);
+[[nodiscard]] StockIntent rebuild_intent(const Instant& now);
 /// Whether no process asked for it.
-[[nodiscard]] inline bool is_rebuild(const WarmIntent& intent) { return intent.process == 0; }
+[[nodiscard]] inline bool is_rebuild(const StockIntent& intent) { return intent.process == 0; }
 
 /// The cloud's addresses that an intent may have brought: those without a record that no pod and nothing of the host
 /// uses, at most as many as were asked for; what is apart only where it was asked for by name for its pod. Empty where
 /// a part of the look is absent that could tell: `cloud`, or `host`.
-[[nodiscard]] std::vector<Given> brought_by(const WarmIntent& intent, const std::vector<WarmAddress>& records,
+[[nodiscard]] std::vector<Given> brought_by(const StockIntent& intent, const std::vector<StockAddress>& records,
                                             const Look& look);
 
 }  // namespace croft::core::warm

@@ -40,9 +40,9 @@ class Story {
   static std::vector<std::string> rest(std::istringstream& words) {
     return {std::istream_iterator<std::string>(words), std::istream_iterator<std::string>()};
   }
-  void put(WarmAddress record) { stock_.records.put(warm_address_key(record.address), std::move(record)); }
-  void enter(const std::string& byte, WarmState state) {
-    const WarmAddress* known = stock_.find("10.9.0." + byte);
+  void put(StockAddress record) { stock_.records.put(warm_address_key(record.address), std::move(record)); }
+  void enter(const std::string& byte, StockAddressState state) {
+    const StockAddress* known = stock_.find("10.9.0." + byte);
     put(entered(known != nullptr ? *known : taken_in(given("10.9.0." + byte, true), stock_.clock.now()), state,
                 stock_.clock.now()));
   }
@@ -53,12 +53,12 @@ class Story {
     if (verb == "stock") {
       for (const std::string& one : names) hold(one);
     } else if (verb == "set" || verb == "releasing" || verb == "lent") {
-      const WarmState state = verb == "set"    ? WarmState::quarantined
-                              : verb == "lent" ? WarmState::lent
-                                               : WarmState::releasing;
+      const StockAddressState state = verb == "set"    ? StockAddressState::quarantined
+                                      : verb == "lent" ? StockAddressState::lent
+                                                       : StockAddressState::releasing;
       enter(names.back(), state);
     } else if (verb == "other") {
-      WarmAddress record = *stock_.find("10.9.0." + names.back());
+      StockAddress record = *stock_.find("10.9.0." + names.back());
       record.mac = kOtherMac;
       put(std::move(record));
     } else if (verb == "cloud") {
@@ -80,7 +80,7 @@ class Story {
       if (verb == "host") look_.host = is_silent ? std::nullopt : std::optional(all);
       if (verb == "said") look_.host->insert(all.begin(), all.end());
     } else if (verb == "lost" || verb == "asked") {
-      WarmIntent intent = rebuild_intent(stock_.clock.now());
+      StockIntent intent = rebuild_intent(stock_.clock.now());
       if (verb == "asked") intent.process = 7;
       stock_.records.put(warm_intent_key(intent.id), intent);
     } else if (verb == "pass") {
@@ -99,7 +99,7 @@ class Story {
     if (equals == std::string::npos) return;
     const Request request = request_of(one.substr(equals + 1));
     const auto key = warm_address_key(at(one.substr(0, equals)));
-    WarmAddress held = entered(*stock_.records.get(key), WarmState::held, stock_.clock.now());
+    StockAddress held = entered(*stock_.records.get(key), StockAddressState::held, stock_.clock.now());
     held.owner = request.owner;
     held.pod = request.pod;
     held.netns = request.netns;
@@ -120,15 +120,15 @@ class Story {
 
   void pass() {
     look_.begun = stock_.clock.now();
-    std::vector<WarmIntent> intents;
+    std::vector<StockIntent> intents;
     for (const auto& [key, value] : stock_.records.records()) {
-      if (const auto* intent = std::get_if<WarmIntent>(&value)) intents.push_back(*intent);
+      if (const auto* intent = std::get_if<StockIntent>(&value)) intents.push_back(*intent);
     }
     memory_.note(stock_.all(), look_.begun);
     Moves found = reconcile(look_, stock_.all(), intents, memory_, policy_, stock_.clock.now());
     memory_ = std::move(found.memory);
     const auto done = stock_.records.decide<std::vector<Move>>(
-        [&](const Snapshot& snapshot) { return plan_moves(snapshot, found.moves); });
+        [&](const Snapshot& snapshot) { return plan_corrections(snapshot, found.moves); });
     ASSERT_TRUE(done) << done.error().message;
     EXPECT_EQ(done->size(), found.moves.size());
     for (const std::string& id : found.settled) {
@@ -139,12 +139,12 @@ class Story {
 
   [[nodiscard]] std::string shown() const {
     std::map<net::Address, std::string> all;
-    for (const WarmAddress& one : stock_.all()) {
+    for (const StockAddress& one : stock_.all()) {
       const std::string text = one.address.to_string();
       std::string& out = all[one.address];
       out = fmt::format("{} {}", text.substr(text.rfind('.') + 1), kStates.at(one.state));
-      if (one.state == WarmState::held) out += " " + one.pod.name;
-      for (const WarmDoubt doubt : one.doubts) out += " ?" + kDoubts.at(doubt);
+      if (one.state == StockAddressState::held) out += " " + one.pod.name;
+      for (const StockDoubt doubt : one.doubts) out += " ?" + kDoubts.at(doubt);
     }
     std::string text;
     for (const auto& [address, one] : all) text += (text.empty() ? "" : ", ") + one;
@@ -152,12 +152,13 @@ class Story {
     return (text.empty() ? "nothing" : text) + (is_open ? ", asked" : "");
   }
 
-  const std::map<WarmState, std::string> kStates{
-      {WarmState::probing, "probing"}, {WarmState::free, "free"},           {WarmState::held, "held"},
-      {WarmState::cooling, "cooling"}, {WarmState::releasing, "releasing"}, {WarmState::lending, "lending"},
-      {WarmState::lent, "lent"},       {WarmState::quarantined, "aside"}};
-  const std::map<WarmDoubt, std::string> kDoubts{
-      {WarmDoubt::not_in_cloud, "cloud"}, {WarmDoubt::used_by_host, "host"}, {WarmDoubt::used_by_pod, "pod"}};
+  const std::map<StockAddressState, std::string> kStates{
+      {StockAddressState::probing, "probing"},     {StockAddressState::free, "free"},
+      {StockAddressState::held, "held"},           {StockAddressState::cooling, "cooling"},
+      {StockAddressState::releasing, "releasing"}, {StockAddressState::lending, "lending"},
+      {StockAddressState::lent, "lent"},           {StockAddressState::quarantined, "aside"}};
+  const std::map<StockDoubt, std::string> kDoubts{
+      {StockDoubt::not_in_cloud, "cloud"}, {StockDoubt::used_by_host, "host"}, {StockDoubt::used_by_pod, "pod"}};
   TestStock stock_;
   Look look_;
   Memory memory_;
@@ -447,7 +448,7 @@ TEST(WarmMovesOf, WhatALivingPodHasIsItsFromTheFirstLookOn) {
   look.is_first = true;
   ASSERT_EQ(moves().size(), 1U);
   EXPECT_EQ(moves().front().address, address_of("10.9.0.2"));
-  EXPECT_EQ(moves().front().after->state, WarmState::held);
+  EXPECT_EQ(moves().front().after->state, StockAddressState::held);
   EXPECT_EQ(moves().front().after->pod.name, "web");
 }
 
@@ -460,7 +461,7 @@ TEST(WarmMovesOf, WhatHasChangedMeanwhileKeepsItsDoubt) {
   look.begun = stock.clock.now();
   look.cloud.emplace();
   look.host = std::set{address_of("10.9.0.3")};
-  for (const WarmAddress& one : stock.all()) look.denied.insert(one.address);
+  for (const StockAddress& one : stock.all()) look.denied.insert(one.address);
   Memory memory;
   memory.note(stock.all(), look.begun);
   const Moves found = reconcile(look, stock.all(), {}, memory, {}, stock.clock.now());
@@ -472,11 +473,11 @@ TEST(WarmMovesOf, WhatHasChangedMeanwhileKeepsItsDoubt) {
     return plan_give_back(snapshot, {.addresses = {address_of("10.9.0.4")}}, stock.clock.now());
   }));
   const auto written = stock.records.decide<std::vector<Move>>(
-      [&](const Snapshot& snapshot) { return plan_moves(snapshot, found.moves); });
+      [&](const Snapshot& snapshot) { return plan_corrections(snapshot, found.moves); });
   ASSERT_TRUE(written) << written.error().message;
-  EXPECT_EQ(stock.find("10.9.0.2")->state, WarmState::cooling);
-  EXPECT_EQ(stock.find("10.9.0.2")->doubts, std::vector{WarmDoubt::not_in_cloud});
-  EXPECT_EQ(stock.find("10.9.0.3")->doubts, std::vector{WarmDoubt::not_in_cloud}) << "the host may use it for its pod";
+  EXPECT_EQ(stock.find("10.9.0.2")->state, StockAddressState::cooling);
+  EXPECT_EQ(stock.find("10.9.0.2")->doubts, std::vector{StockDoubt::not_in_cloud});
+  EXPECT_EQ(stock.find("10.9.0.3")->doubts, std::vector{StockDoubt::not_in_cloud}) << "the host may use it for its pod";
   EXPECT_TRUE(stock.find("10.9.0.4")->doubts.empty()) << "it goes back";
 }
 
@@ -501,7 +502,7 @@ TEST(WarmMemory, NobodyMakesARecordOlderOrYoungerByTheWallClock) {
   stock.clock.advance(5s);
   stock.clock.jump_wall(1h);
   memory.note(stock.all(), stock.clock.now());
-  const WarmAddress record = *stock.find("10.9.0.7");
+  const StockAddress record = *stock.find("10.9.0.7");
   EXPECT_LE(memory.age(record, stock.clock.now()), 5s) << "it was not there the last time";
   EXPECT_EQ(memory.seen_for(record, stock.clock.now()), 0s);
   stock.clock.jump_wall(-100h);

@@ -9,7 +9,7 @@
 #include "base/net/address.h"
 #include "register/flow.h"
 #include "register/snapshot.h"
-#include "register/warm.h"
+#include "register/stock.h"
 
 // A node's stock of cloud addresses as one look at the store shows it. IPv4 and IPv6, and all subnets, are in one
 // stock.
@@ -27,7 +27,7 @@ struct Counts {
   std::uint32_t leaving = 0;  ///< releasing, lending
   std::uint32_t quarantined = 0;
   std::uint32_t conflicting = 0;  ///< of these, what somebody else answers for on the wire
-  std::uint32_t doubted = 0;      ///< nobody's, and something speaks against giving it away (WarmAddress::doubts)
+  std::uint32_t doubted = 0;      ///< nobody's, and something speaks against giving it away (StockAddress::doubts)
   std::uint32_t claimed = 0;      ///< of these, what the host or a pod's namespace says it has
   /// Addresses on this node's interface or on their way there.
   [[nodiscard]] std::uint32_t on_node() const {
@@ -37,7 +37,7 @@ struct Counts {
 };
 
 /// Counts one more.
-void count(Counts& counts, const WarmAddress& address, const Instant& now);
+void count(Counts& counts, const StockAddress& address, const Instant& now);
 
 /// More records than any node has: a list that is longer is refused, not sorted.
 inline constexpr std::size_t kStockMax = 65'536;
@@ -49,43 +49,43 @@ class Stock {
   /// Error: corrupt when there are more than kStockMax.
   [[nodiscard]] static Flow<Stock> read(Reader& reader);
 
-  [[nodiscard]] const std::vector<const WarmAddress*>& addresses() const { return addresses_; }  ///< by key
-  [[nodiscard]] const std::vector<const WarmIntent*>& intents() const { return intents_; }
+  [[nodiscard]] const std::vector<const StockAddress*>& addresses() const { return addresses_; }  ///< by key
+  [[nodiscard]] const std::vector<const StockIntent*>& intents() const { return intents_; }
   /// Null when the agent has not been here yet.
-  [[nodiscard]] const WarmNode* node() const { return node_; }
+  [[nodiscard]] const StockNode* node() const { return node_; }
 
   /// Null when there is no record of it.
-  [[nodiscard]] const WarmAddress* find(const net::Address& address) const;
+  [[nodiscard]] const StockAddress* find(const net::Address& address) const;
   [[nodiscard]] bool is_damaged(const net::Address& address) const;
   /// Null when there is no such intent.
-  [[nodiscard]] const WarmIntent* intent(const std::string& id) const;
+  [[nodiscard]] const StockIntent* intent(const std::string& id) const;
 
  private:
-  std::vector<const WarmAddress*> addresses_;
-  std::vector<const WarmIntent*> intents_;
+  std::vector<const StockAddress*> addresses_;
+  std::vector<const StockIntent*> intents_;
   std::vector<std::string> damaged_;  ///< names of keys
-  const WarmNode* node_ = nullptr;
+  const StockNode* node_ = nullptr;
 };
 
 /// Whether the holder is this attachment's. An old client knows no network and no interface: what is empty on either
 /// side matches any. The container has to be the same.
-[[nodiscard]] bool is_holder(const WarmAddress& address, const Owner& owner);
+[[nodiscard]] bool is_holder(const StockAddress& address, const Owner& owner);
 
 /// The record as it is once it entered a state: without what belongs to another one.
-[[nodiscard]] WarmAddress entered(WarmAddress address, WarmState state, const Instant& now);
+[[nodiscard]] StockAddress entered(StockAddress address, StockAddressState state, const Instant& now);
 
 /// As it is when its holder lets go: cooling, or free where the cooldown is 0; quarantined for its pod where it is
 /// promised to that (promised.h).
-[[nodiscard]] WarmAddress let_go(WarmAddress address, std::chrono::seconds cooldown, const Instant& now);
+[[nodiscard]] StockAddress let_go(StockAddress address, std::chrono::seconds cooldown, const Instant& now);
 
 /// Whether it is of a subnet; empty on either side: not known, or any.
-[[nodiscard]] bool is_of_subnet(const WarmAddress& address, const std::string& subnet);
+[[nodiscard]] bool is_of_subnet(const StockAddress& address, const std::string& subnet);
 
 /// Whether it is nobody's, and something speaks against giving it to a pod.
-[[nodiscard]] bool is_unsure(const WarmAddress& address);
+[[nodiscard]] bool is_unsure(const StockAddress& address);
 
 /// Its record as it is to be, where it was read.
-[[nodiscard]] PlannedWrite put_of(WarmAddress address);
+[[nodiscard]] PlannedWrite put_of(StockAddress address);
 
 // ---- the term
 
@@ -93,13 +93,13 @@ class Stock {
 // commit; the agent's own commit then fails, it reads everything anew, and takes the next.
 
 /// 0: nobody has taken one.
-[[nodiscard]] std::uint64_t term_of(const WarmNode* node);
+[[nodiscard]] std::uint64_t term_of(const StockNode* node);
 /// The error of a commit in a term that is over.
 [[nodiscard]] Error term_is_over();
 [[nodiscard]] bool is_term_over(const Error& error);
 /// Puts writes under a term: `own` is the one that their writer took, 0 has them take the next one. Error:
 /// term_is_over.
-[[nodiscard]] Result<void> put_under_term(std::vector<PlannedWrite>& writes, const WarmNode* node, std::uint64_t own);
+[[nodiscard]] Result<void> put_under_term(std::vector<PlannedWrite>& writes, const StockNode* node, std::uint64_t own);
 /// The term after `own`, or after the one that another took since; `own` itself where that still stands.
 [[nodiscard]] Step<std::uint64_t> plan_term(const Snapshot& snapshot, std::uint64_t own);
 
@@ -109,7 +109,7 @@ template <class Answer>
 [[nodiscard]] Step<Answer> put_in_term(const Snapshot& snapshot, std::uint64_t own, Step<Answer> step) {
   return decide(snapshot, [&](Reader& reader) -> Flow<Plan<Answer>> {
     auto& plan = std::get<Plan<Answer>>(step);
-    const WarmNode* node = reader.sound(warm_node_key());
+    const StockNode* node = reader.sound(warm_node_key());
     TRY_VOID(reader.ready());
     if (node != nullptr || !plan.writes.empty()) TRY_VOID(put_under_term(plan.writes, node, own));
     return std::move(plan);

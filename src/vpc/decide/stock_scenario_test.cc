@@ -16,7 +16,7 @@
 #include <gtest/gtest.h>
 
 #include "base/net/test_scenario.h"
-#include "vpc/decide/assign.h"
+#include "vpc/decide/attachments.h"
 #include "vpc/decide/moves.h"
 #include "vpc/decide/planner.h"
 #include "vpc/decide/test_stock.h"
@@ -122,7 +122,7 @@ class World {
           [&](const Snapshot& s) { return plan_give_back(s, {.count = wish.shrink}, now()); });
       if (!moved) throw Malformed(moved.error().message);
       std::vector<net::Address> gone;
-      for (const WarmAddress& one : moved->addresses) gone.push_back(one.address);
+      for (const StockAddress& one : moved->addresses) gone.push_back(one.address);
       if (!stock_.records.decide<Moved>([&](const Snapshot& s) { return plan_gone(s, gone); })) throw Malformed("gone");
       left_ += static_cast<std::uint32_t>(gone.size());
       memory_ = after_shrinking(memory_, Outcome::done, 0, now());
@@ -147,13 +147,14 @@ class World {
     stock_.take(into);
     const auto moved = stock_.records.decide<Moved>([&](const Snapshot& s) { return plan_probed(s, probed, now()); });
     if (!moved) throw Malformed(moved.error().message);
-    return static_cast<std::uint32_t>(std::ranges::count(moved->addresses, WarmState::free, &WarmAddress::state));
+    return static_cast<std::uint32_t>(
+        std::ranges::count(moved->addresses, StockAddressState::free, &StockAddress::state));
   }
   /// An operator gives the quarantined ones back.
   void release(Command&) {
     std::vector<net::Address> gone;
-    for (const WarmAddress& one : stock_.all()) {
-      if (one.state == WarmState::quarantined) gone.push_back(one.address);
+    for (const StockAddress& one : stock_.all()) {
+      if (one.state == StockAddressState::quarantined) gone.push_back(one.address);
     }
     const auto moved = stock_.records.decide<Moved>(
         [&](const Snapshot& s) { return plan_give_back(s, {.addresses = gone, .unused = true}, now()); });

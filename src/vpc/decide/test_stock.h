@@ -7,7 +7,7 @@
 #include "base/manual_clock.h"
 #include "base/net/test_values.h"
 #include "register/test_register.h"
-#include "vpc/decide/assign.h"
+#include "vpc/decide/attachments.h"
 #include "vpc/decide/moves.h"
 
 namespace croft::core::warm {
@@ -64,19 +64,19 @@ struct TestStock {
   }
   /// How many addresses were let go.
   std::size_t release(const Release& release) {
-    const auto let_go = records.decide<std::vector<WarmAddress>>(
+    const auto let_go = records.decide<std::vector<StockAddress>>(
         [&](const Snapshot& snapshot) { return plan_release(snapshot, release, clock.now()); });
     EXPECT_TRUE(let_go) << let_go.error().message;
     return let_go ? let_go->size() : 0;
   }
   std::size_t release(const std::string& container) { return release({{"net", container, "eth0"}, {}, {}, kCooldown}); }
-  [[nodiscard]] const WarmAddress* find(const std::string& text) const {
+  [[nodiscard]] const StockAddress* find(const std::string& text) const {
     return records.get(warm_address_key(net::Address::parse(text).value()));
   }
-  [[nodiscard]] std::vector<WarmAddress> all() const {
-    std::vector<WarmAddress> all;
+  [[nodiscard]] std::vector<StockAddress> all() const {
+    std::vector<StockAddress> all;
     for (const auto& [key, value] : records.records()) {
-      if (const auto* address = std::get_if<WarmAddress>(&value)) all.push_back(*address);
+      if (const auto* address = std::get_if<StockAddress>(&value)) all.push_back(*address);
     }
     return all;
   }
@@ -85,8 +85,8 @@ struct TestStock {
     const auto done = records.decide<bool>([&](const Snapshot& snapshot) {
       return decide(snapshot, [&](Reader& reader) -> Flow<Plan<bool>> {
         TRY(const Stock stock, Stock::read(reader));
-        for (const WarmAddress* address : stock.addresses()) count(counts, *address, clock.now());
-        for (const WarmIntent* intent : stock.intents()) counts.asked += intent->count;
+        for (const StockAddress* address : stock.addresses()) count(counts, *address, clock.now());
+        for (const StockIntent* intent : stock.intents()) counts.asked += intent->count;
         return Plan<bool>{true, {}};
       });
     });

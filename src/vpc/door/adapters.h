@@ -12,7 +12,7 @@
 #include "os/host_addresses.h"
 #include "os/ip_bytes.h"
 #include "os/neighbour_probe.h"
-#include "vpc/use/warm_ports.h"
+#include "vpc/use/stock_sources.h"
 
 namespace croft::edge {
 

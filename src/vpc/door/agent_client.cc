@@ -64,8 +64,8 @@ constexpr std::chrono::seconds kConnectMax{1};
 
 }  // namespace
 
-Result<core::WarmAddress> assign_by_agent(const std::string& socket, const core::warm::Request& request,
-                                          const Clock& clock) {
+Result<core::StockAddress> assign_by_agent(const std::string& socket, const core::warm::Request& request,
+                                           const Clock& clock) {
   TRY(const auto channel, agent_at(socket, clock));
   vpc::AddPodNetworkRequest message;
   message.pod_name = request.pod.name;

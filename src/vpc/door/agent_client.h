@@ -9,9 +9,9 @@
 #include "base/clock.h"
 #include "base/result.h"
 #include "http/transport.h"
-#include "register/warm.h"
-#include "vpc/decide/assign.h"
-#include "vpc/use/warm_ports.h"
+#include "register/stock.h"
+#include "vpc/decide/attachments.h"
+#include "vpc/use/stock_sources.h"
 
 // The agent of a stock as the node's plugin sees it, and as the agents of other nodes do.
 
@@ -22,8 +22,8 @@ namespace croft::edge {
 /// shows no sign of life for a second. Error unavailable: no agent, none that answers, or one that ends; what became of
 /// the call does not matter then: the plugin takes the next term (vpc/decide/stock.h) and goes on on the same records.
 /// Any other error is the agent's answer.
-[[nodiscard]] Result<core::WarmAddress> assign_by_agent(const std::string& socket, const core::warm::Request& request,
-                                                        const Clock& clock);
+[[nodiscard]] Result<core::StockAddress> assign_by_agent(const std::string& socket, const core::warm::Request& request,
+                                                         const Clock& clock);
 [[nodiscard]] Result<void> release_by_agent(const std::string& socket, const core::warm::Release& release,
                                             const Clock& clock);
 

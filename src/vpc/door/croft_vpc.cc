@@ -10,8 +10,8 @@
 #include "base/quoted.h"
 #include "cni/decision_log.h"
 #include "cni/door/personality.h"
+#include "vpc/use/stock_calls.h"
 #include "vpc/use/stock_keeper.h"
-#include "vpc/use/warm_stock.h"
 
 namespace croft::edge {
 namespace {
@@ -32,7 +32,7 @@ net::Address default_gateway(net::Family family) {
   return net::Address::parse(family == net::Family::v4 ? "169.254.1.1" : "fe80::1").value();
 }
 
-cni::AddResult result_of(const core::WarmAddress& given, const VpcConfig& config,
+cni::AddResult result_of(const core::StockAddress& given, const VpcConfig& config,
                          const std::optional<net::Address>& node_address) {
   const net::Family family = given.address.family();
   const net::Address gateway = config.gateways[family].value_or(node_address.value_or(default_gateway(family)));
@@ -94,10 +94,10 @@ class VpcCall final : public CniCall {
   [[nodiscard]] engine::Context context(store::Store& store) const { return {store, world_.clock, world_.random}; }
   [[nodiscard]] warm::Request request() const;
   [[nodiscard]] Result<std::chrono::seconds> cooldown(store::Store& store) const;
-  [[nodiscard]] Result<core::WarmAddress> assign_alone(const std::string& agent_said, std::string& how) const;
+  [[nodiscard]] Result<core::StockAddress> assign_alone(const std::string& agent_said, std::string& how) const;
   [[nodiscard]] Result<std::string> release(warm::Release release) const;
   [[nodiscard]] Result<void> fetch_one(store::Store& store, const std::string& agent_said) const;
-  [[nodiscard]] cni::AddResult result(const core::WarmAddress& given) const {
+  [[nodiscard]] cni::AddResult result(const core::StockAddress& given) const {
     return result_of(given, config_, world_.node_address ? world_.node_address(given) : std::nullopt);
   }
 
@@ -139,7 +139,7 @@ Result<void> VpcCall::fetch_one(store::Store& store, const std::string& agent_sa
   return keeper.fetch(Deadline::after(world_.clock.now(), kCloudTime));
 }
 
-Result<core::WarmAddress> VpcCall::assign_alone(const std::string& agent_said, std::string& how) const {
+Result<core::StockAddress> VpcCall::assign_alone(const std::string& agent_said, std::string& how) const {
   TRY(const auto store, open(store::OpenMode::create));
   warm::Request request = this->request();
   TRY(request.cooldown, cooldown(*store));
@@ -172,7 +172,7 @@ Result<Added> VpcCall::add() const {
     agent_said = given.error().message;
   }
   std::string how = agent_text(agent_said);
-  TRY(const core::WarmAddress given, assign_alone(agent_said, how));
+  TRY(const core::StockAddress given, assign_alone(agent_said, how));
   return Added{result(given), fmt::format("ips={}{}", given.address.to_string(), how)};
 }
 
@@ -198,7 +198,7 @@ Result<std::string> VpcCall::release(warm::Release release) const {
   TRY(release.cooldown, cooldown(**store));
   TRY(const auto let_go, engine::release_to_stock(context(**store), release));
   std::vector<net::Address> addresses;
-  for (const core::WarmAddress& one : let_go) addresses.push_back(one.address);
+  for (const core::StockAddress& one : let_go) addresses.push_back(one.address);
   return fmt::format("released={} via=store{}", list_of(addresses), how);
 }
 
@@ -206,7 +206,7 @@ Result<std::string> VpcCall::check() const {
   TRY(const auto store, open(store::OpenMode::existing));
   TRY(const auto view, engine::view_stock(context(*store)));
   for (const net::AddressWithLength& expected : config_.previous_addresses) {
-    const auto found = std::ranges::find(view.addresses, expected.address, &core::WarmAddress::address);
+    const auto found = std::ranges::find(view.addresses, expected.address, &core::StockAddress::address);
     if (found == view.addresses.end() || !warm::is_holder(*found, owner_)) {
       return fail(ErrorCode::not_found,
                   fmt::format("{} is not held by container {}", expected.address.to_string(), owner_.container_id));
@@ -226,9 +226,10 @@ Result<std::string> VpcCall::gc() const {
   TRY(const auto view, engine::view_stock(context(**store)));
   std::vector<net::Address> released;
   std::size_t kept_young = 0;
-  for (const core::WarmAddress& one : view.addresses) {
+  for (const core::StockAddress& one : view.addresses) {
     const core::Owner& owner = one.owner;
-    if (one.state != core::WarmState::held || owner.network != config_.name || owner.container_id.empty()) continue;
+    if (one.state != core::StockAddressState::held || owner.network != config_.name || owner.container_id.empty())
+      continue;
     const auto is_this = [&](const cni::Attachment& a) {
       return a.container_id == owner.container_id && a.interface_name == owner.interface_name;
     };

@@ -12,12 +12,12 @@
 #include "cni/door/call_so_far.h"
 #include "cni/door/skeleton.h"
 #include "cni/format/vpc_config.h"
-#include "register/warm.h"
+#include "register/stock.h"
 #include "store/store.h"
 #include "store/store_url.h"
-#include "vpc/decide/assign.h"
+#include "vpc/decide/attachments.h"
 #include "vpc/provider.h"
-#include "vpc/use/warm_ports.h"
+#include "vpc/use/stock_sources.h"
 
 namespace croft::edge {
 
@@ -36,12 +36,13 @@ struct CroftVpcWorld {
   std::function<void(const std::string& log_file, const std::string& line)> log;
   /// Asks the node's agent. Error unavailable: it is not there, does not answer, or ends, and the plugin does it
   /// itself; any other is the agent's answer.
-  std::function<Result<core::WarmAddress>(const std::string& socket, const core::warm::Request& request)> ask_to_assign;
+  std::function<Result<core::StockAddress>(const std::string& socket, const core::warm::Request& request)>
+      ask_to_assign;
   std::function<Result<void>(const std::string& socket, const core::warm::Release& release)> ask_to_release;
   std::function<Result<VpcCloud>(const wire::cni::VpcConfig& config)> open_cloud;
   /// The node's own address on the interface that a cloud address came to, in the same subnet: the pod's gateway, which
   /// `ptp` needs in the pod's own subnet. Nothing: it has none. May be null.
-  std::function<std::optional<net::Address>(const core::WarmAddress& given)> node_address = nullptr;
+  std::function<std::optional<net::Address>(const core::StockAddress& given)> node_address = nullptr;
   std::uint32_t process = 0;  ///< this one, for what it asks of the cloud
   /// Every address that an interface of the host has or a route of it leads to by itself: a plugin that works alone
   /// gives none of them. May be null.

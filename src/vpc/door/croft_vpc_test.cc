@@ -14,8 +14,8 @@
 #include "store/forwarding_store.h"
 #include "store/memory/memory_store.h"
 #include "vpc/decide/moves.h"
+#include "vpc/use/stock_calls.h"
 #include "vpc/use/test_cloud.h"
-#include "vpc/use/warm_stock.h"
 
 namespace croft::edge {
 namespace {
@@ -31,9 +31,9 @@ class ForwardingProvider final : public cloud::Provider {
                                                     Deadline d) override {
     return to_.allocate(i, s, n, d);
   }
-  Result<cloud::CloudAddress> allocate_this(const cloud::Interface& i, const std::string& s, const net::Address& a,
-                                            Deadline d) override {
-    return to_.allocate_this(i, s, a, d);
+  Result<cloud::CloudAddress> allocate_address(const cloud::Interface& i, const std::string& s, const net::Address& a,
+                                               Deadline d) override {
+    return to_.allocate_address(i, s, a, d);
   }
   Result<void> release(const cloud::CloudAddress& a, Deadline d) override { return to_.release(a, d); }
   Result<void> move(const cloud::CloudAddress& a, const net::Mac& m, Deadline d) override { return to_.move(a, m, d); }
@@ -41,9 +41,9 @@ class ForwardingProvider final : public cloud::Provider {
                                                     Deadline d) override {
     return to_.describe(i, s, d);
   }
-  Result<std::optional<cloud::CloudAddress>> describe_this(const std::string& v, const std::string& s,
-                                                           const net::Address& a, Deadline d) override {
-    return to_.describe_this(v, s, a, d);
+  Result<std::optional<cloud::CloudAddress>> describe_address(const std::string& v, const std::string& s,
+                                                              const net::Address& a, Deadline d) override {
+    return to_.describe_address(v, s, a, d);
   }
   Result<cloud::SubnetState> subnet(const std::string& v, const std::string& s, Deadline d) override {
     return to_.subnet(v, s, d);
@@ -91,7 +91,7 @@ class CroftVpcTest : public testing::Test {
   engine::TestProvider provider_{cloud_, net::Mac::parse("52:54:00:00:00:01").value(), life_};
   store::MemoryStore store_;
   std::vector<std::string> log_;
-  Result<core::WarmAddress> agents_answer_ = fail(ErrorCode::unavailable, "there is no agent");
+  Result<core::StockAddress> agents_answer_ = fail(ErrorCode::unavailable, "there is no agent");
   Result<void> agents_release_ = fail(ErrorCode::unavailable, "there is no agent");
   int asked_ = 0;
   CroftVpcWorld world_{
@@ -132,7 +132,7 @@ TEST_F(CroftVpcTest, WithoutAgentItAsksTheCloudAndThenTheStock) {
 
 TEST_F(CroftVpcTest, WithoutAgentTheNodeKeepsTheAgentsLimit) {
   const net::Mac mac = net::Mac::parse("52:54:00:00:00:01").value();
-  core::WarmNode node;
+  core::StockNode node;
   node.node = "node-a";
   node.mac = mac;
   node.cooldown_seconds = 30;
@@ -141,7 +141,7 @@ TEST_F(CroftVpcTest, WithoutAgentTheNodeKeepsTheAgentsLimit) {
   const CniAnswer first = call("ADD", "c1");
   EXPECT_EQ(first.exit_code, 0) << first.out;
   // What another asks for at this moment counts too; afterwards it is nobody's.
-  core::WarmIntent other;
+  core::StockIntent other;
   other.id = std::string(32, 'a');
   other.count = 1;
   other.mac = mac;
@@ -176,7 +176,7 @@ TEST_F(CroftVpcTest, WithoutAgentTheNodeKeepsTheAgentsLimit) {
 /// The agent knew another card: what is on that one is given to nobody, and what comes is of the card of now.
 TEST_F(CroftVpcTest, WithoutAgentAReplacedCardIsFollowed) {
   const net::Mac mac = net::Mac::parse("52:54:00:00:00:01").value();
-  core::WarmNode node;
+  core::StockNode node;
   node.node = "node-a";
   node.mac = net::Mac::parse("52:54:00:00:00:09").value();
   ASSERT_TRUE(engine::describe_node({store_, clock_, random_}, node));
@@ -187,7 +187,7 @@ TEST_F(CroftVpcTest, WithoutAgentAReplacedCardIsFollowed) {
 }
 
 TEST_F(CroftVpcTest, TheAgentsAnswerIsTheAnswer) {
-  core::WarmAddress given;
+  core::StockAddress given;
   given.address = net::Address::parse("10.9.0.99").value();
   given.prefix_length = 24;
   agents_answer_ = given;
@@ -264,7 +264,7 @@ TEST_F(CroftVpcTest, GcReleasesWhatTheRuntimeDoesNotList) {
   ASSERT_EQ(call("ADD", "c2").exit_code, 0);
   const auto held = [&] {
     const auto view = engine::view_stock({store_, clock_, random_}).value();
-    return std::ranges::count(view.addresses, core::WarmState::held, &core::WarmAddress::state);
+    return std::ranges::count(view.addresses, core::StockAddressState::held, &core::StockAddress::state);
   };
   EXPECT_EQ(call("GC", "", "", listed).exit_code, 0);
   EXPECT_EQ(held(), 2) << "its ADD may not have reached the list";

@@ -20,8 +20,8 @@
 #include "register/owner.h"
 #include "vpc/format/messages.h"
 #include "vpc/use/stock_actor.h"
+#include "vpc/use/stock_calls.h"
 #include "vpc/use/stock_keeper.h"
-#include "vpc/use/warm_stock.h"
 
 // UK8S' protocol on a stock of cloud addresses (docs/notes/warm-pool.md#grpc): its calls, which know no transport, and
 // the server of them.
@@ -56,7 +56,7 @@ struct StockShown {
 };
 
 /// Why no pod gets it; empty: one may, has it, or had it and it cools.
-[[nodiscard]] std::string why_aside(const core::WarmAddress& one);
+[[nodiscard]] std::string why_aside(const core::StockAddress& one);
 [[nodiscard]] wire::vpc::ShowAnswer shown(const StockShown& all, const Instant& now);
 
 // The service.
@@ -127,13 +127,13 @@ class StockService {
 
   // The bytes of an answer.
 
-  [[nodiscard]] Result<std::string> record(const core::WarmAddress& told);
+  [[nodiscard]] Result<std::string> record(const core::StockAddress& told);
   [[nodiscard]] Result<std::string> forget(const wire::vpc::RecordKey& key);
   [[nodiscard]] Result<std::string> get_record(const wire::vpc::RecordKey& key);
   [[nodiscard]] Result<std::string> list_records();
   [[nodiscard]] Result<std::string> describe();
   [[nodiscard]] Result<std::string> show();
-  using Mover = Result<core::WarmAddress> (engine::StockKeeper::*)(const std::optional<net::Address>&, Deadline);
+  using Mover = Result<core::StockAddress> (engine::StockKeeper::*)(const std::optional<net::Address>&, Deadline);
   [[nodiscard]] Result<std::string> move_one(Mover move, const std::string& ip, Deadline limit);
   [[nodiscard]] Result<std::string> list_unused(Deadline limit);
   [[nodiscard]] Result<std::string> release(const std::vector<std::string>& ips, Deadline limit);

@@ -177,7 +177,7 @@ class TestFixed final : public engine::FixedAddresses {
     if (found == promises.end()) return std::optional<Promise>();
     return std::optional(Promise{found->second, "subnet-1"});
   }
-  Result<void> attach(const core::WarmAddress& held, const Wish&, Deadline) override {
+  Result<void> attach(const core::StockAddress& held, const Wish&, Deadline) override {
     const std::lock_guard lock(mutex);
     if (refuses_to_attach > 0) {
       --refuses_to_attach;
@@ -744,7 +744,7 @@ TEST_F(StockServerTest, TheAgentShowsWhatItHoldsOnItsSocketAlone) {
   ASSERT_TRUE(del("c1").status.ok());
   EXPECT_TRUE(call(Method::borrow_ip, vpc::encode(vpc::BorrowRequest{"52:54:00:00:00:02", "", ""})).status.ok());
   const auto all = engine::view_stock({store_, clock_, random_}).value().addresses;
-  const auto free = std::ranges::find(all, core::WarmState::free, &core::WarmAddress::state);
+  const auto free = std::ranges::find(all, core::StockAddressState::free, &core::StockAddress::state);
   ASSERT_NE(free, all.end());
   store_.damage(core::warm_address_key(free->address));
   const auto shown = vpc::decode_show_answer(call(Method::show_stock, "").message);

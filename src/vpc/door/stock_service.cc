@@ -5,7 +5,7 @@
 
 #include "vpc/decide/promised.h"
 #include "vpc/door/stock_server.h"
-#include "vpc/use/warm_stock.h"
+#include "vpc/use/stock_calls.h"
 
 namespace croft::edge {
 namespace {
@@ -72,7 +72,7 @@ os::GrpcAnswer no_loan(os::GrpcCallId call, const Error& error) {
   }
 }
 
-std::string network_answer(const core::WarmAddress& address) {
+std::string network_answer(const core::StockAddress& address) {
   return vpc::encode(vpc::NetworkAnswer{vpc::pod_network_of(address)});
 }
 
@@ -329,14 +329,14 @@ os::GrpcAnswer StockService::done(engine::StockCall& call, std::vector<std::stri
   if (const auto* del = std::get_if<engine::StockDel>(&call.what)) {
     ++tally.dels;
     std::string outcome = del->answer.empty() ? "nothing held" : "released";
-    for (const core::WarmAddress& one : del->answer) outcome += " " + one.address.to_string();
+    for (const core::StockAddress& one : del->answer) outcome += " " + one.address.to_string();
     const std::string who = owner_text(del->release.owner, del->release.pod);
     lines.push_back(fmt::format("DEL {} ok {}", who, outcome));
     heard("DEL", who, "ok, " + outcome);
     return ok(call.id, vpc::Nothing{});
   }
   const auto& add = std::get<engine::StockAdd>(call.what);
-  const core::WarmAddress& address = add.answer.address;
+  const core::StockAddress& address = add.answer.address;
   const nanoseconds took = world_.clock.now().since_boot - call.since;
   ++tally.adds;
   tally.add_delays.count(took);
@@ -457,8 +457,8 @@ void StockService::attach(engine::StockCall call) {
 
 // ---------------------------------------------------------------- all else
 
-Result<std::string> StockService::record(const core::WarmAddress& told) {
-  core::WarmAddress whole = told;
+Result<std::string> StockService::record(const core::StockAddress& told) {
+  core::StockAddress whole = told;
   const auto interface = world_.keeper.interface();
   if (interface && whole.mac == net::Mac{}) whole.mac = interface->mac;
   TRY_VOID(actor_.in_new_term([&] {
@@ -472,7 +472,7 @@ Result<std::string> StockService::forget(const vpc::RecordKey& key) {
   TRY(const auto gone, actor_.in_new_term([&] {
     return engine::forget_in_stock(direct(Deadline::after(world_.clock.now(), kRecordMax)), release, actor_.writer());
   }));
-  for (const core::WarmAddress& one : gone) {
+  for (const core::StockAddress& one : gone) {
     world_.log(fmt::format("DelPodNetworkRecord pod={}/{} container={}: {} is not the stock's any more",
                            key.pod_namespace, key.pod_name, key.sandbox_id, one.address.to_string()));
   }
@@ -481,11 +481,11 @@ Result<std::string> StockService::forget(const vpc::RecordKey& key) {
 
 Result<std::string> StockService::get_record(const vpc::RecordKey& key) {
   TRY(const auto view, engine::view_stock(actor_.context()));
-  for (const core::WarmAddress& one : view.addresses) {
+  for (const core::StockAddress& one : view.addresses) {
     // A record that was taken in from the pod's status has no container.
     const bool is_of_sandbox = one.owner.container_id == key.sandbox_id || one.owner.container_id.empty();
     const bool is_of_pod = one.pod.name == key.pod_name && one.pod.namespace_name == key.pod_namespace;
-    if (one.state == core::WarmState::held && is_of_sandbox && is_of_pod) return network_answer(one);
+    if (one.state == core::StockAddressState::held && is_of_sandbox && is_of_pod) return network_answer(one);
   }
   return vpc::encode(vpc::NetworkAnswer{});
 }
@@ -493,8 +493,8 @@ Result<std::string> StockService::get_record(const vpc::RecordKey& key) {
 Result<std::string> StockService::list_records() {
   TRY(const auto view, engine::view_stock(actor_.context()));
   vpc::NetworksAnswer answer;
-  for (const core::WarmAddress& one : view.addresses) {
-    if (one.state == core::WarmState::held) answer.networks.push_back(vpc::pod_network_of(one));
+  for (const core::StockAddress& one : view.addresses) {
+    if (one.state == core::StockAddressState::held) answer.networks.push_back(vpc::pod_network_of(one));
   }
   return vpc::encode(answer);
 }
@@ -503,10 +503,10 @@ Result<std::string> StockService::describe() {
   TRY(const auto view, engine::view_stock(actor_.context()));
   const Instant now = world_.clock.now();
   vpc::StockAnswer answer;
-  for (const core::WarmAddress& one : view.addresses) {
+  for (const core::StockAddress& one : view.addresses) {
     if (core::is_free_at(one, now)) {
       answer.pool.push_back(vpc::pod_network_of(one));
-    } else if (one.state == core::WarmState::cooling && one.doubts.empty()) {
+    } else if (one.state == core::StockAddressState::cooling && one.doubts.empty()) {
       answer.cooldown.push_back(vpc::pod_network_of(one));
     }
   }
@@ -539,14 +539,14 @@ os::GrpcAnswer StockService::borrow(os::GrpcCallId call, const vpc::BorrowReques
 
 Result<std::string> StockService::move_one(Mover move, const std::string& ip, Deadline limit) {
   TRY(const auto address, address_of(ip));
-  TRY(const core::WarmAddress moved, (world_.keeper.*move)(address, limit));
+  TRY(const core::StockAddress moved, (world_.keeper.*move)(address, limit));
   return network_answer(moved);
 }
 
 Result<std::string> StockService::list_unused(Deadline limit) {
   TRY(const auto unused, world_.keeper.unused(limit));
   vpc::NetworksAnswer answer;
-  for (const core::WarmAddress& one : unused) {
+  for (const core::StockAddress& one : unused) {
     answer.networks.push_back(vpc::pod_network_of(one));
     answer.networks.back().why = why_aside(one);
   }

@@ -30,9 +30,9 @@ std::string seconds_ago(nanoseconds then, const Instant& now) {
 
 vpc::ShownTable stock_of(const StockShown& all, const Instant& now) {
   warm::Counts counts;
-  for (const core::WarmAddress& one : all.view.addresses) warm::count(counts, one, now);
-  for (const core::WarmIntent& one : all.view.intents) counts.asked += warm::is_rebuild(one) ? 0 : one.count;
-  const auto lent = std::ranges::count(all.view.addresses, core::WarmState::lent, &core::WarmAddress::state);
+  for (const core::StockAddress& one : all.view.addresses) warm::count(counts, one, now);
+  for (const core::StockIntent& one : all.view.intents) counts.asked += warm::is_rebuild(one) ? 0 : one.count;
+  const auto lent = std::ranges::count(all.view.addresses, core::StockAddressState::lent, &core::StockAddress::state);
   vpc::ShownTable table{"stock", {{"state"}, {"count", true}}, {}};
   for (const auto& [state, count] :
        {std::pair("free", counts.free), std::pair("held", counts.held), std::pair("cooling", counts.cooling),
@@ -55,9 +55,9 @@ std::string pod_before(const core::Cooling& cooling) {
 
 /// The address that is free first comes first.
 vpc::ShownTable cooling_of(const StockShown& all, const Instant& now) {
-  std::vector<std::pair<WallTime, const core::WarmAddress*>> queue;
-  for (const core::WarmAddress& one : all.view.addresses) {
-    if (one.state != core::WarmState::cooling || !one.cooling || core::is_free_at(one, now)) continue;
+  std::vector<std::pair<WallTime, const core::StockAddress*>> queue;
+  for (const core::StockAddress& one : all.view.addresses) {
+    if (one.state != core::StockAddressState::cooling || !one.cooling || core::is_free_at(one, now)) continue;
     queue.emplace_back(core::cooldown_end(*one.cooling, one.cooling->cooldown, now), &one);
   }
   std::ranges::sort(queue, {}, [](const auto& one) { return std::pair(one.first, one.second->address); });
@@ -68,21 +68,21 @@ vpc::ShownTable cooling_of(const StockShown& all, const Instant& now) {
   return table;
 }
 
-std::string_view name_of(core::WarmDoubt doubt) {
+std::string_view name_of(core::StockDoubt doubt) {
   switch (doubt) {
-    case core::WarmDoubt::not_in_cloud:
+    case core::StockDoubt::not_in_cloud:
       return "the cloud does not show it here";
-    case core::WarmDoubt::used_by_host:
+    case core::StockDoubt::used_by_host:
       return "the host uses it";
-    case core::WarmDoubt::used_by_pod:
+    case core::StockDoubt::used_by_pod:
       return "a pod says that it has it";
   }
   return "";
 }
 
-std::string doubts_of(const core::WarmAddress& one) {
+std::string doubts_of(const core::StockAddress& one) {
   std::string doubts;
-  for (const core::WarmDoubt doubt : one.doubts) {
+  for (const core::StockDoubt doubt : one.doubts) {
     doubts += fmt::format("{}{}", doubts.empty() ? "" : "; ", name_of(doubt));
   }
   return doubts;
@@ -90,11 +90,11 @@ std::string doubts_of(const core::WarmAddress& one) {
 
 vpc::ShownTable aside_of(const StockShown& all) {
   vpc::ShownTable table{"setAside", {{"ip"}, {"state"}, {"why"}}, {}};
-  for (const core::WarmAddress& one : all.view.addresses) {
+  for (const core::StockAddress& one : all.view.addresses) {
     const std::string ip = one.address.to_string();
-    if (one.state == core::WarmState::quarantined) table.rows.push_back({ip, "quarantined", one.why});
-    if (one.state == core::WarmState::releasing) table.rows.push_back({ip, "releasing", ""});
-    if (one.state == core::WarmState::lending) table.rows.push_back({ip, "lending", "to " + one.peer});
+    if (one.state == core::StockAddressState::quarantined) table.rows.push_back({ip, "quarantined", one.why});
+    if (one.state == core::StockAddressState::releasing) table.rows.push_back({ip, "releasing", ""});
+    if (one.state == core::StockAddressState::lending) table.rows.push_back({ip, "lending", "to " + one.peer});
     if (!one.doubts.empty()) table.rows.push_back({ip, "doubted", doubts_of(one)});
   }
   for (const auto& [name, why] : all.view.damaged) {
@@ -106,10 +106,10 @@ vpc::ShownTable aside_of(const StockShown& all) {
 
 vpc::ShownTable intents_of(const StockShown& all, const Instant& now) {
   vpc::ShownTable table{"intents", {{"id"}, {"what"}, {"count", true}, {"ageSeconds", true}}, {}};
-  for (const core::WarmIntent& one : all.view.intents) {
+  for (const core::StockIntent& one : all.view.intents) {
     const bool is_of_this_boot = one.begun_at.boot == now.boot;
-    table.rows.push_back({one.id, one.what == core::WarmIntent::What::borrow ? "borrow" : "allocate", number(one.count),
-                          is_of_this_boot ? seconds_ago(one.begun_at.since_boot, now) : ""});
+    table.rows.push_back({one.id, one.what == core::StockIntent::What::borrow ? "borrow" : "allocate",
+                          number(one.count), is_of_this_boot ? seconds_ago(one.begun_at.since_boot, now) : ""});
   }
   return table;
 }
@@ -163,13 +163,13 @@ vpc::ShownTable cloud_of(const StockShown& all, const Instant& now) {
 
 }  // namespace
 
-std::string why_aside(const core::WarmAddress& one) {
+std::string why_aside(const core::StockAddress& one) {
   switch (one.state) {
-    case core::WarmState::quarantined:
+    case core::StockAddressState::quarantined:
       return one.why;
-    case core::WarmState::releasing:
+    case core::StockAddressState::releasing:
       return "it is being given back" + std::string(vpc::kNotConfirmed);
-    case core::WarmState::lending:
+    case core::StockAddressState::lending:
       return fmt::format("it is being lent to {}{}", one.peer, vpc::kNotConfirmed);
     default:
       return doubts_of(one);

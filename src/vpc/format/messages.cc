@@ -242,7 +242,7 @@ template <class Message, class Value>
 
 // ---------------------------------------------------------------- addresses
 
-std::string mask_of(const core::WarmAddress& address) {
+std::string mask_of(const core::StockAddress& address) {
   if (address.address.is_v6()) return fmt::format("{}", address.prefix_length);
   const int length = static_cast<int>(std::min<std::uint32_t>(address.prefix_length, 32));
   return net::Prefix::containing(net::Address::v4(0xffff'ffff), length).address().to_string();
@@ -289,7 +289,7 @@ std::optional<net::Address> parsed_ip(const PodNetwork& network) {
   return *address;
 }
 
-PodNetwork pod_network_of(const core::WarmAddress& address) {
+PodNetwork pod_network_of(const core::StockAddress& address) {
   PodNetwork network;
   network.pod_name = address.pod.name;
   network.pod_namespace = address.pod.namespace_name;
@@ -311,8 +311,8 @@ PodNetwork pod_network_of(const core::WarmAddress& address) {
   return network;
 }
 
-Result<core::WarmAddress> warm_address_of(const PodNetwork& network) {
-  core::WarmAddress address;
+Result<core::StockAddress> warm_address_of(const PodNetwork& network) {
+  core::StockAddress address;
   const auto ip = parsed_ip(network);
   if (!ip) return fail(wrong("VPCIP", fmt::format("\"{}\" is no address", network.ip)));
   address.address = *ip;

@@ -9,7 +9,7 @@
 
 #include "base/net/address.h"
 #include "base/result.h"
-#include "register/warm.h"
+#include "register/stock.h"
 
 // The methods of UK8S' node agent (docs/notes/warm-pool.md#grpc) and its messages (proto/rpc/ipamd.proto), bytes <->
 // values, for clients and servers of both generations. The only place that sees protobuf. The other side's messages are
@@ -92,14 +92,14 @@ inline constexpr std::string_view kNotConfirmed = ", and the cloud has not confi
 
 /// The agent's words about an address of its stock. From `extra` come dedicated_uni ("dedicatedUNI", "true"),
 /// interface_id ("interfaceID") and eip_id ("eipID").
-[[nodiscard]] PodNetwork pod_network_of(const core::WarmAddress& address);
+[[nodiscard]] PodNetwork pod_network_of(const core::StockAddress& address);
 
 /// A client's or peer's words about an address, as far as they go: address, prefix length, gateway, MAC, the cloud's
 /// names, pod, sandbox (as the owner's container), network namespace, `extra`, created, recycled. `state` is left
 /// `quarantined`, and everything that the protocol has no word for is empty: it is for the caller to say. Error:
 /// invalid_argument naming the member: no address, a gateway of the other family, a mask with holes or none, no MAC
 /// address.
-[[nodiscard]] Result<core::WarmAddress> warm_address_of(const PodNetwork& network);
+[[nodiscard]] Result<core::StockAddress> warm_address_of(const PodNetwork& network);
 
 // ---------------------------------------------------------------- requests
 

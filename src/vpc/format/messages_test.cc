@@ -261,8 +261,8 @@ TEST(VpcMessages, ListsAreBounded) {
   expect_refused(decode_record_key(std::string(kRequestBytesMax + 1, 'a')), "the whole has 65537 bytes");
 }
 
-core::WarmAddress sample_warm_address() {
-  core::WarmAddress address;
+core::StockAddress sample_warm_address() {
+  core::StockAddress address;
   address.address = net::Address::parse("10.9.0.7").value();
   address.prefix_length = 24;
   address.gateway = net::Address::parse("10.9.0.1").value();
@@ -282,11 +282,11 @@ core::WarmAddress sample_warm_address() {
 TEST(VpcMessages, AnAddressOfTheStock) {
   EXPECT_EQ(pod_network_of(sample_warm_address()), sample_network());
 
-  core::WarmAddress back = sample_warm_address();
+  core::StockAddress back = sample_warm_address();
   back.created = WallTime(300s);  // the protocol knows whole seconds
   EXPECT_EQ(warm_address_of(sample_network()).value(), back);
 
-  core::WarmAddress v6 = sample_warm_address();
+  core::StockAddress v6 = sample_warm_address();
   v6.address = net::Address::parse("fd00::7").value();
   v6.prefix_length = 64;
   v6.gateway.reset();
@@ -305,7 +305,7 @@ TEST(VpcMessages, AnAddressOfTheStock) {
 
 TEST(VpcMessages, Masks) {
   for (std::uint32_t length = 0; length <= 32; ++length) {
-    core::WarmAddress address = sample_warm_address();
+    core::StockAddress address = sample_warm_address();
     address.prefix_length = length;
     const PodNetwork network = pod_network_of(address);
     EXPECT_EQ(warm_address_of(network)->prefix_length, length) << network.mask;
@@ -340,7 +340,7 @@ TEST(VpcMessages, TimesFarAway) {
   PodNetwork network = sample_network();
   network.create_time = kUnixSecondsMax;
   EXPECT_GT(warm_address_of(network)->created, WallTime(9'000'000'000s));
-  core::WarmAddress address = sample_warm_address();
+  core::StockAddress address = sample_warm_address();
   address.created = WallTime::min();
   EXPECT_EQ(pod_network_of(address).create_time, 0);
 }

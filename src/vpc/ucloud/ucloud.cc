@@ -143,8 +143,8 @@ class Ucloud final : public Provider {
     return allocate_some(to, subnet, count, {}, deadline);
   }
 
-  [[nodiscard]] Result<CloudAddress> allocate_this(const Interface& to, const std::string& subnet,
-                                                   const net::Address& address, Deadline deadline) override {
+  [[nodiscard]] Result<CloudAddress> allocate_address(const Interface& to, const std::string& subnet,
+                                                      const net::Address& address, Deadline deadline) override {
     bool said_no = false;
     const auto result = allocate_some(to, subnet, 1, address, deadline, &said_no);
     if (result) {
@@ -155,7 +155,7 @@ class Ucloud final : public Provider {
     }
     if (!said_no) return fail(result.error());
     // A code that is not known: who has it says what it meant.
-    const auto holder = describe_this(to.vpc, subnet, address, deadline);
+    const auto holder = describe_address(to.vpc, subnet, address, deadline);
     if (!holder || !*holder) return fail(result.error());
     if ((*holder)->mac == to.mac) return **holder;
     return fail(ErrorCode::already_exists,
@@ -179,7 +179,7 @@ class Ucloud final : public Provider {
                         deadline, &said_no);
     if (answer) return {};
     if (!said_no) return fail(std::move(answer).error());
-    const auto holder = describe_this(address.vpc, address.subnet, address.address, deadline);
+    const auto holder = describe_address(address.vpc, address.subnet, address.address, deadline);
     if (!holder) return fail(std::move(answer).error());
     if (*holder && (*holder)->mac == to) return {};
     if (*holder && (*holder)->mac == address.mac) {
@@ -195,9 +195,9 @@ class Ucloud final : public Provider {
     return found;
   }
 
-  [[nodiscard]] Result<std::optional<CloudAddress>> describe_this(const std::string& vpc, const std::string& subnet,
-                                                                  const net::Address& address,
-                                                                  Deadline deadline) override {
+  [[nodiscard]] Result<std::optional<CloudAddress>> describe_address(const std::string& vpc, const std::string& subnet,
+                                                                     const net::Address& address,
+                                                                     Deadline deadline) override {
     auto found = list(vpc, subnet, {}, address, deadline);
     if (!found && found.error().code == ErrorCode::not_found) return std::optional<CloudAddress>();
     if (!found) return fail(std::move(found).error());

@@ -184,12 +184,12 @@ TEST_F(Scripted, AnOddElementIsPassedOverAndSaysNothingOfWhatIsNotThere) {
             {"DescribeSecondaryIp", 200, R"({"RetCode":0,"DataSet":[)" + odd + "]}"},
             {"DescribeSecondaryIp", 200, list},
             {"DescribeSecondaryIp", 200, R"({"RetCode":0,"DataSet":[]})"}};
-  const auto unclear = provider->describe_this("uvnet-1", "subnet-1", "10.9.1.9"_ip, soon());
+  const auto unclear = provider->describe_address("uvnet-1", "subnet-1", "10.9.1.9"_ip, soon());
   ASSERT_FALSE(unclear);
   EXPECT_NE(unclear.error().message.find("10.9.1.9 cannot be read"), std::string::npos) << unclear.error().message;
-  ASSERT_FALSE(provider->describe_this("uvnet-1", "subnet-1", "10.9.1.9"_ip, soon()));
-  EXPECT_TRUE(provider->describe_this("uvnet-1", "subnet-1", "10.9.1.7"_ip, soon()).value());
-  EXPECT_FALSE(provider->describe_this("uvnet-1", "subnet-1", "10.9.1.9"_ip, soon()).value());
+  ASSERT_FALSE(provider->describe_address("uvnet-1", "subnet-1", "10.9.1.9"_ip, soon()));
+  EXPECT_TRUE(provider->describe_address("uvnet-1", "subnet-1", "10.9.1.7"_ip, soon()).value());
+  EXPECT_FALSE(provider->describe_address("uvnet-1", "subnet-1", "10.9.1.9"_ip, soon()).value());
 }
 
 TEST_F(Scripted, SignsEachRequest) {
@@ -268,10 +268,10 @@ TEST_F(Scripted, FiltersWhatIsDescribed) {
             {"DescribeSecondaryIp", 200, three},
             {"DescribeSecondaryIp", 200, R"({"RetCode":0,"DataSet":[]})"}};
   EXPECT_EQ(provider->describe(own(), "subnet-1", soon()).value().size(), 2U);
-  const auto one = provider->describe_this("uvnet-1", "subnet-1", "10.9.1.8"_ip, soon()).value();
+  const auto one = provider->describe_address("uvnet-1", "subnet-1", "10.9.1.8"_ip, soon()).value();
   ASSERT_TRUE(one);
   EXPECT_EQ(one->mac.to_string(), "52:54:00:00:00:0b");
-  EXPECT_FALSE(provider->describe_this("uvnet-1", "subnet-1", "10.9.1.8"_ip, soon()).value());
+  EXPECT_FALSE(provider->describe_address("uvnet-1", "subnet-1", "10.9.1.8"_ip, soon()).value());
 }
 
 TEST_F(Scripted, ReleasesWhatIsNotThere) {
@@ -304,11 +304,13 @@ TEST_F(Scripted, LooksWhatARefusalMeant) {
   EXPECT_EQ(provider->move(one, mac, soon()).error().code, ErrorCode::unknown_outcome);
   const Step take{"AllocateSecondaryIp", 200, R"({"RetCode":9999})"};
   script = {take, holder(address("10.9.1.7", "52:54:00:00:00:0B"))};
-  EXPECT_EQ(provider->allocate_this(own(), "subnet-1", "10.9.1.7"_ip, soon()).error().code, ErrorCode::already_exists);
+  EXPECT_EQ(provider->allocate_address(own(), "subnet-1", "10.9.1.7"_ip, soon()).error().code,
+            ErrorCode::already_exists);
   script = {take, holder(address("10.9.1.7"))};
-  EXPECT_EQ(provider->allocate_this(own(), "subnet-1", "10.9.1.7"_ip, soon()).value().address, "10.9.1.7"_ip);
+  EXPECT_EQ(provider->allocate_address(own(), "subnet-1", "10.9.1.7"_ip, soon()).value().address, "10.9.1.7"_ip);
   script = {take, holder("")};
-  EXPECT_EQ(provider->allocate_this(own(), "subnet-1", "10.9.1.7"_ip, soon()).error().code, ErrorCode::unknown_outcome);
+  EXPECT_EQ(provider->allocate_address(own(), "subnet-1", "10.9.1.7"_ip, soon()).error().code,
+            ErrorCode::unknown_outcome);
 }
 
 TEST_F(Scripted, RenewsCredentialsBeforeTheyEndAndOnceWhenRefused) {

@@ -51,7 +51,7 @@ BatchedCall batched(StockCall& call, const Writer& writer) {
   one.owner = del->release.owner.container_id;
   one.decide = [del, &writer](const core::Snapshot& snapshot, const Instant& now) {
     return kept(writer.in_term(snapshot, warm::plan_release(snapshot, del->release, now)),
-                [&](std::vector<core::WarmAddress> let_go) {
+                [&](std::vector<core::StockAddress> let_go) {
                   del->answer = std::move(let_go);
                   return true;
                 });

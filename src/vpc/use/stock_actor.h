@@ -23,11 +23,11 @@
 #include "base/result.h"
 #include "ipam/use/batch.h"
 #include "ipam/use/transact.h"
-#include "vpc/decide/assign.h"
+#include "vpc/decide/attachments.h"
 #include "vpc/decide/planner.h"
 #include "vpc/provider.h"
-#include "vpc/use/warm_ports.h"
-#include "vpc/use/warm_stock.h"
+#include "vpc/use/stock_calls.h"
+#include "vpc/use/stock_sources.h"
 
 // The actor of a node's stock (docs/adr/0016-warm-pool.md#actor): one queue, and one loop that alone decides and
 // writes. Threads that ask the cloud, the API, a peer or the wire (Workers) come back into the same queue with what
@@ -75,7 +75,7 @@ struct StockAdd {
 };
 struct StockDel {
   core::warm::Release release;
-  std::vector<core::WarmAddress> answer{};
+  std::vector<core::StockAddress> answer{};
 };
 
 /// One of them on its way.

@@ -93,9 +93,9 @@ void StockKeeper::look_at_pods(warm::Look& look, Deadline deadline) {
 void StockKeeper::set_apart(warm::Look& look, const StockView& view, bool may_go, Deadline deadline) {
   if (!look.cloud) return;
   std::set<net::Address> recorded, strays;
-  for (const core::WarmAddress& one : view.addresses) {
-    const bool is_stray = may_go && one.state == core::WarmState::quarantined;
-    if (one.state != core::WarmState::lent && !is_stray) recorded.insert(one.address);
+  for (const core::StockAddress& one : view.addresses) {
+    const bool is_stray = may_go && one.state == core::StockAddressState::quarantined;
+    if (one.state != core::StockAddressState::lent && !is_stray) recorded.insert(one.address);
   }
   for (const warm::Given& given : *look.cloud) {
     if (recorded.contains(given.address)) continue;
@@ -127,19 +127,19 @@ void StockKeeper::confirm_missing(warm::Look& look, const StockView& view, const
   if (!look.cloud || !interface) return;
   std::set<net::Address> shown;
   for (const warm::Given& given : *look.cloud) shown.insert(given.address);
-  std::vector<const core::WarmAddress*> missing;
-  for (const core::WarmAddress& one : view.addresses) {
-    const bool is_elsewhere = is_leaving(one) || one.state == core::WarmState::lent;
+  std::vector<const core::StockAddress*> missing;
+  for (const core::StockAddress& one : view.addresses) {
+    const bool is_elsewhere = is_leaving(one) || one.state == core::StockAddressState::lent;
     if (!is_elsewhere && memory.stood_at(one, look.begun) && !shown.contains(one.address)) missing.push_back(&one);
   }
-  const auto may_be_given = [](const core::WarmAddress* one) {
-    return one->state == core::WarmState::free || one->state == core::WarmState::cooling;
+  const auto may_be_given = [](const core::StockAddress* one) {
+    return one->state == core::StockAddressState::free || one->state == core::StockAddressState::cooling;
   };
   std::ranges::stable_partition(missing, may_be_given);
   if (missing.size() > kNamedMax) missing.resize(kNamedMax);
   std::size_t left_out = 0;
-  for (const core::WarmAddress* one : missing) {
-    const auto there = world_.cloud.describe_this(one->vpc, one->subnet, one->address, deadline);
+  for (const core::StockAddress* one : missing) {
+    const auto there = world_.cloud.describe_address(one->vpc, one->subnet, one->address, deadline);
     if (!there) {
       note_trouble(there.error());
       break;
@@ -164,7 +164,7 @@ void StockKeeper::tell(const warm::Move& done) {
   switch (done.what) {
     case What::unsure:
       // A pod's address is told with each pass.
-      if (done.after->state == core::WarmState::held) return;
+      if (done.after->state == core::StockAddressState::held) return;
       log(done.after->doubts.empty() ? fmt::format("{} may be given to pods again", address)
                                      : fmt::format("{} is given to no pod for now: {}", address, done.why));
       return;
@@ -189,12 +189,12 @@ void StockKeeper::tell(const warm::Move& done) {
 Result<void> StockKeeper::apply(const std::vector<warm::Move>& moves) {
   const auto goes_back = [](const warm::Move& one) { return one.what == warm::Move::What::goes_back; };
   UnderWay under_way(*this);
-  std::vector<core::WarmAddress> going;
+  std::vector<core::StockAddress> going;
   bool is_any_free_again = false;
   for (const std::vector<warm::Move>& part : parts_of(moves)) {
     const auto written = ask([&] {
       auto made = actor_.decide<std::vector<warm::Move>>(
-          [&](const core::Snapshot& snapshot, const Instant&) { return warm::plan_moves(snapshot, part); });
+          [&](const core::Snapshot& snapshot, const Instant&) { return warm::plan_corrections(snapshot, part); });
       if (!made) return made;
       for (const warm::Move& done : *made) {
         if (goes_back(done)) under_way.leave({*done.after});
@@ -342,7 +342,7 @@ void StockKeeper::reconcile() {
   if (is_rebuilding) next_reconcile_ = std::min(next_reconcile_, now + kSettleAgain);
 }
 
-Result<std::vector<core::WarmAddress>> StockKeeper::unused(Deadline deadline) {
+Result<std::vector<core::StockAddress>> StockKeeper::unused(Deadline deadline) {
   warm::Look look = this->look(kRoundsLook, deadline);
   if (!look.cloud) return fail(trouble().value_or(Error{ErrorCode::unavailable, "the cloud does not answer", {}}));
   // A silent source might have said that somebody lives by it.
@@ -356,19 +356,19 @@ Result<std::vector<core::WarmAddress>> StockKeeper::unused(Deadline deadline) {
   if (!look.silent.empty()) {
     return fail(ErrorCode::unavailable, "no address is known to be unused: " + look.silent.front());
   }
-  std::vector<core::WarmAddress> unused;
+  std::vector<core::StockAddress> unused;
   const auto is_used = [&](const net::Address& address) {
     return look.apart.contains(address) || (look.host && look.host->contains(address)) ||
            warm::is_used_by_pod(look, address);
   };
   // A release or a loan that nobody heard the end of.
-  const auto is_unsure = [&](const core::WarmAddress& one) {
+  const auto is_unsure = [&](const core::StockAddress& one) {
     return warm::is_unsure(one) || (is_leaving(one) && !now.leaving.contains(text_of(one)));
   };
   for (const warm::Given& given : *look.cloud) {
-    const auto known = std::ranges::find(view.addresses, given.address, &core::WarmAddress::address);
-    const bool is_recorded = known != view.addresses.end() && known->state != core::WarmState::lent;
-    if (is_recorded && known->state != core::WarmState::quarantined && !is_unsure(*known)) continue;
+    const auto known = std::ranges::find(view.addresses, given.address, &core::StockAddress::address);
+    const bool is_recorded = known != view.addresses.end() && known->state != core::StockAddressState::lent;
+    if (is_recorded && known->state != core::StockAddressState::quarantined && !is_unsure(*known)) continue;
     // An address that a call under way brings has no record yet.
     if (!is_recorded && !view.intents.empty()) continue;
     if (is_used(given.address)) continue;
@@ -377,7 +377,7 @@ Result<std::vector<core::WarmAddress>> StockKeeper::unused(Deadline deadline) {
   }
   std::set<net::Address> listed;
   for (const warm::Given& given : *look.cloud) listed.insert(given.address);
-  for (const core::WarmAddress& one : view.addresses) {
+  for (const core::StockAddress& one : view.addresses) {
     if (is_unsure(one) && !listed.contains(one.address) && !is_used(one.address)) unused.push_back(one);
   }
   return unused;
@@ -392,17 +392,17 @@ Result<void> StockKeeper::release_unused(const std::vector<net::Address>& addres
   if (!looked) {
     return fail(ErrorCode::refused_for_safety, looked.error().message + "; nothing was released, try again");
   }
-  const std::vector<core::WarmAddress>& unused = *looked;
+  const std::vector<core::StockAddress>& unused = *looked;
   for (const net::Address& address : addresses) {
-    if (std::ranges::find(unused, address, &core::WarmAddress::address) == unused.end()) {
+    if (std::ranges::find(unused, address, &core::StockAddress::address) == unused.end()) {
       return fail(
           ErrorCode::refused_for_safety,
           fmt::format("{} is in use, in the stock, or not this node's: nothing was released", address.to_string()));
     }
   }
   for (const net::Address& address : addresses) {
-    const auto& found = *std::ranges::find(unused, address, &core::WarmAddress::address);
-    core::WarmAddress record = warm::entered(found, core::WarmState::quarantined, world_.clock.now());
+    const auto& found = *std::ranges::find(unused, address, &core::StockAddress::address);
+    core::StockAddress record = warm::entered(found, core::StockAddressState::quarantined, world_.clock.now());
     record.created = record.since;
     record.why = "an operator released it";
     // One that has a record is quarantined already.
@@ -420,7 +420,7 @@ Result<void> StockKeeper::release_unused(const std::vector<net::Address>& addres
   const auto gone = give_back(moved.addresses, deadline);
   // The operator who releases them has looked into it: asking is worth while again.
   const bool was_conflicting = std::ranges::any_of(addresses, [&](const net::Address& address) {
-    return std::ranges::find(unused, address, &core::WarmAddress::address)->other_mac.has_value();
+    return std::ranges::find(unused, address, &core::StockAddress::address)->other_mac.has_value();
   });
   if (gone && was_conflicting) {
     ask([this] {
@@ -436,12 +436,12 @@ Result<void> StockKeeper::release_unused(const std::vector<net::Address>& addres
 void StockKeeper::settle(const StockView& first) {
   StockView view = first;
   if (!view.intents.empty()) settle_intents(view);
-  static_cast<void>(probe_all(in_state(view, core::WarmState::probing)));  // told as the trouble
+  static_cast<void>(probe_all(in_state(view, core::StockAddressState::probing)));  // told as the trouble
   if (world_.host == nullptr) return;  // a plugin alone leaves the rest to the agent
   const Now now = look_at_records();
   if (!now.view) return;
   std::optional<warm::Look> look;
-  for (const core::WarmAddress& one : now.view->addresses) {
+  for (const core::StockAddress& one : now.view->addresses) {
     if (!is_leaving(one) || now.leaving.contains(text_of(one))) continue;
     // A call that nobody heard of may still come, and would take the address from under a pod.
     // A cloud that hangs keeps the round for one call, and not for each.
@@ -459,16 +459,16 @@ StockKeeper::Now StockKeeper::look_at_records() {
 /// have here has gone. One that it still has, and that no call may take any more, is free again, unless something here
 /// uses it; the marks decide whether it is released once more. `look` is what host and pods said, once they were asked.
 /// False: the cloud does not say.
-bool StockKeeper::settle_leaving(const core::WarmAddress& address, bool may_still_come,
+bool StockKeeper::settle_leaving(const core::StockAddress& address, bool may_still_come,
                                  std::optional<warm::Look>& look) {
   const auto interface = this->interface();  // not of the record, which may be of another card or node
   if (!interface) return false;
-  const auto there = world_.cloud.describe_this(address.vpc, address.subnet, address.address, cloud_deadline());
+  const auto there = world_.cloud.describe_address(address.vpc, address.subnet, address.address, cloud_deadline());
   if (!there) {
     note_trouble(there.error());
     return false;
   }
-  const bool is_loan = address.state == core::WarmState::lending;
+  const bool is_loan = address.state == core::StockAddressState::lending;
   const bool is_here = *there && (*there)->mac == interface->mac;
   const bool is_done = is_loan ? *there && (*there)->mac.to_string() == address.peer : !is_here;
   if (!is_done && may_still_come) return true;
@@ -514,7 +514,7 @@ bool StockKeeper::leave_those_here(std::vector<warm::Given>& brought) {
   const Deadline deadline = cloud_deadline();
   std::vector<warm::Given> here;
   for (warm::Given& one : brought) {
-    const auto there = world_.cloud.describe_this(one.vpc, one.subnet, one.address, deadline);
+    const auto there = world_.cloud.describe_address(one.vpc, one.subnet, one.address, deadline);
     if (!there) note_trouble(there.error());
     if (!there) return false;
     if (*there && (*there)->mac == interface->mac) here.push_back(std::move(one));
@@ -524,10 +524,10 @@ bool StockKeeper::leave_those_here(std::vector<warm::Given>& brought) {
 }
 
 void StockKeeper::settle_intents(StockView& view) {
-  const std::vector<core::WarmIntent> intents = view.intents;
+  const std::vector<core::StockIntent> intents = view.intents;
   // Until a rebuild has ended nobody can tell what an intent brought from what a pod has just let go of.
   const bool is_rebuilding = std::ranges::any_of(intents, warm::is_rebuild);
-  for (const core::WarmIntent& intent : intents) {
+  for (const core::StockIntent& intent : intents) {
     if (is_rebuilding) return;
     if (ask([&] { return actor_.state.asking.contains(intent.id); })) continue;
     const Instant begun = world_.clock.now();
@@ -558,7 +558,7 @@ void StockKeeper::settle_intents(StockView& view) {
                     promise.empty() ? "" : ", " + warm::waits_for(promise)));
     ask([&] {
       KeeperTally& tally = actor_.state.seen.keeper;
-      (intent.what == core::WarmIntent::What::borrow ? tally.borrowed : tally.allocated) += moved->addresses.size();
+      (intent.what == core::StockIntent::What::borrow ? tally.borrowed : tally.allocated) += moved->addresses.size();
     });
     auto after = view_stock(context());
     if (!after) return;

@@ -12,7 +12,7 @@ namespace croft::engine {
 namespace {
 
 using namespace std::chrono_literals;
-using core::WarmState;
+using core::StockAddressState;
 namespace warm = core::warm;
 
 TEST_F(StockKeeperTest, ACloudThatUsedUpTheTimeIsTheTroubleAndNotTheHost) {
@@ -145,8 +145,8 @@ TEST_F(OtherCardTest, IsFoundByTheRoundsWhileTheCloudHasNoList) {
 /// In the image an address is on its way back to the cloud, which the live node's agent kept, and a pod has it.
 TEST_F(OtherCardTest, ReleasesNothingFromUnderTheNodeOfTheImage) {
   const net::Address there = *before_.begin();
-  core::WarmAddress then = *node_.find(there);
-  then.state = WarmState::releasing;
+  core::StockAddress then = *node_.find(there);
+  then.state = StockAddressState::releasing;
   const store::Write write{core::warm_address_key(there), core::Value(then), store::Condition::always()};
   ASSERT_TRUE(node_.store.commit({&write, 1}, {}, Deadline::after(clock_.now(), 30s)));
   cloud_.set_owner(there, node_.mac());
@@ -159,8 +159,8 @@ TEST_F(OtherCardTest, ReleasesNothingFromUnderTheNodeOfTheImage) {
 /// The same of one that was on its way to another node.
 TEST_F(OtherCardTest, TakesNothingThatTheNodeOfTheImageHasForItsOwn) {
   const net::Address there = *before_.begin();
-  core::WarmAddress then = *node_.find(there);
-  then.state = WarmState::lending;
+  core::StockAddress then = *node_.find(there);
+  then.state = StockAddressState::lending;
   then.request = "r1";
   then.peer = mac_of(3).to_string();
   const store::Write write{core::warm_address_key(there), core::Value(then), store::Condition::always()};
@@ -171,14 +171,14 @@ TEST_F(OtherCardTest, TakesNothingThatTheNodeOfTheImageHasForItsOwn) {
     static_cast<void>(node_.keeper->step());
     clock_.advance(31s);
     const auto now = node_.find(there);
-    EXPECT_TRUE(!now || now->state != WarmState::free);
+    EXPECT_TRUE(!now || now->state != StockAddressState::free);
   }
 }
 
 /// Under an agent that runs on a copy is put back that knows another card.
 TEST_F(StockKeeperTest, ACopyThatKnowsAnotherCardIsToldTheOneOfNow) {
   static_cast<void>(node_.keeper->step());
-  core::WarmNode then = *node_.view().node;
+  core::StockNode then = *node_.view().node;
   const net::Mac now = then.mac;
   then.mac = mac_of(7);
   const store::Write write{core::warm_node_key(), core::Value(then), store::Condition::always()};
@@ -201,7 +201,7 @@ class OlderCopyTest : public StockKeeperTest {
       const store::Write write{core::warm_address_key(one.address), core::Value(one), store::Condition::always()};
       EXPECT_TRUE(node_.store.commit({&write, 1}, {}, Deadline::after(clock_.now(), 30s)));
     }
-    EXPECT_EQ(node_.find(web_)->state, WarmState::free);
+    EXPECT_EQ(node_.find(web_)->state, StockAddressState::free);
     clock_.advance(1s);
   }
   void look_without_the_cloud() {
@@ -223,7 +223,7 @@ TEST_F(OlderCopyTest, TheHostIsLookedAtBeforeAnybodyIsServed) {
   cloud_.fate = [] { return CallFate::away; };
   node_.begin();
   look_without_the_cloud();
-  EXPECT_EQ(node_.find(web_)->doubts, std::vector{core::WarmDoubt::used_by_host});
+  EXPECT_EQ(node_.find(web_)->doubts, std::vector{core::StockDoubt::used_by_host});
   EXPECT_EQ(node_.counts().free, 2U) << "all others are served";
   expect_never_given();
 }
@@ -232,21 +232,21 @@ TEST_F(OlderCopyTest, APodsWordCountsWhereTheHostIsSilent) {
   node_.host.is_away = true;
   node_.begin();
   look_without_the_cloud();
-  EXPECT_EQ(node_.find(web_)->doubts, std::vector{core::WarmDoubt::used_by_pod});
+  EXPECT_EQ(node_.find(web_)->doubts, std::vector{core::StockDoubt::used_by_pod});
   expect_never_given();
 }
 
 /// In the copy a container that has ended since has it; its DEL comes late.
 TEST_F(OlderCopyTest, ALateDelOfTheHolderOfThenSparesTheHolderOfNow) {
-  core::WarmAddress then = *node_.find(web_);
-  then.state = WarmState::held;
+  core::StockAddress then = *node_.find(web_);
+  then.state = StockAddressState::held;
   then.owner = {"net", "old", "eth0"};
   then.pod = {"old", "shop", ""};
   const store::Write write{core::warm_address_key(web_), core::Value(then), store::Condition::always()};
   ASSERT_TRUE(node_.store.commit({&write, 1}, {}, Deadline::after(clock_.now(), 30s)));
   node_.begin();
   look_without_the_cloud();
-  EXPECT_EQ(node_.find(web_)->doubts, std::vector{core::WarmDoubt::used_by_pod});
+  EXPECT_EQ(node_.find(web_)->doubts, std::vector{core::StockDoubt::used_by_pod});
   warm::Release late;
   late.owner = then.owner;
   late.pod = then.pod;
@@ -254,7 +254,7 @@ TEST_F(OlderCopyTest, ALateDelOfTheHolderOfThenSparesTheHolderOfNow) {
   ASSERT_EQ(release_to_stock(node_.context(), late)->size(), 1U);
   expect_never_given();
   node_.settle(12);
-  EXPECT_EQ(node_.find(web_)->state, WarmState::held);
+  EXPECT_EQ(node_.find(web_)->state, StockAddressState::held);
   EXPECT_EQ(node_.find(web_)->pod.name, "web");
 }
 
@@ -284,15 +284,15 @@ TEST_F(StockKeeperTest, ADelDuringTheFirstLookTakesItsDoubtNotAway) {
   };
   node_.keeper->look_before_serving();
   EXPECT_TRUE(node_.may_give());
-  ASSERT_EQ(node_.find(went)->state, WarmState::free);
-  EXPECT_EQ(node_.find(went)->doubts, std::vector{core::WarmDoubt::not_in_cloud});
+  ASSERT_EQ(node_.find(went)->state, StockAddressState::free);
+  EXPECT_EQ(node_.find(went)->doubts, std::vector{core::StockDoubt::not_in_cloud});
   EXPECT_EQ(node_.add("c1"), "");
 }
 
 /// In the copy it is on its way to another node, and it stayed.
 TEST_F(OlderCopyTest, WhatWasBeingLentThenIsThePodsNow) {
-  core::WarmAddress then = *node_.find(web_);
-  then.state = WarmState::lending;
+  core::StockAddress then = *node_.find(web_);
+  then.state = StockAddressState::lending;
   then.request = "r1";
   then.peer = mac_of(2).to_string();
   const store::Write write{core::warm_address_key(web_), core::Value(then), store::Condition::always()};
@@ -302,7 +302,7 @@ TEST_F(OlderCopyTest, WhatWasBeingLentThenIsThePodsNow) {
   clock_.advance(120s);
   expect_never_given();
   node_.settle(12);
-  EXPECT_EQ(node_.find(web_)->state, WarmState::held);
+  EXPECT_EQ(node_.find(web_)->state, StockAddressState::held);
 }
 
 TEST_F(StockKeeperTest, NothingIsUnusedWhileASourceIsSilent) {
@@ -342,7 +342,7 @@ TEST_F(StockKeeperTest, WhatAClaimNamesDoesNotGoBackThoughItIsQuarantined) {
   const net::Address claimed = cloud_.unowned().back();
   cloud_.set_owner(claimed, node_.mac());
   node_.settle(8);
-  ASSERT_EQ(node_.find(claimed)->state, WarmState::quarantined);
+  ASSERT_EQ(node_.find(claimed)->state, StockAddressState::quarantined);
   node_.claims.all = {claimed};
   EXPECT_TRUE(node_.keeper->unused({})->empty());
   EXPECT_FALSE(node_.keeper->release_unused({claimed}, {}));
@@ -391,11 +391,11 @@ TEST_F(LostRecordsTest, AreKnownAgainFromTheCloudThePodsAndTheHost) {
   EXPECT_FALSE(before_.contains(net::Address::parse(first).value()));
   pass(180s);
   ASSERT_TRUE(node_.find(web_));
-  EXPECT_EQ(node_.find(web_)->state, WarmState::held);
+  EXPECT_EQ(node_.find(web_)->state, StockAddressState::held);
   EXPECT_EQ(node_.find(web_)->pod.name, "web");
-  EXPECT_EQ(node_.find(db_)->state, WarmState::held);
+  EXPECT_EQ(node_.find(db_)->state, StockAddressState::held);
   ASSERT_TRUE(node_.find(old_));
-  EXPECT_EQ(node_.find(old_)->state, WarmState::quarantined) << "the host uses it, and nobody says for whom";
+  EXPECT_EQ(node_.find(old_)->state, StockAddressState::quarantined) << "the host uses it, and nobody says for whom";
   EXPECT_TRUE(node_.view().intents.empty());
   EXPECT_EQ(node_.recorded(), cloud_.of(node_.mac())) << "nothing has leaked";
   EXPECT_EQ(node_.keeper->tally().rebuilt, before_.size() - 1) << "all but what the host uses";
@@ -433,7 +433,7 @@ TEST_F(LostRecordsTest, APodThatEndsMeanwhileLeavesARest) {
   EXPECT_EQ(node_.del("web"), 0U) << "there is no record yet";
   node_.host.used.erase(web_);
   const auto ended = clock_.now().since_boot;
-  while (!node_.find(web_) || node_.find(web_)->state != WarmState::free) {
+  while (!node_.find(web_) || node_.find(web_)->state != StockAddressState::free) {
     pass(5s);
     ASSERT_LT(clock_.now().since_boot - ended, 1000s);
   }
@@ -449,9 +449,9 @@ TEST_F(LostRecordsTest, AnAgentThatDiesAnywhereBeginsAgain) {
   node_.begin();
   pass(300s);
   EXPECT_TRUE(node_.view().intents.empty());
-  EXPECT_EQ(node_.find(web_)->state, WarmState::held);
-  EXPECT_EQ(node_.find(db_)->state, WarmState::held);
-  EXPECT_EQ(node_.find(old_)->state, WarmState::quarantined);
+  EXPECT_EQ(node_.find(web_)->state, StockAddressState::held);
+  EXPECT_EQ(node_.find(db_)->state, StockAddressState::held);
+  EXPECT_EQ(node_.find(old_)->state, StockAddressState::quarantined);
   EXPECT_EQ(node_.recorded(), cloud_.of(node_.mac()));
 }
 
@@ -470,7 +470,7 @@ TEST_F(LostRecordsTest, AClaimedAddressIsTheClaims) {
   pass(300s);
   EXPECT_FALSE(node_.find(fixed)) << "its pod may come back";
   EXPECT_FALSE(node_.find(web_));
-  EXPECT_EQ(node_.find(db_)->state, WarmState::held);
+  EXPECT_EQ(node_.find(db_)->state, StockAddressState::held);
   EXPECT_TRUE(node_.view().intents.empty());
   const auto unused = node_.keeper->unused({});
   ASSERT_TRUE(unused);
@@ -489,7 +489,7 @@ TEST_F(StockKeeperTest, APodThatGotItsAddressWithoutAnAgentIsKnownBeforeAnybodyI
   node_.begin();
   node_.keeper->look_before_serving();
   ASSERT_TRUE(node_.find(taken));
-  EXPECT_EQ(node_.find(taken)->state, WarmState::held);
+  EXPECT_EQ(node_.find(taken)->state, StockAddressState::held);
   EXPECT_EQ(node_.del("web"), 1U);
   EXPECT_FALSE(node_.find(claimed)) << "what a claim names is left alone";
 }
@@ -514,7 +514,7 @@ TEST_F(StockKeeperTest, ADamagedRecordsAddressIsNobodysToGive) {
   EXPECT_TRUE(std::ranges::any_of(node_.log, is_told)) << "it is reported";
   EXPECT_FALSE(node_.find(damaged));
   ASSERT_TRUE(node_.find(stray)) << "the other differences are settled all the same";
-  EXPECT_EQ(node_.find(stray)->state, WarmState::quarantined);
+  EXPECT_EQ(node_.find(stray)->state, StockAddressState::quarantined);
   const auto unused = node_.keeper->unused({});
   ASSERT_TRUE(unused);
   for (const auto& one : *unused) EXPECT_NE(one.address, damaged);

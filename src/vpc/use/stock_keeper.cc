@@ -72,10 +72,10 @@ nanoseconds StockKeeper::step() {
   const Instant now = world_.clock.now();
   seen_.note(view->addresses, now);
   warm::Counts counts;
-  for (const core::WarmAddress& address : view->addresses) warm::count(counts, address, now);
+  for (const core::StockAddress& address : view->addresses) warm::count(counts, address, now);
   std::uint32_t waiting = 0;
   ask([&] {
-    for (const core::WarmIntent& intent : view->intents) {
+    for (const core::StockIntent& intent : view->intents) {
       const bool is_under_way = actor_.state.asking.contains(intent.id);
       if (!warm::is_rebuild(intent)) (is_under_way ? counts.asked : counts.unheard) += intent.count;
     }
@@ -103,9 +103,9 @@ nanoseconds StockKeeper::step() {
   if (waiting > 0 && warm::may_borrow(counts, options_.marks, memory_) && borrow()) {
     next = std::min(next, world_.clock.now().since_boot + kSettleAgain);
   }
-  const bool is_unsettled = !view->intents.empty() || !in_state(*view, core::WarmState::releasing).empty() ||
-                            !in_state(*view, core::WarmState::lending).empty() ||
-                            !in_state(*view, core::WarmState::probing).empty();
+  const bool is_unsettled = !view->intents.empty() || !in_state(*view, core::StockAddressState::releasing).empty() ||
+                            !in_state(*view, core::StockAddressState::lending).empty() ||
+                            !in_state(*view, core::StockAddressState::probing).empty();
   if (is_unsettled) next = std::min(next, world_.clock.now().since_boot + kSettleAgain);
   if (world_.clock.now().since_boot >= next_reconcile_) reconcile();
   next = std::min({next, next_reconcile_, next_interface_look_});
@@ -154,7 +154,7 @@ bool StockKeeper::find_interface() {
 
 /// Writes what the node is, for who works without the agent, and for what an ADD may get.
 Result<void> StockKeeper::describe_here(const cloud::Interface& interface) {
-  core::WarmNode node;
+  core::StockNode node;
   node.node = options_.node;
   node.mac = interface.mac;
   node.vpc = interface.vpc;
@@ -187,9 +187,9 @@ bool StockKeeper::begin_here(const cloud::Interface& interface) {
   return true;
 }
 
-core::WarmIntent StockKeeper::new_intent(core::WarmIntent::What what, std::uint32_t count) const {
+core::StockIntent StockKeeper::new_intent(core::StockIntent::What what, std::uint32_t count) const {
   const Instant now = world_.clock.now();
-  core::WarmIntent intent;
+  core::StockIntent intent;
   std::array<std::uint8_t, 16> bytes{};
   for (std::size_t i = 0; i < bytes.size(); i += 8) {
     const std::uint64_t number = world_.random.next();

@@ -14,14 +14,14 @@
 #include "base/clock.h"
 #include "base/result.h"
 #include "ipam/use/transact.h"
-#include "vpc/decide/assign.h"
+#include "vpc/decide/attachments.h"
 #include "vpc/decide/moves.h"
 #include "vpc/decide/planner.h"
 #include "vpc/decide/reconcile.h"
 #include "vpc/provider.h"
 #include "vpc/use/stock_actor.h"
-#include "vpc/use/warm_ports.h"
-#include "vpc/use/warm_stock.h"
+#include "vpc/use/stock_calls.h"
+#include "vpc/use/stock_sources.h"
 
 // Keeps a node's stock of cloud addresses between its water marks: asks the cloud and the wire, gives back, lends and
 // borrows, and settles what crashes and lost replies left (docs/notes/warm-pool.md). It asks the world outside in
@@ -60,7 +60,7 @@ struct KeeperWorld {
   std::function<void(const std::string& line)> warn = nullptr;  ///< the same, for troubles; null: log takes them
   /// Somebody else answers for an address of the cloud's; told once it is quarantined, `other_mac` says who. Never
   /// blocks. May be null.
-  std::function<void(const core::WarmAddress& address)> conflicted = nullptr;
+  std::function<void(const core::StockAddress& address)> conflicted = nullptr;
 };
 
 /// The time of one call of the cloud.
@@ -79,26 +79,26 @@ inline constexpr std::chrono::nanoseconds kLookIsOver = std::chrono::seconds{1};
 }
 
 /// As the cloud's calls name it.
-[[nodiscard]] inline cloud::CloudAddress cloud_address_of(const core::WarmAddress& address) {
+[[nodiscard]] inline cloud::CloudAddress cloud_address_of(const core::StockAddress& address) {
   return {address.address, address.prefix_length, address.gateway, address.mac,
           address.vpc,     address.subnet,        address.object};
 }
 
-[[nodiscard]] inline std::vector<core::WarmAddress> in_state(const StockView& view, core::WarmState state) {
-  std::vector<core::WarmAddress> found;
+[[nodiscard]] inline std::vector<core::StockAddress> in_state(const StockView& view, core::StockAddressState state) {
+  std::vector<core::StockAddress> found;
   std::ranges::copy_if(view.addresses, std::back_inserter(found),
-                       [&](const core::WarmAddress& one) { return one.state == state; });
+                       [&](const core::StockAddress& one) { return one.state == state; });
   return found;
 }
 
 /// Whether it goes back to the cloud, or to another node.
-[[nodiscard]] inline bool is_leaving(const core::WarmAddress& address) {
-  return address.state == core::WarmState::releasing || address.state == core::WarmState::lending;
+[[nodiscard]] inline bool is_leaving(const core::StockAddress& address) {
+  return address.state == core::StockAddressState::releasing || address.state == core::StockAddressState::lending;
 }
 
 /// Whether a pod may get it, now or later: a look may show that it is not as the record says.
-[[nodiscard]] inline bool is_on_interface(const core::WarmAddress& address) {
-  return address.state != core::WarmState::quarantined && address.state != core::WarmState::lent;
+[[nodiscard]] inline bool is_on_interface(const core::StockAddress& address) {
+  return address.state != core::StockAddressState::quarantined && address.state != core::StockAddressState::lent;
 }
 
 /// Whether the records name another interface as this node's.
@@ -117,7 +117,7 @@ template <class T>
   return parts;
 }
 
-[[nodiscard]] inline std::string text_of(const core::WarmAddress& address) { return address.address.to_string(); }
+[[nodiscard]] inline std::string text_of(const core::StockAddress& address) { return address.address.to_string(); }
 
 class StockKeeper {
  public:
@@ -161,21 +161,21 @@ class StockKeeper {
 
   /// Puts one more address into the stock: this one, or any. One that is there already is the answer. Error also:
   /// refused_for_safety when the host, a pod or a claim has this one, or that is not known; or when no pod may have it.
-  [[nodiscard]] Result<core::WarmAddress> push(const std::optional<net::Address>& address, Deadline deadline);
+  [[nodiscard]] Result<core::StockAddress> push(const std::optional<net::Address>& address, Deadline deadline);
   /// Gives one back to the cloud: this free one, or any. Errors: not_found (it is not free in the stock, or nothing
   /// is); those of the cloud, the address is free again then.
-  [[nodiscard]] Result<core::WarmAddress> pop(const std::optional<net::Address>& address, Deadline deadline);
+  [[nodiscard]] Result<core::StockAddress> pop(const std::optional<net::Address>& address, Deadline deadline);
   /// Addresses that nothing here uses: quarantined ones that the cloud has on this node's interface, unknown ones that
   /// no intent explains, and those that are unsure. A release or a loan without an outcome makes one unsure. Asks the
   /// cloud. Error: unavailable where one of the cloud, the host and the pods is silent: what it would have said is not
   /// known.
-  [[nodiscard]] Result<std::vector<core::WarmAddress>> unused(Deadline deadline);
+  [[nodiscard]] Result<std::vector<core::StockAddress>> unused(Deadline deadline);
   /// Gives such back, but for what is on its way already. Errors: refused_for_safety when one of them is in use, or
   /// that is not known (then nothing is done); those of the cloud (those before it have gone).
   [[nodiscard]] Result<void> release_unused(const std::vector<net::Address>& addresses, Deadline deadline);
   /// Lends one to another node's interface. Errors: exhausted, where it has none to lend now: nothing was moved;
   /// unknown_outcome; conflict, where it went another way meanwhile; those of the cloud.
-  [[nodiscard]] Result<core::WarmAddress> lend(const core::warm::Lend& lend, Deadline deadline);
+  [[nodiscard]] Result<core::StockAddress> lend(const core::warm::Lend& lend, Deadline deadline);
 
   // For pods that keep their address by name (vpc/decide/promised.h); from any thread, no longer than `deadline`.
 
@@ -235,9 +235,9 @@ class StockKeeper {
   [[nodiscard]] Result<void> apply(const std::vector<core::warm::Move>& moves);
   void tell(const core::warm::Move& done);
   void set_apart(core::warm::Look& look, const StockView& view, bool may_go, Deadline deadline);
-  [[nodiscard]] core::WarmIntent new_intent(core::WarmIntent::What what, std::uint32_t count) const;
+  [[nodiscard]] core::StockIntent new_intent(core::StockIntent::What what, std::uint32_t count) const;
 
-  [[nodiscard]] Result<void> begin(const core::WarmIntent& intent);
+  [[nodiscard]] Result<void> begin(const core::StockIntent& intent);
   [[nodiscard]] Result<void> drop(const std::string& intent);
   void grow(std::uint32_t count);
   void learn_range(Deadline deadline);
@@ -253,8 +253,8 @@ class StockKeeper {
   [[nodiscard]] Result<Taken> take(const std::string& intent, const std::vector<cloud::CloudAddress>& given,
                                    bool verified, const std::string& from);
   void shrink(std::uint32_t count);
-  [[nodiscard]] Result<void> give_back(std::vector<core::WarmAddress> addresses, Deadline deadline);
-  [[nodiscard]] Result<std::size_t> probe_all(const std::vector<core::WarmAddress>& addresses);
+  [[nodiscard]] Result<void> give_back(std::vector<core::StockAddress> addresses, Deadline deadline);
+  [[nodiscard]] Result<std::size_t> probe_all(const std::vector<core::StockAddress>& addresses);
   [[nodiscard]] bool borrow();
   [[nodiscard]] bool take(bool StockState::*flag);
   struct Now {
@@ -263,12 +263,12 @@ class StockKeeper {
   };
   [[nodiscard]] Now look_at_records();
   void settle(const StockView& view);
-  bool settle_leaving(const core::WarmAddress& address, bool may_still_come, std::optional<core::warm::Look>& look);
+  bool settle_leaving(const core::StockAddress& address, bool may_still_come, std::optional<core::warm::Look>& look);
   [[nodiscard]] bool leave_those_here(std::vector<core::warm::Given>& brought);
   void settle_intents(StockView& view);
   [[nodiscard]] Result<cloud::CloudAddress> bring_here(const std::optional<cloud::CloudAddress>& there,
                                                        const FixedAddresses::Promise& promise,
-                                                       const core::WarmIntent& intent, Deadline deadline);
+                                                       const core::StockIntent& intent, Deadline deadline);
   [[nodiscard]] Result<void> check_wire(const net::Address& address, const std::string& pod,
                                         const std::optional<net::Mac>& except, Deadline deadline);
   void reconcile();
@@ -315,8 +315,8 @@ class StockKeeper::UnderWay {
     });
   }
   /// In the loop.
-  void leave(const std::vector<core::WarmAddress>& addresses) {
-    for (const core::WarmAddress& one : addresses) add(keeper_.actor_.state.leaving, text_of(one));
+  void leave(const std::vector<core::StockAddress>& addresses) {
+    for (const core::StockAddress& one : addresses) add(keeper_.actor_.state.leaving, text_of(one));
   }
 
  private:

@@ -9,7 +9,7 @@ namespace croft::engine {
 namespace {
 
 using namespace std::chrono_literals;
-using core::WarmState;
+using core::StockAddressState;
 namespace warm = core::warm;
 
 TEST_F(StockKeeperTest, OneThatAnswersForTheWholeSubnetDoesNotGetItIntoQuarantine) {
@@ -68,7 +68,7 @@ TEST_F(StockKeeperTest, WhoReleasesTheConflictsEndsTheRest) {
   const auto unused = node_.keeper->unused(soon);
   ASSERT_TRUE(unused);
   std::vector<net::Address> addresses;
-  for (const core::WarmAddress& one : *unused) addresses.push_back(one.address);
+  for (const core::StockAddress& one : *unused) addresses.push_back(one.address);
   ASSERT_EQ(addresses.size(), 6U);
   ASSERT_TRUE(node_.keeper->release_unused(addresses, soon));
   static_cast<void>(node_.keeper->step());
@@ -121,8 +121,8 @@ TEST_F(StockKeeperTest, WhatAPodsNamespaceSaysKeepsItFromOthersAsLongAsItDoes) {
   node_.settle(10);
   ASSERT_TRUE(node_.find(next));
   for (const net::Address& address : {old, next}) {
-    EXPECT_EQ(node_.find(address)->state, core::WarmState::free) << address.to_string();
-    EXPECT_EQ(node_.find(address)->doubts, std::vector{core::WarmDoubt::used_by_host}) << address.to_string();
+    EXPECT_EQ(node_.find(address)->state, core::StockAddressState::free) << address.to_string();
+    EXPECT_EQ(node_.find(address)->doubts, std::vector{core::StockDoubt::used_by_host}) << address.to_string();
   }
   EXPECT_EQ(node_.counts().free, 3U);
   for (int i = 0; i < 3; ++i) {
@@ -149,7 +149,7 @@ TEST_F(StockKeeperTest, WhatALostReplyBroughtWaitsForTheClaims) {
   EXPECT_TRUE(node_.view().intents.empty());
   for (const net::Address& address : brought) {
     ASSERT_TRUE(node_.find(address));
-    EXPECT_EQ(node_.find(address)->state, core::WarmState::free) << address.to_string();
+    EXPECT_EQ(node_.find(address)->state, core::StockAddressState::free) << address.to_string();
   }
 }
 
@@ -271,9 +271,9 @@ TEST_F(StockKeeperTest, WhatAnotherHasIsQuarantinedWithItsMac) {
   node_.wire->others[first] = mac_of(9);
   node_.settle(2);
   const auto view = node_.view();
-  const auto found = std::ranges::find(view.addresses, first, &core::WarmAddress::address);
+  const auto found = std::ranges::find(view.addresses, first, &core::StockAddress::address);
   ASSERT_NE(found, view.addresses.end());
-  EXPECT_EQ(found->state, WarmState::quarantined);
+  EXPECT_EQ(found->state, StockAddressState::quarantined);
   EXPECT_EQ(found->other_mac, mac_of(9));
   EXPECT_EQ(node_.counts().free, 3U) << "another one is asked for";
   EXPECT_EQ(node_.keeper->tally().conflicts, 1U);
@@ -413,7 +413,7 @@ class ReleasedUnheardTest : public StockKeeperTest {
     EXPECT_FALSE(node_.keeper->pop(address_, {}));
     cloud_.fate = [] { return CallFate::done; };
     EXPECT_FALSE(cloud_.owner_of(address_));
-    EXPECT_EQ(node_.find(address_)->state, WarmState::releasing);
+    EXPECT_EQ(node_.find(address_)->state, StockAddressState::releasing);
   }
   net::Address address_;
 };
@@ -447,7 +447,7 @@ TEST_F(ReleasedUnheardTest, WhatCameBackAndIsUsedStays) {
   node_.host.is_away = false;
   node_.settle(12);
   EXPECT_EQ(cloud_.owner_of(address_), node_.mac());
-  EXPECT_EQ(node_.find(address_)->state, WarmState::held);
+  EXPECT_EQ(node_.find(address_)->state, StockAddressState::held);
 }
 
 TEST_F(ReleasedUnheardTest, WhatTheCloudStillHasHereIsFreeAgain) {
@@ -455,7 +455,7 @@ TEST_F(ReleasedUnheardTest, WhatTheCloudStillHasHereIsFreeAgain) {
   const int before = cloud_.releases;
   node_.settle(4);
   EXPECT_EQ(cloud_.releases, before) << "fewer are free than the high mark";
-  EXPECT_EQ(node_.find(address_)->state, WarmState::free);
+  EXPECT_EQ(node_.find(address_)->state, StockAddressState::free);
 }
 
 /// A release whose answer is lost: the cloud is asked by name at once.
@@ -466,7 +466,7 @@ TEST_F(StockKeeperTest, WhatWasReleasedUnheardIsForgottenAtOnce) {
   ASSERT_FALSE(node_.keeper->pop(address, {}));
   cloud_.fate = [] { return CallFate::done; };
   static_cast<void>(node_.keeper->step());
-  EXPECT_NE(node_.find(address)->state, core::WarmState::releasing);
+  EXPECT_NE(node_.find(address)->state, core::StockAddressState::releasing);
   EXPECT_EQ(node_.counts().free, 3U) << "the cloud gave it anew";
 }
 
@@ -481,7 +481,7 @@ TEST_F(StockKeeperTest, WhatWasToBeReleasedServesWhoWaits) {
   ASSERT_FALSE(node.keeper->pop(address, {}));
   small.fate = [] { return CallFate::done; };
   static_cast<void>(node.keeper->step());
-  EXPECT_EQ(node.find(address)->state, core::WarmState::releasing) << "the call may still come";
+  EXPECT_EQ(node.find(address)->state, core::StockAddressState::releasing) << "the call may still come";
   node.wait(1);
   clock_.advance(61s);
   static_cast<void>(node.keeper->step());
@@ -496,7 +496,7 @@ TEST_F(StockKeeperTest, WhatTheHostUsesIsNotGivenBack) {
   ASSERT_FALSE(popped);
   EXPECT_EQ(popped.error().code, ErrorCode::refused_for_safety);
   EXPECT_EQ(cloud_.owner_of(used), node_.mac());
-  EXPECT_EQ(node_.find(used)->doubts, std::vector{core::WarmDoubt::used_by_host}) << "nor is it given to a pod";
+  EXPECT_EQ(node_.find(used)->doubts, std::vector{core::StockDoubt::used_by_host}) << "nor is it given to a pod";
   node_.host.is_away = true;
   EXPECT_FALSE(node_.keeper->pop(std::nullopt, {})) << "nobody knows what the host uses";
   EXPECT_EQ(cloud_.of(node_.mac()).size(), 3U);
@@ -594,11 +594,11 @@ TEST_F(StockKeeperTest, AClockThatIsSetByAnHourLeavesNothingWaiting) {
     static_cast<void>(node.keeper->step());
     EXPECT_EQ(cloud.releases, releases) << "the release may still come";
     for (const auto& one : node.view().addresses) {
-      EXPECT_TRUE(one.address.to_string() != cooling || one.state == WarmState::cooling);
+      EXPECT_TRUE(one.address.to_string() != cooling || one.state == StockAddressState::cooling);
     }
     EXPECT_FALSE(node.view().addresses.empty());
     EXPECT_TRUE(std::ranges::any_of(node.view().addresses, [](const auto& one) {
-      return one.state == WarmState::lending;
+      return one.state == StockAddressState::lending;
     })) << "the loan may still come";
     cloud.catch_up();
     for (int i = 0; i < 30; ++i) {

@@ -40,8 +40,8 @@ bool StockKeeper::borrow() {
   const auto begun = world_.clock.now().since_boot;
   // A peer may have lent something that comes or does not: until that is known it is asked for no more.
   const auto may_still_lend = [&](const PeerAgents::Peer& peer) {
-    return std::ranges::any_of(view->intents, [&](const core::WarmIntent& intent) {
-      return intent.what == core::WarmIntent::What::borrow && intent.peer == peer.address;
+    return std::ranges::any_of(view->intents, [&](const core::StockIntent& intent) {
+      return intent.what == core::StockIntent::What::borrow && intent.peer == peer.address;
     });
   };
   std::string unclear;
@@ -62,7 +62,7 @@ bool StockKeeper::borrow() {
     // Silent ones take a call's time each: other work goes on, and the next round asks the others.
     if (world_.clock.now().since_boot - begun > kBorrowLimits * kBorrowLimit) return true;
     for (std::uint32_t taken = 0; taken < peer.free && waiting > 0; ++taken) {
-      core::WarmIntent intent = new_intent(core::WarmIntent::What::borrow, 1);
+      core::StockIntent intent = new_intent(core::StockIntent::What::borrow, 1);
       intent.peer = peer.address;
       const UnderWay under_way(*this, intent.id);
       const auto noted = begin(intent);
@@ -74,7 +74,7 @@ bool StockKeeper::borrow() {
                                        Deadline::after(world_.clock.now(), kBorrowLimit));
       if (lent) {
         // A peer's word is no proof: the cloud says whose it is, and delivers it there.
-        const auto there = world_.cloud.describe_this(interface.vpc, subnet, lent->address, cloud_deadline());
+        const auto there = world_.cloud.describe_address(interface.vpc, subnet, lent->address, cloud_deadline());
         if (!there || !*there || (*there)->mac != interface.mac) {
           // The next round asks the cloud what came.
           const std::string why = !there ? there.error().message
@@ -123,7 +123,7 @@ bool StockKeeper::borrow() {
   return true;
 }
 
-Result<core::WarmAddress> StockKeeper::lend(const warm::Lend& asked, Deadline deadline) {
+Result<core::StockAddress> StockKeeper::lend(const warm::Lend& asked, Deadline deadline) {
   warm::Lend lend = asked;
   lend.keeps = ask([this] { return actor_.state.waiting; });
   const auto interface = this->interface();
@@ -143,10 +143,10 @@ Result<core::WarmAddress> StockKeeper::lend(const warm::Lend& asked, Deadline de
     return warm::plan_lend(snapshot, lend, now);
   };
   UnderWay under_way(*this);
-  const auto choice = ask([&]() -> Result<std::optional<core::WarmAddress>> {
-    auto made = actor_.decide_giving<std::optional<core::WarmAddress>>(choose);
+  const auto choice = ask([&]() -> Result<std::optional<core::StockAddress>> {
+    auto made = actor_.decide_giving<std::optional<core::StockAddress>>(choose);
     if (!made) return fail(none(made.error()));
-    if (!*made || (*made)->state == core::WarmState::lent) return made;
+    if (!*made || (*made)->state == core::StockAddressState::lent) return made;
     if (actor_.state.leaving.contains(text_of(**made))) {
       return fail(ErrorCode::unknown_outcome, text_of(**made) + " is on its way by this request already");
     }
@@ -154,9 +154,9 @@ Result<core::WarmAddress> StockKeeper::lend(const warm::Lend& asked, Deadline de
     return made;
   });
   if (!choice) return fail(choice.error());
-  const std::optional<core::WarmAddress>& chosen = *choice;
+  const std::optional<core::StockAddress>& chosen = *choice;
   if (!chosen) return fail(ErrorCode::exhausted, "the stock has no free address to lend");
-  if (chosen->state == core::WarmState::lent) return *chosen;
+  if (chosen->state == core::StockAddressState::lent) return *chosen;
   const auto moved = world_.cloud.move(cloud_address_of(*chosen), lend.to, deadline);
   if (!moved && moved.error().code == ErrorCode::unknown_outcome) return fail(moved.error());  // settle() finds out
   if (!moved) {
@@ -164,8 +164,9 @@ Result<core::WarmAddress> StockKeeper::lend(const warm::Lend& asked, Deadline de
     if (moved.error().code == ErrorCode::not_found) {
       std::optional<warm::Look> look;
       static_cast<void>(settle_leaving(*chosen, true, look));
-      TRY(const auto settled, decide<std::optional<core::WarmAddress>>(choose));
-      const bool went = settled && settled->address == chosen->address && settled->state == core::WarmState::lent;
+      TRY(const auto settled, decide<std::optional<core::StockAddress>>(choose));
+      const bool went =
+          settled && settled->address == chosen->address && settled->state == core::StockAddressState::lent;
       if (went) return *settled;
       return fail(moved.error());
     }
@@ -190,9 +191,9 @@ std::optional<bool> StockKeeper::is_known_as_fixed(const core::PodIdentity& pod)
   if (pod.uid.empty()) return std::nullopt;
   const auto view = view_stock(context());
   if (!view) return std::nullopt;
-  const auto found = std::ranges::find_if(view->addresses, [&](const core::WarmAddress& one) {
+  const auto found = std::ranges::find_if(view->addresses, [&](const core::StockAddress& one) {
     // A record that was taken in from the pod's own status has no container, and tells nothing of it.
-    return one.state == core::WarmState::held && one.pod == pod && !one.owner.container_id.empty();
+    return one.state == core::StockAddressState::held && one.pod == pod && !one.owner.container_id.empty();
   });
   if (found == view->addresses.end()) return std::nullopt;
   if (found->extra.contains(warm::kPromisedKey)) return true;
@@ -203,7 +204,7 @@ std::optional<bool> StockKeeper::is_known_as_fixed(const core::PodIdentity& pod)
 std::optional<net::Address> StockKeeper::kept_for(const core::PodIdentity& pod) {
   const auto view = view_stock(context());
   if (!view) return std::nullopt;
-  const auto found = std::ranges::find_if(view->addresses, [&](const core::WarmAddress& one) {
+  const auto found = std::ranges::find_if(view->addresses, [&](const core::StockAddress& one) {
     const auto promise = one.extra.find(warm::kPromisedKey);
     return warm::is_waiting_for(one, pod) ||
            (promise != one.extra.end() && promise->second == warm::promised_pod_name(pod));
@@ -216,9 +217,9 @@ std::optional<net::Address> StockKeeper::kept_for(const core::PodIdentity& pod) 
 /// pod that lives by it. Error also: refused_for_safety.
 Result<cloud::CloudAddress> StockKeeper::bring_here(const std::optional<cloud::CloudAddress>& there,
                                                     const FixedAddresses::Promise& promise,
-                                                    const core::WarmIntent& intent, Deadline deadline) {
+                                                    const core::StockIntent& intent, Deadline deadline) {
   const cloud::Interface interface = *this->interface();
-  if (!there) return world_.cloud.allocate_this(interface, intent.subnet, promise.address, deadline);
+  if (!there) return world_.cloud.allocate_address(interface, intent.subnet, promise.address, deadline);
   if (there->mac == interface.mac) return *there;
   if (promise.mac != there->mac) {
     return fail(ErrorCode::refused_for_safety,
@@ -266,7 +267,7 @@ Result<warm::Assigned> StockKeeper::give_promised(const FixedAddresses::Promise&
   if (!interface) return fail(trouble().value_or(Error{ErrorCode::unavailable, "the agent is still starting", {}}));
   {
     TRY(const auto view, view_stock(context()));
-    const auto known = std::ranges::find(view.addresses, address, &core::WarmAddress::address);
+    const auto known = std::ranges::find(view.addresses, address, &core::StockAddress::address);
     if (known != view.addresses.end() && warm::is_holder(*known, request.owner)) {
       return warm::Assigned{*known, true};
     }
@@ -282,10 +283,10 @@ Result<warm::Assigned> StockKeeper::give_promised(const FixedAddresses::Promise&
   const auto promised = [&](const Error& error) {
     return fail(Error(error).in(fmt::format("{}, promised to pod {}", address.to_string(), pod)));
   };
-  core::WarmIntent intent = new_intent(core::WarmIntent::What::allocate, 1);
+  core::StockIntent intent = new_intent(core::StockIntent::What::allocate, 1);
   intent.address = address;
   warm::promise_to(intent, pod);
-  const auto there = world_.cloud.describe_this(interface->vpc, intent.subnet, address, deadline);
+  const auto there = world_.cloud.describe_address(interface->vpc, intent.subnet, address, deadline);
   if (!there) return promised(there.error());
   const bool is_elsewhere = *there && (*there)->mac != interface->mac;
   // A neighbour that answers would lose it by the move. A cloud may answer itself, for the interface that has it.

@@ -13,7 +13,7 @@ namespace croft::engine {
 namespace {
 
 using namespace std::chrono_literals;
-using core::WarmState;
+using core::StockAddressState;
 namespace warm = core::warm;
 
 class Borrowing : public testing::Test {

@@ -14,7 +14,7 @@ namespace croft::engine {
 namespace {
 
 using namespace std::chrono_literals;
-using core::WarmState;
+using core::StockAddressState;
 namespace warm = core::warm;
 
 constexpr std::int64_t kForEver = std::int64_t{1} << 60;  ///< calls that an agent lives for
@@ -259,7 +259,7 @@ void live(std::uint64_t seed) {
           // Somebody takes a free one away in the cloud's own console.
           const auto free = node.view().addresses;
           for (const auto& one : free) {
-            if (one.state != WarmState::free || cloud.owner_of(one.address) != node.mac()) continue;
+            if (one.state != StockAddressState::free || cloud.owner_of(one.address) != node.mac()) continue;
             cloud.set_owner(one.address, std::nullopt);
             stolen.insert(one.address);
             break;

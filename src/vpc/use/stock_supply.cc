@@ -26,10 +26,10 @@ warm::Outcome outcome_of(const Error& error) {
 
 double jitter_of(Random& random) { return static_cast<double>(random.next() % 1024) / 1024; }
 
-std::vector<net::Address> addresses_of(const std::vector<core::WarmAddress>& all) {
+std::vector<net::Address> addresses_of(const std::vector<core::StockAddress>& all) {
   std::vector<net::Address> addresses;
   addresses.reserve(all.size());
-  for (const core::WarmAddress& one : all) addresses.push_back(one.address);
+  for (const core::StockAddress& one : all) addresses.push_back(one.address);
   return addresses;
 }
 
@@ -53,14 +53,15 @@ Result<void> StockKeeper::fetch(Deadline deadline) {
   }
   const auto free_ones = [&](const StockView& all) {
     const Instant now = world_.clock.now();
-    return std::ranges::count_if(all.addresses, [&](const core::WarmAddress& one) {
+    return std::ranges::count_if(all.addresses, [&](const core::StockAddress& one) {
       return core::is_free_at(one, now) && one.verified.has_value() && one.mac == is->mac;
     });
   };
   const auto before = free_ones(view);
   // An address that the wire cannot be asked about is no pod's, and more of them would not be either: nothing is asked
   // for.
-  if (const auto asked = probe_all(in_state(view, core::WarmState::probing)); !asked) return fail(asked.error());
+  if (const auto asked = probe_all(in_state(view, core::StockAddressState::probing)); !asked)
+    return fail(asked.error());
   TRY(view, view_stock(context()));
   // A call that another left half done may have brought what is wanted here.
   settle(view);
@@ -76,7 +77,7 @@ Result<void> StockKeeper::fetch(Deadline deadline) {
   return {};
 }
 
-Result<void> StockKeeper::begin(const core::WarmIntent& intent) {
+Result<void> StockKeeper::begin(const core::StockIntent& intent) {
   TRY_VOID(decide<bool>(
       [&](const core::Snapshot& snapshot, const Instant& now) { return warm::plan_begin(snapshot, intent, now); }));
   return {};
@@ -90,7 +91,7 @@ Result<void> StockKeeper::drop(const std::string& intent) {
 
 void StockKeeper::grow(std::uint32_t count) {
   const cloud::Interface interface = *this->interface();
-  const core::WarmIntent intent = new_intent(core::WarmIntent::What::allocate, count);
+  const core::StockIntent intent = new_intent(core::StockIntent::What::allocate, count);
   const UnderWay under_way(*this, intent.id);
   const auto done = [&](warm::Outcome outcome) {
     memory_ = warm::after_growing(memory_, outcome, jitter_of(world_.random), world_.clock.now());
@@ -165,7 +166,7 @@ std::vector<warm::Given> StockKeeper::checked(std::vector<warm::Given> given, De
     if (one.mac != interface->mac) {
       one.unfit = "it was given to another interface, " + one.mac.to_string();
     } else if (look.said_by_pods.contains(one.address)) {
-      one.doubts = {core::WarmDoubt::used_by_host};
+      one.doubts = {core::StockDoubt::used_by_host};
       log(fmt::format("{} is given to no pod for now: a network namespace of this node has it",
                       one.address.to_string()));
     } else if (look.host && look.host->contains(one.address)) {
@@ -211,17 +212,17 @@ Result<StockKeeper::Taken> StockKeeper::take_checked(const std::string& intent, 
   }
   Taken taken;
   for (const warm::Given& one : given) {
-    if (std::ranges::find(moved->addresses, one.address, &core::WarmAddress::address) != moved->addresses.end())
+    if (std::ranges::find(moved->addresses, one.address, &core::StockAddress::address) != moved->addresses.end())
       continue;
     ++taken.recorded;
     log(fmt::format("{} was said to be new, and has a record, which stays as it is", one.address.to_string()));
   }
-  std::vector<core::WarmAddress> fit = moved->addresses;
-  std::erase_if(fit, [](const core::WarmAddress& one) { return one.state == core::WarmState::quarantined; });
+  std::vector<core::StockAddress> fit = moved->addresses;
+  std::erase_if(fit, [](const core::StockAddress& one) { return one.state == core::StockAddressState::quarantined; });
   // An address that a pod's namespace says it has comes to nobody as long as it does; else a pod that says so of more
   // and more would get the subnet for this node.
   const auto doubted = static_cast<std::size_t>(
-      std::ranges::count_if(fit, [](const core::WarmAddress& one) { return !one.doubts.empty(); }));
+      std::ranges::count_if(fit, [](const core::StockAddress& one) { return !one.doubts.empty(); }));
   ask([&] {
     KeeperTally& tally = actor_.state.seen.keeper;
     tally.refused += taken.recorded;
@@ -240,11 +241,11 @@ Result<StockKeeper::Taken> StockKeeper::take_checked(const std::string& intent, 
 }
 
 /// How many of them are quarantined now. Error: they could not be probed, and stay as they are; it is the trouble, too.
-Result<std::size_t> StockKeeper::probe_all(const std::vector<core::WarmAddress>& addresses) {
+Result<std::size_t> StockKeeper::probe_all(const std::vector<core::StockAddress>& addresses) {
   if (addresses.empty()) return 0;
   std::vector<warm::Probed> probed;
   if (world_.probe == nullptr) {
-    for (const core::WarmAddress& one : addresses) probed.push_back({one.address, std::nullopt});
+    for (const core::StockAddress& one : addresses) probed.push_back({one.address, std::nullopt});
   } else {
     const auto answers = world_.probe->probe(addresses_of(addresses), cloud_deadline());
     if (!answers) {
@@ -263,8 +264,8 @@ Result<std::size_t> StockKeeper::probe_all(const std::vector<core::WarmAddress>&
       note_trouble(moved.error());
       return fail(moved.error());
     }
-    for (const core::WarmAddress& one : moved->addresses) {
-      if (one.state == core::WarmState::free) {
+    for (const core::StockAddress& one : moved->addresses) {
+      if (one.state == core::StockAddressState::free) {
         good.push_back(one.address);
         continue;
       }
@@ -314,28 +315,30 @@ Result<void> StockKeeper::check_nobodys(const net::Address& address, Deadline de
   return fail(ErrorCode::refused_for_safety, fmt::format("{} is promised to a pod: a VpcIpClaim names it", text));
 }
 
-Result<core::WarmAddress> StockKeeper::push(const std::optional<net::Address>& address, Deadline deadline) {
+Result<core::StockAddress> StockKeeper::push(const std::optional<net::Address>& address, Deadline deadline) {
   const auto interface = this->interface();
   if (!interface) return fail(trouble().value_or(Error{ErrorCode::unavailable, "the agent is still starting", {}}));
   if (address) {
     TRY(const auto view, view_stock(context()));
-    const auto known = std::ranges::find(view.addresses, *address, &core::WarmAddress::address);
-    const auto is_there = [&](core::WarmState state) { return known != view.addresses.end() && known->state == state; };
-    if (is_there(core::WarmState::held)) {
+    const auto known = std::ranges::find(view.addresses, *address, &core::StockAddress::address);
+    const auto is_there = [&](core::StockAddressState state) {
+      return known != view.addresses.end() && known->state == state;
+    };
+    if (is_there(core::StockAddressState::held)) {
       return fail(ErrorCode::conflict, fmt::format("{} is a pod's already", address->to_string()));
     }
-    if (is_there(core::WarmState::quarantined)) {
+    if (is_there(core::StockAddressState::quarantined)) {
       return fail(ErrorCode::refused_for_safety,
                   fmt::format("{} is quarantined: {}", address->to_string(), known->why));
     }
-    if (known != view.addresses.end() && known->state != core::WarmState::lent) return *known;
+    if (known != view.addresses.end() && known->state != core::StockAddressState::lent) return *known;
     if (view.damaged.contains(core::warm_address_key(*address).name)) {
       return fail(ErrorCode::corrupt,
                   fmt::format("the record of {} is damaged: whose it is is not known", address->to_string()));
     }
     TRY_VOID(check_nobodys(*address, deadline));
   }
-  core::WarmIntent intent = new_intent(core::WarmIntent::What::allocate, 1);
+  core::StockIntent intent = new_intent(core::StockIntent::What::allocate, 1);
   intent.address = address;
   const UnderWay under_way(*this, intent.id);
   TRY_VOID(begin(intent));
@@ -344,10 +347,10 @@ Result<core::WarmAddress> StockKeeper::push(const std::optional<net::Address>& a
       TRY(auto given, world_.cloud.allocate(*interface, intent.subnet, 1, deadline));
       return std::move(given.front());
     }
-    auto given = world_.cloud.allocate_this(*interface, intent.subnet, *address, deadline);
+    auto given = world_.cloud.allocate_address(*interface, intent.subnet, *address, deadline);
     if (given || given.error().code != ErrorCode::already_exists) return given;
     // Ours already, perhaps.
-    TRY(const auto there, world_.cloud.describe_this(interface->vpc, intent.subnet, *address, deadline));
+    TRY(const auto there, world_.cloud.describe_address(interface->vpc, intent.subnet, *address, deadline));
     if (there && there->mac == interface->mac) return *there;
     return fail(given.error());
   }();
@@ -367,11 +370,11 @@ Result<core::WarmAddress> StockKeeper::push(const std::optional<net::Address>& a
   if (moved.addresses.empty()) {
     // A fill has brought it meanwhile.
     TRY(const auto view, view_stock(context()));
-    const auto known = std::ranges::find(view.addresses, asked->address, &core::WarmAddress::address);
+    const auto known = std::ranges::find(view.addresses, asked->address, &core::StockAddress::address);
     if (known != view.addresses.end()) return *known;
     return fail(ErrorCode::conflict, asked->address.to_string() + " has left the stock again");
   }
-  if (moved.addresses.front().state == core::WarmState::quarantined) {
+  if (moved.addresses.front().state == core::StockAddressState::quarantined) {
     return fail(ErrorCode::refused_for_safety,
                 fmt::format("{} is quarantined: {}", asked->address.to_string(), moved.addresses.front().why));
   }
@@ -400,12 +403,12 @@ void StockKeeper::shrink(std::uint32_t count) {
 
 /// Has the cloud take back addresses that are `releasing`. One whose fate is not known stays so; behind the first that
 /// surely was not taken back all are kept. The error of the first that did not go.
-Result<void> StockKeeper::give_back(std::vector<core::WarmAddress> addresses, Deadline deadline) {
+Result<void> StockKeeper::give_back(std::vector<core::StockAddress> addresses, Deadline deadline) {
   std::vector<net::Address> gone, kept, used;
   std::optional<Error> trouble;
   const warm::Look look = look_at_host_alone(deadline);
   if (!look.silent.empty()) trouble = Error{ErrorCode::unavailable, look.silent.front() + "; no address goes back", {}};
-  for (const core::WarmAddress& address : addresses) {
+  for (const core::StockAddress& address : addresses) {
     // docs/notes/warm-pool.md#states: the record is no witness against the host.
     if (look.host && look.host->contains(address.address)) {
       used.push_back(address.address);
@@ -438,7 +441,7 @@ Result<void> StockKeeper::give_back(std::vector<core::WarmAddress> addresses, De
   }
   if (!used.empty()) {
     TRY_VOID(decide<warm::Moved>([&](const core::Snapshot& snapshot, const Instant& now) {
-      return warm::plan_keep(snapshot, used, {core::WarmDoubt::used_by_host}, now);
+      return warm::plan_keep(snapshot, used, {core::StockDoubt::used_by_host}, now);
     }));
     trouble = Error{ErrorCode::refused_for_safety,
                     fmt::format("{} is in use: an interface or a route of this node has it; it was not given back",
@@ -449,7 +452,7 @@ Result<void> StockKeeper::give_back(std::vector<core::WarmAddress> addresses, De
   return {};
 }
 
-Result<core::WarmAddress> StockKeeper::pop(const std::optional<net::Address>& address, Deadline deadline) {
+Result<core::StockAddress> StockKeeper::pop(const std::optional<net::Address>& address, Deadline deadline) {
   UnderWay under_way(*this);
   warm::GiveBack what;
   what.count = 1;

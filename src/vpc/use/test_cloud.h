@@ -13,7 +13,7 @@
 
 #include "store/forwarding_store.h"
 #include "vpc/provider.h"
-#include "vpc/use/warm_ports.h"
+#include "vpc/use/stock_sources.h"
 
 namespace croft::engine {
 
@@ -141,8 +141,8 @@ class TestProvider final : public cloud::Provider {
           return given;
         });
   }
-  [[nodiscard]] Result<cloud::CloudAddress> allocate_this(const cloud::Interface& to, const std::string&,
-                                                          const net::Address& address, Deadline) override {
+  [[nodiscard]] Result<cloud::CloudAddress> allocate_address(const cloud::Interface& to, const std::string&,
+                                                             const net::Address& address, Deadline) override {
     return write<cloud::CloudAddress>([&cloud = cloud_, to, address]() -> Result<cloud::CloudAddress> {
       if (cloud.owner_of(address)) return fail(ErrorCode::already_exists, "somebody has it");
       cloud.set_owner(address, to.mac);
@@ -174,9 +174,9 @@ class TestProvider final : public cloud::Provider {
     cloud_.after_look();
     return all;
   }
-  [[nodiscard]] Result<std::optional<cloud::CloudAddress>> describe_this(const std::string&, const std::string&,
-                                                                         const net::Address& address,
-                                                                         Deadline) override {
+  [[nodiscard]] Result<std::optional<cloud::CloudAddress>> describe_address(const std::string&, const std::string&,
+                                                                            const net::Address& address,
+                                                                            Deadline) override {
     ++cloud_.names;
     TRY_VOID(read());
     const auto owner = cloud_.owner_of(address);
@@ -310,7 +310,7 @@ class TestClaims final : public FixedAddresses {
   [[nodiscard]] Result<std::optional<Promise>> promise_to(const core::PodIdentity&, Deadline) override {
     return std::optional<Promise>();
   }
-  [[nodiscard]] Result<void> attach(const core::WarmAddress&, const Wish&, Deadline) override { return {}; }
+  [[nodiscard]] Result<void> attach(const core::StockAddress&, const Wish&, Deadline) override { return {}; }
 };
 
 }  // namespace croft::engine

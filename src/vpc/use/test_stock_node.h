@@ -17,9 +17,9 @@
 
 #include "base/manual_clock.h"
 #include "store/memory/memory_store.h"
+#include "vpc/use/stock_calls.h"
 #include "vpc/use/stock_keeper.h"
 #include "vpc/use/test_cloud.h"
-#include "vpc/use/warm_stock.h"
 
 // For tests: nodes of one cloud, each with the keeper of its stock, which can die and begin again.
 
@@ -83,7 +83,7 @@ class Node {
     world.pods = &pods;
     world.fixed = other_claims != nullptr ? other_claims : &claims;
     world.log = [this](const std::string& line) { log.push_back(line); };
-    world.conflicted = [this](const core::WarmAddress& address) { conflicts.push_back(address); };
+    world.conflicted = [this](const core::StockAddress& address) { conflicts.push_back(address); };
     keeper = std::make_unique<StockKeeper>(world, options);
   }
   [[nodiscard]] net::Mac mac() const { return mac_of(number_); }
@@ -135,7 +135,7 @@ class Node {
   [[nodiscard]] std::set<net::Address> recorded() {
     std::set<net::Address> addresses;
     for (const auto& one : view().addresses) {
-      if (one.state != core::WarmState::lent) addresses.insert(one.address);
+      if (one.state != core::StockAddressState::lent) addresses.insert(one.address);
     }
     return addresses;
   }
@@ -182,7 +182,7 @@ class Node {
     put_back(then);
     store.begin_epoch();
   }
-  [[nodiscard]] std::optional<core::WarmAddress> find(const net::Address& address) {
+  [[nodiscard]] std::optional<core::StockAddress> find(const net::Address& address) {
     for (const auto& one : view().addresses) {
       if (one.address == address) return one;
     }
@@ -210,7 +210,7 @@ class Node {
   std::unique_ptr<TestWire> wire;
   std::unique_ptr<StockKeeper> keeper;
   std::vector<std::string> log;
-  std::vector<core::WarmAddress> conflicts;
+  std::vector<core::StockAddress> conflicts;
 
  private:
   TestCloud& cloud_;

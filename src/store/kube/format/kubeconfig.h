@@ -72,7 +72,7 @@ struct KubeAccess {
 /// Error: invalid_argument: no server, https without a CA, http with any identity, a certificate without its key.
 [[nodiscard]] Result<void> check_access(const KubeAccess& access);
 
-/// Reads a kubeconfig written in JSON (of YAML: store/kube/format/yaml_documents.h). `directory` is where the file
+/// Reads a kubeconfig written in JSON (of YAML: store/kube/format/yaml.h). `directory` is where the file
 /// lies: relative paths in it begin there. `context` chooses; empty: `current-context` does.
 ///
 /// As client-go reads it: members by their exact names, unknown ones passed over, `tokenFile` before `token`, data

@@ -7,7 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "base/text/base64.h"
-#include "store/kube/format/yaml_documents.h"
+#include "store/kube/format/yaml.h"
 
 namespace croft::wire::kube {
 namespace {

@@ -85,9 +85,9 @@ MaybeFault read_part(const JsonAt& at, T& out) {
   });
 }
 
-void write_value(JsonWriter& out, const std::string& text) { out.text(text); }
-void write_value(JsonWriter& out, bool value) { out.boolean(value); }
-void write_value(JsonWriter& out, std::int64_t number) { out.integer(number); }
+void write_scalar(JsonWriter& out, const std::string& text) { out.text(text); }
+void write_scalar(JsonWriter& out, bool value) { out.boolean(value); }
+void write_scalar(JsonWriter& out, std::int64_t number) { out.integer(number); }
 /// Writes an object with what `write` adds, and the members it had that are not replaced. `before`: nothing was there.
 void merge(JsonWriter& out, std::optional<JsonRef> before, const std::function<bool(std::string_view)>& is_replaced,
            const std::function<void()>& write) {
@@ -107,7 +107,7 @@ void write_fields(JsonWriter& out, std::string_view part, const T& record) {
     const bool is_left_out = field.unless_empty && text != nullptr && (record.**text).empty();
     if (field.part != part || is_left_out) continue;
     out.key(field.name);
-    std::visit([&](auto pointer) { write_value(out, record.*pointer); }, field.member);
+    std::visit([&](auto pointer) { write_scalar(out, record.*pointer); }, field.member);
   }
 }
 /// Spec and status, with what others have in them.

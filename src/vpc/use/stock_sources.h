@@ -10,7 +10,7 @@
 #include "base/net/mac.h"
 #include "base/result.h"
 #include "register/owner.h"
-#include "register/warm.h"
+#include "register/stock.h"
 #include "vpc/decide/reconcile.h"
 #include "vpc/provider.h"
 
@@ -110,7 +110,7 @@ class FixedAddresses {
   [[nodiscard]] virtual Result<std::optional<Promise>> promise_to(const core::PodIdentity& pod, Deadline deadline) = 0;
   /// Says that the pod has it now; makes the promise where there is none. Errors: conflict when another address is
   /// promised to it by now; those of the API.
-  [[nodiscard]] virtual Result<void> attach(const core::WarmAddress& held, const Wish& wish, Deadline deadline) = 0;
+  [[nodiscard]] virtual Result<void> attach(const core::StockAddress& held, const Wish& wish, Deadline deadline) = 0;
   /// All addresses that are promised, whether their pods run or not, of the whole cluster. A cluster that knows no
   /// promises has none. An error: nothing is known.
   [[nodiscard]] virtual Result<std::vector<net::Address>> claimed(Deadline deadline) = 0;

@@ -12,7 +12,7 @@
 #include "base/net/address.h"
 #include "register/owner.h"
 #include "register/snapshot.h"
-#include "register/warm.h"
+#include "register/stock.h"
 #include "vpc/decide/stock.h"
 
 // ADD and DEL: an address leaves the stock for a pod, and comes back. No decision here waits for the cloud.
@@ -32,7 +32,7 @@ struct Request {
 
 /// The address, which is the owner's once the plan is committed.
 struct Assigned {
-  WarmAddress address;
+  StockAddress address;
   bool was_held = false;  ///< by the same owner before
 };
 /// There is none to give. Addresses of the pod's older sandboxes are let go all the same.
@@ -42,7 +42,7 @@ struct Empty {
 using Answer = std::variant<Assigned, Empty>;
 
 /// Whether it is held by the same pod in a sandbox before this one, for the same interface.
-[[nodiscard]] bool is_superseded(const WarmAddress& address, const Request& request);
+[[nodiscard]] bool is_superseded(const StockAddress& address, const Request& request);
 
 /// Decides an ADD. Asked again by the same owner it gives the same address and writes nothing. It gives the free
 /// address that has been so the longest. An older sandbox of the same pod (same UID) lets go of its address for the
@@ -61,16 +61,16 @@ struct Release {
 
 /// Decides a DEL. Holding nothing is a success; a late one finds another holder and touches nothing. An address whose
 /// container is not known goes by the pod's name, and is unsure then. The answer is what was let go.
-[[nodiscard]] Step<std::vector<WarmAddress>> plan_release(const Snapshot& snapshot, const Release& release,
-                                                          const Instant& now);
+[[nodiscard]] Step<std::vector<StockAddress>> plan_release(const Snapshot& snapshot, const Release& release,
+                                                           const Instant& now);
 
 /// Decides that a client of UK8S' protocol took an address back by itself (DelPodNetworkRecord): the record goes, and
 /// nothing is let go. An address that the cloud still has is found as unknown. The answer is what was forgotten.
-[[nodiscard]] Step<std::vector<WarmAddress>> plan_forget(const Snapshot& snapshot, const Release& release);
+[[nodiscard]] Step<std::vector<StockAddress>> plan_forget(const Snapshot& snapshot, const Release& release);
 
 /// Decides what an old client tells that it did: this pod has this address. One that the stock has for somebody else is
 /// refused (already_exists); one that it does not have is taken in as held, and unsure until the cloud's list has it.
-[[nodiscard]] Step<WarmAddress> plan_record(const Snapshot& snapshot, const WarmAddress& told, const Instant& now);
+[[nodiscard]] Step<StockAddress> plan_record(const Snapshot& snapshot, const StockAddress& told, const Instant& now);
 
 /// Gives each address that cools since an earlier boot a mark of this one, so that the cooldown can be counted. The
 /// answer is how many.

@@ -8,8 +8,8 @@
 
 #include "base/result.h"
 #include "ipam/use/transact.h"
-#include "register/warm.h"
-#include "vpc/decide/assign.h"
+#include "register/stock.h"
+#include "vpc/decide/attachments.h"
 #include "vpc/decide/moves.h"
 #include "vpc/decide/reconcile.h"
 
@@ -44,17 +44,17 @@ struct Writer {
 
 /// A DEL (core::warm::plan_release): what was let go. Nothing held is a success; a plugin alone takes the term all the
 /// same.
-[[nodiscard]] Result<std::vector<core::WarmAddress>> release_to_stock(const Context& context,
-                                                                      const core::warm::Release& release,
-                                                                      const Writer& writer = {});
+[[nodiscard]] Result<std::vector<core::StockAddress>> release_to_stock(const Context& context,
+                                                                       const core::warm::Release& release,
+                                                                       const Writer& writer = {});
 
 /// An old client took an address back by itself (core::warm::plan_forget): what was forgotten.
-[[nodiscard]] Result<std::vector<core::WarmAddress>> forget_in_stock(const Context& context,
-                                                                     const core::warm::Release& release,
-                                                                     const Writer& writer);
+[[nodiscard]] Result<std::vector<core::StockAddress>> forget_in_stock(const Context& context,
+                                                                      const core::warm::Release& release,
+                                                                      const Writer& writer);
 /// Records what an old client tells that it did (core::warm::plan_record). Error: already_exists where it is another's.
-[[nodiscard]] Result<core::WarmAddress> record_in_stock(const Context& context, const core::WarmAddress& told,
-                                                        const Writer& writer);
+[[nodiscard]] Result<core::StockAddress> record_in_stock(const Context& context, const core::StockAddress& told,
+                                                         const Writer& writer);
 
 /// The damage of a store that is `corrupt`, without how a register is brought back (store/sqlite): a
 /// stock begins anew.
@@ -62,15 +62,15 @@ struct Writer {
 
 /// All of the stock, as of one moment.
 struct StockView {
-  std::vector<core::WarmAddress> addresses;
-  std::vector<core::WarmIntent> intents;
-  std::optional<core::WarmNode> node;
+  std::vector<core::StockAddress> addresses;
+  std::vector<core::StockIntent> intents;
+  std::optional<core::StockNode> node;
   std::map<std::string, Error> damaged{};  ///< records that cannot be read, by the names of their keys
 };
 [[nodiscard]] Result<StockView> view_stock(const Context& context);
 
 /// Writes what the node is to its cloud, but for the term, which stays. Nothing is written where it is so.
-[[nodiscard]] Result<void> describe_node(const Context& context, core::WarmNode node, const Writer& writer = {});
+[[nodiscard]] Result<void> describe_node(const Context& context, core::StockNode node, const Writer& writer = {});
 
 /// Says that the records are lost: what the cloud has on this node's interface may be the stock's, and who keeps the
 /// stock finds out (vpc/decide/reconcile.h). Again it changes nothing.

@@ -1,4 +1,4 @@
-#include "vpc/use/warm_stock.h"
+#include "vpc/use/stock_calls.h"
 
 #include <utility>
 #include <variant>
@@ -25,25 +25,26 @@ Result<warm::Answer> assign_from_stock(const Context& context, const warm::Reque
   });
 }
 
-Result<std::vector<core::WarmAddress>> release_to_stock(const Context& context, const warm::Release& release,
-                                                        const Writer& writer) {
+Result<std::vector<core::StockAddress>> release_to_stock(const Context& context, const warm::Release& release,
+                                                         const Writer& writer) {
   return transact(context, TurnTaking::before_writing, [&](const core::Snapshot& snapshot, const Instant& now) {
     auto step = warm::plan_release(snapshot, release, now);
     // An agent that hangs may have the ADD before it: the next term keeps that one from being done later.
-    const bool is_plan = std::holds_alternative<core::Plan<std::vector<core::WarmAddress>>>(step);
+    const bool is_plan = std::holds_alternative<core::Plan<std::vector<core::StockAddress>>>(step);
     return is_plan && !writer.term ? warm::put_in_term(snapshot, 0, std::move(step))
                                    : writer.in_term(snapshot, std::move(step));
   });
 }
 
-Result<std::vector<core::WarmAddress>> forget_in_stock(const Context& context, const warm::Release& release,
-                                                       const Writer& writer) {
+Result<std::vector<core::StockAddress>> forget_in_stock(const Context& context, const warm::Release& release,
+                                                        const Writer& writer) {
   return transact(context, TurnTaking::before_writing, [&](const core::Snapshot& snapshot, const Instant&) {
     return writer.in_term(snapshot, warm::plan_forget(snapshot, release));
   });
 }
 
-Result<core::WarmAddress> record_in_stock(const Context& context, const core::WarmAddress& told, const Writer& writer) {
+Result<core::StockAddress> record_in_stock(const Context& context, const core::StockAddress& told,
+                                           const Writer& writer) {
   return transact(context, TurnTaking::first, [&](const core::Snapshot& snapshot, const Instant& now) {
     return writer.in_term(snapshot, warm::plan_record(snapshot, told, now));
   });
@@ -64,8 +65,8 @@ Result<StockView> view_stock(const Context& context) {
     view = {};
     for (const core::Listing& listing : warm::stock_listings()) {
       for (const auto& [key, value] : reader.sound(listing)) {
-        if (const auto* address = std::get_if<core::WarmAddress>(&value)) view.addresses.push_back(*address);
-        if (const auto* intent = std::get_if<core::WarmIntent>(&value)) view.intents.push_back(*intent);
+        if (const auto* address = std::get_if<core::StockAddress>(&value)) view.addresses.push_back(*address);
+        if (const auto* intent = std::get_if<core::StockIntent>(&value)) view.intents.push_back(*intent);
       }
       for (const auto& [key, why] : reader.damaged(listing)) view.damaged.emplace(key.name, why);
     }
@@ -74,12 +75,12 @@ Result<StockView> view_stock(const Context& context) {
   return view;
 }
 
-Result<void> describe_node(const Context& context, core::WarmNode node, const Writer& writer) {
+Result<void> describe_node(const Context& context, core::StockNode node, const Writer& writer) {
   const auto described =
       transact(context, TurnTaking::before_writing, [&](const core::Snapshot& snapshot, const Instant&) {
         const auto plan = [&](core::Reader& reader) -> core::Flow<core::Plan<bool>> {
           // A damaged one says nothing that is not said here, but for its term, which any other number will do.
-          const core::WarmNode* known = reader.sound(core::warm_node_key());
+          const core::StockNode* known = reader.sound(core::warm_node_key());
           TRY_VOID(reader.ready());
           node.term = warm::term_of(known);
           if (known != nullptr && *known == node) return core::Plan<bool>{false, {}};

@@ -11,7 +11,7 @@
 namespace croft::core {
 
 /// One attachment, as the runtime's cache has it.
-struct CachedAttachment {
+struct RuntimeAttachment {
   enum class Netns : std::uint8_t {
     present,    ///< its network namespace exists
     gone,       ///< nothing is at its path

@@ -10,10 +10,10 @@ namespace croft {
 
 /// The pauses of one who asks a server again and again. Each is twice as long as the one before, up to a bound, and
 /// drawn from its second half, so that the agents of a cluster do not come back in step. Used by one thread.
-class Pauses {
+class Backoff {
  public:
   /// `seed`: any number that other agents do not have too, as a reading of a clock in nanoseconds.
-  Pauses(std::chrono::nanoseconds min, std::chrono::nanoseconds max, std::uint64_t seed)
+  Backoff(std::chrono::nanoseconds min, std::chrono::nanoseconds max, std::uint64_t seed)
       : min_(min), max_(max), span_(min), random_(seed) {}
 
   /// The next one: of at least half of `min`, and at most `max`.

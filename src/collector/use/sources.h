@@ -10,7 +10,7 @@
 #include "base/result.h"
 #include "collector/decide/facts.h"
 
-// The knowledge that the engine needs from outside. Adapters are in edge/.
+// The knowledge that the engine needs from outside. Its adapters: `collector/door`, `store/kube`.
 
 namespace croft::engine {
 

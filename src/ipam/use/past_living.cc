@@ -1,4 +1,4 @@
-#include "ipam/use/living.h"
+#include "ipam/use/past_living.h"
 
 #include <utility>
 #include <variant>

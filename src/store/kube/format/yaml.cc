@@ -1,4 +1,4 @@
-#include "store/kube/format/yaml_documents.h"
+#include "store/kube/format/yaml.h"
 
 #include <yaml.h>
 

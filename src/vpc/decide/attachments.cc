@@ -1,4 +1,4 @@
-#include "vpc/decide/assign.h"
+#include "vpc/decide/attachments.h"
 
 #include <algorithm>
 #include <utility>
@@ -12,16 +12,16 @@ namespace {
 constexpr std::size_t kMarksMax = 100;
 
 /// Since when a pod could have had it.
-WallTime idle_since(const WarmAddress& address) {
+WallTime idle_since(const StockAddress& address) {
   return address.cooling ? address.cooling->released_at.wall : address.since;
 }
 
-bool is_longer_idle(const WarmAddress* a, const WarmAddress* b) {
+bool is_longer_idle(const StockAddress* a, const StockAddress* b) {
   const WallTime since_a = idle_since(*a), since_b = idle_since(*b);
   return since_a != since_b ? since_a < since_b : a->address < b->address;
 }
 
-bool is_pod_of(const WarmAddress& address, const PodIdentity& pod) {
+bool is_pod_of(const StockAddress& address, const PodIdentity& pod) {
   const auto fits = [](const std::string& known, const std::string& said) {
     return said.empty() || known.empty() || known == said;
   };
@@ -30,8 +30,8 @@ bool is_pod_of(const WarmAddress& address, const PodIdentity& pod) {
 }
 
 /// Whether a DEL means it.
-bool is_meant(const WarmAddress& address, const Release& release) {
-  if (address.state != WarmState::held) return false;
+bool is_meant(const StockAddress& address, const Release& release) {
+  if (address.state != StockAddressState::held) return false;
   if (release.address && *release.address != address.address) return false;
   if (!is_pod_of(address, release.pod)) return false;
   if (release.owner.container_id.empty()) return release.address.has_value();
@@ -42,17 +42,17 @@ bool is_meant(const WarmAddress& address, const Release& release) {
 
 /// As it is after a DEL. An address that was taken in from a pod's own status (reconcile.h) may be any sandbox's of
 /// that pod, and the DEL a late one of a dead sandbox: it is unsure until pods and host were looked at.
-WarmAddress let_go_by(const WarmAddress& address, const Release& release, const Instant& now) {
-  WarmAddress after = let_go(address, release.cooldown, now);
+StockAddress let_go_by(const StockAddress& address, const Release& release, const Instant& now) {
+  StockAddress after = let_go(address, release.cooldown, now);
   const bool is_of_any_sandbox = address.owner.container_id.empty() && !release.owner.container_id.empty();
-  if (!is_of_any_sandbox || after.state == WarmState::quarantined) return after;
-  std::erase(after.doubts, WarmDoubt::used_by_pod);
-  after.doubts.push_back(WarmDoubt::used_by_pod);
+  if (!is_of_any_sandbox || after.state == StockAddressState::quarantined) return after;
+  std::erase(after.doubts, StockDoubt::used_by_pod);
+  after.doubts.push_back(StockDoubt::used_by_pod);
   return after;
 }
 
 /// Whether this request may have it.
-bool is_for(const WarmAddress& address, const Request& request, const Stock& stock, const Instant& now) {
+bool is_for(const StockAddress& address, const Request& request, const Stock& stock, const Instant& now) {
   const bool is_ours = stock.node() == nullptr || stock.node()->node.empty() || address.mac == stock.node()->mac;
   return is_free_at(address, now) && address.verified && is_ours && is_of_subnet(address, request.subnet) &&
          !request.in_use.contains(address.address);
@@ -60,12 +60,12 @@ bool is_for(const WarmAddress& address, const Request& request, const Stock& sto
 
 }  // namespace
 
-bool is_superseded(const WarmAddress& address, const Request& request) {
+bool is_superseded(const StockAddress& address, const Request& request) {
   const bool is_same_pod = !request.pod.uid.empty() && address.pod.uid == request.pod.uid &&
                            address.pod.namespace_name == request.pod.namespace_name &&
                            address.pod.name == request.pod.name;
   const bool is_other_sandbox = address.owner.container_id != request.owner.container_id;
-  return address.state == WarmState::held && is_same_pod && is_other_sandbox &&
+  return address.state == StockAddressState::held && is_same_pod && is_other_sandbox &&
          address.owner.interface_name == request.owner.interface_name && address.owner.network == request.owner.network;
 }
 
@@ -73,10 +73,10 @@ Step<Answer> plan_assign(const Snapshot& snapshot, const Request& request, const
   return decide(snapshot, [&](Reader& reader) -> Flow<Plan<Answer>> {
     if (request.owner.container_id.empty()) return fail(invalid_argument("the container ID is empty"));
     TRY(const Stock stock, Stock::read(reader));
-    const WarmAddress* chosen = nullptr;
+    const StockAddress* chosen = nullptr;
     Assigned answer;
-    std::vector<WarmAddress> freed;  // of older sandboxes, as they are now
-    for (const WarmAddress* address : stock.addresses()) {
+    std::vector<StockAddress> freed;  // of older sandboxes, as they are now
+    for (const StockAddress* address : stock.addresses()) {
       if (is_holder(*address, request.owner)) return Plan<Answer>{Assigned{*address, true}, {}};
       if (is_superseded(*address, request)) {
         freed.push_back(let_go(*address, request.cooldown, now));
@@ -86,18 +86,18 @@ Step<Answer> plan_assign(const Snapshot& snapshot, const Request& request, const
       if (chosen == nullptr || is_longer_idle(address, chosen)) chosen = address;
     }
     // The address of the pod's old sandbox comes last, and only where it need not rest.
-    for (const WarmAddress& address : freed) {
+    for (const StockAddress& address : freed) {
       if (chosen == nullptr && is_for(address, request, stock, now)) chosen = &address;
     }
     std::vector<PlannedWrite> writes;
-    for (const WarmAddress& address : freed) {
+    for (const StockAddress& address : freed) {
       if (&address != chosen) writes.push_back(put_of(address));
     }
-    const auto is_probing = [](const WarmAddress* address) { return address->state == WarmState::probing; };
+    const auto is_probing = [](const StockAddress* address) { return address->state == StockAddressState::probing; };
     if (chosen == nullptr) {
       return Plan<Answer>{Empty{std::ranges::any_of(stock.addresses(), is_probing)}, std::move(writes)};
     }
-    answer.address = entered(*chosen, WarmState::held, now);
+    answer.address = entered(*chosen, StockAddressState::held, now);
     answer.address.owner = request.owner;
     answer.address.pod = request.pod;
     answer.address.netns = request.netns;
@@ -107,11 +107,11 @@ Step<Answer> plan_assign(const Snapshot& snapshot, const Request& request, const
   });
 }
 
-Step<std::vector<WarmAddress>> plan_release(const Snapshot& snapshot, const Release& release, const Instant& now) {
-  return decide(snapshot, [&](Reader& reader) -> Flow<Plan<std::vector<WarmAddress>>> {
+Step<std::vector<StockAddress>> plan_release(const Snapshot& snapshot, const Release& release, const Instant& now) {
+  return decide(snapshot, [&](Reader& reader) -> Flow<Plan<std::vector<StockAddress>>> {
     TRY(const Stock stock, Stock::read(reader));
-    Plan<std::vector<WarmAddress>> plan;
-    for (const WarmAddress* address : stock.addresses()) {
+    Plan<std::vector<StockAddress>> plan;
+    for (const StockAddress* address : stock.addresses()) {
       if (!is_meant(*address, release)) continue;
       plan.answer.push_back(let_go_by(*address, release, now));
       plan.writes.push_back(put_of(plan.answer.back()));
@@ -120,11 +120,11 @@ Step<std::vector<WarmAddress>> plan_release(const Snapshot& snapshot, const Rele
   });
 }
 
-Step<std::vector<WarmAddress>> plan_forget(const Snapshot& snapshot, const Release& release) {
-  return decide(snapshot, [&](Reader& reader) -> Flow<Plan<std::vector<WarmAddress>>> {
+Step<std::vector<StockAddress>> plan_forget(const Snapshot& snapshot, const Release& release) {
+  return decide(snapshot, [&](Reader& reader) -> Flow<Plan<std::vector<StockAddress>>> {
     TRY(const Stock stock, Stock::read(reader));
-    Plan<std::vector<WarmAddress>> plan;
-    for (const WarmAddress* address : stock.addresses()) {
+    Plan<std::vector<StockAddress>> plan;
+    for (const StockAddress* address : stock.addresses()) {
       if (!is_meant(*address, release)) continue;
       plan.answer.push_back(*address);
       plan.writes.push_back(to_delete(warm_address_key(address->address)));
@@ -133,30 +133,30 @@ Step<std::vector<WarmAddress>> plan_forget(const Snapshot& snapshot, const Relea
   });
 }
 
-Step<WarmAddress> plan_record(const Snapshot& snapshot, const WarmAddress& told, const Instant& now) {
-  return decide(snapshot, [&](Reader& reader) -> Flow<Plan<WarmAddress>> {
+Step<StockAddress> plan_record(const Snapshot& snapshot, const StockAddress& told, const Instant& now) {
+  return decide(snapshot, [&](Reader& reader) -> Flow<Plan<StockAddress>> {
     if (!told.address.is_valid()) return fail(invalid_argument("VPCIP is no address"));
     if (told.owner.container_id.empty()) return fail(invalid_argument("SandboxID is empty"));
     reader.ask(warm_address_key(told.address));
     TRY(const Stock stock, Stock::read(reader));
-    const WarmAddress* known = stock.find(told.address);
+    const StockAddress* known = stock.find(told.address);
     if (stock.is_damaged(told.address)) {
       return fail(ErrorCode::corrupt, fmt::format("the record of {} is damaged", told.address.to_string()));
     }
-    WarmAddress after = known != nullptr ? *known : told;
+    StockAddress after = known != nullptr ? *known : told;
     if (known == nullptr) {
       after.created = now.wall;
-      after.verified = now.wall;                 // the client probed it before it told
-      after.doubts = {WarmDoubt::not_in_cloud};  // until the cloud's list has it
-    } else if (known->state != WarmState::quarantined && !is_holder(*known, told.owner)) {
-      const std::string who = known->state == WarmState::held
+      after.verified = now.wall;                  // the client probed it before it told
+      after.doubts = {StockDoubt::not_in_cloud};  // until the cloud's list has it
+    } else if (known->state != StockAddressState::quarantined && !is_holder(*known, told.owner)) {
+      const std::string who = known->state == StockAddressState::held
                                   ? fmt::format("held by {}/{}, container {}", known->pod.namespace_name,
                                                 known->pod.name, known->owner.container_id)
                                   : std::string("in the stock and nobody's");
       return fail(ErrorCode::already_exists, fmt::format("{} is {}", told.address.to_string(), who));
     }
-    const bool is_new = known == nullptr || known->state != WarmState::held;
-    after = is_new ? entered(std::move(after), WarmState::held, now) : std::move(after);
+    const bool is_new = known == nullptr || known->state != StockAddressState::held;
+    after = is_new ? entered(std::move(after), StockAddressState::held, now) : std::move(after);
     after.owner = is_new ? told.owner : after.owner;
     const auto fill = [](std::string& into, const std::string& from) {
       if (into.empty()) into = from;
@@ -166,8 +166,8 @@ Step<WarmAddress> plan_record(const Snapshot& snapshot, const WarmAddress& told,
     fill(after.pod.uid, told.pod.uid);
     fill(after.netns, told.netns);
     for (const auto& [name, text] : told.extra) after.extra.insert_or_assign(name, text);
-    if (known != nullptr && *known == after) return Plan<WarmAddress>{std::move(after), {}};
-    return Plan<WarmAddress>{after, {put_of(after)}};
+    if (known != nullptr && *known == after) return Plan<StockAddress>{std::move(after), {}};
+    return Plan<StockAddress>{after, {put_of(after)}};
   });
 }
 
@@ -175,9 +175,9 @@ Step<std::size_t> plan_mark_clocks(const Snapshot& snapshot, const Instant& now)
   return decide(snapshot, [&](Reader& reader) -> Flow<Plan<std::size_t>> {
     TRY(const Stock stock, Stock::read(reader));
     Plan<std::size_t> plan{0, {}};
-    for (const WarmAddress* address : stock.addresses()) {
-      if (address->state != WarmState::cooling || plan.answer == kMarksMax) continue;
-      WarmAddress marked = *address;
+    for (const StockAddress* address : stock.addresses()) {
+      if (address->state != StockAddressState::cooling || plan.answer == kMarksMax) continue;
+      StockAddress marked = *address;
       marked.cooling = with_clock_mark(*std::move(marked.cooling), now);
       if (marked == *address) continue;
       ++plan.answer;
