@@ -289,6 +289,7 @@ TEST(KubeStore, AWatchThatEndsAtOnceIsOpenedMoreAndMoreSeldomWhateverItTold) {
 }
 
 TEST(KubeStore, AWatchThatIsToldNothingHasPassedNoMoreThanItGave) {
+  using namespace std::chrono_literals;
   os::SystemClock clock;
   KubeBackend<ApiGroup::crd_v1> backend;
   backend.cluster().gives_bookmarks = false;

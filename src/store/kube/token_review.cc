@@ -4,6 +4,8 @@
 #include <optional>
 #include <utility>
 
+#include <fmt/format.h>
+
 #include "base/json/document.h"
 #include "base/json/writer.h"
 #include "store/kube/format/api.h"
@@ -19,7 +21,7 @@ template <class Write>
 [[nodiscard]] Request review(std::string_view group, std::string_view kind, std::string path, Write write) {
   JsonWriter out(JsonWriter::Layout::compact);
   out.begin_object();
-  out.text("apiVersion", std::string(group) + "/v1");
+  out.text("apiVersion", fmt::format("{}/v1", group));
   out.text("kind", kind);
   out.begin_object("spec");
   write(out);
