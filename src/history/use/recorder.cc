@@ -25,8 +25,9 @@ constexpr std::chrono::milliseconds kSetBackMin{50};
 constexpr seconds kSignOfLife{10};
 constexpr std::chrono::minutes kUsesInterval{5};
 constexpr seconds kPageTime{30};
-/// Between two positions while the store has not spoken.
+/// Between two positions while the store has been silent about so many.
 constexpr seconds kQuestionInterval{5};
+constexpr std::size_t kUnprovenFew = 6;
 /// For a position, and for opening a watch.
 constexpr seconds kQuestionTime{2};
 /// Holders that come and go in one write, so that the first look at a large register is not one transaction.
@@ -122,7 +123,7 @@ Result<void> Recorder::follow() {
     // Where nobody answers the watch may still come to what it missed.
     const auto position = context_.store.position(Deadline::after(begun, kQuestionTime));
     if (position) asked_.push_back({begun.wall, *position});
-    next_question_ = begun.since_boot + (asked_.size() < 2 ? nanoseconds(kLook) : kQuestionInterval);
+    next_question_ = begun.since_boot + (asked_.size() < kUnprovenFew ? nanoseconds(kLook) : kQuestionInterval);
   }
   TRY(const auto changes, watch_->next(Deadline::after(context_.clock.now(), kLook)));
   const Instant now = context_.clock.now();

@@ -17,7 +17,8 @@ using std::chrono::nanoseconds;
 
 constexpr nanoseconds kPauseMin = std::chrono::milliseconds{50};
 constexpr nanoseconds kPauseMax = std::chrono::seconds{2};
-/// To connect and to ask for the epoch: what is left of a caller's step may be too short for either, each time.
+/// To connect, to ask for the epoch, and to read a record: what is left of a caller's step may be too short for each,
+/// every time.
 constexpr nanoseconds kConnectTime = std::chrono::seconds{1};
 /// Between two questions how far the stream is.
 constexpr nanoseconds kProgressInterval = std::chrono::milliseconds{400};
@@ -214,7 +215,7 @@ class StoreWatch final : public Watch {
       changes.push_back(Change::deleted(seen->key, revision));
     } else if (calico::place_beside(seen->key)) {
       // Its two halves are watched apart: half an event and half of what was known before may never have been together.
-      TRY(auto record, store_.get(seen->key, deadline));
+      TRY(auto record, store_.get(seen->key, Deadline::after(parts_.clock.now(), kConnectTime)));
       changes.push_back(record ? Change::put(*std::move(record)) : Change::deleted(seen->key, revision));
     } else {
       TRY(auto record, decode(parts_.places, seen->key, event.kv, std::nullopt, number_));
