@@ -32,7 +32,8 @@ POLICY = {"apiVersion": "audit.k8s.io/v1", "kind": "Policy", "omitStages": ["Req
 # Options of a controller that have rights of their own: the values that give them.
 OPTIONS = {"--allocate-node-cidrs": ("controller.allocateNodeCidrs=true", "controller.clusterCidr=10.244.0.0/16",
                                      "defaultPools.ipv4Cidr=none"),
-           "--repair-service-ranges": ("controller.repairServiceRanges=true",), "--desk": ("controller.desk=true",)}
+           "--repair-service-ranges": ("controller.repairServiceRanges=true",), "--desk": ("controller.desk=true",),
+           "--history": ("controller.history.enabled=true",)}
 # Rights that the work below comes by too rarely, (account, verb, resource): the moment that needs them.
 RARE = {("croft-controller", "delete", "ipaddresses"): "an IPAddress of nobody, after two passes of three minutes",
         ("croft-controller", "get", "ipaddresses"): "the reply to the making of an IPAddress is lost",
@@ -364,6 +365,13 @@ def works_with_desk(rig):
     rig.kube.delete_service("seen")
 
 
+def works_with_history(rig):
+    """It begins with the pools, and follows the blocks."""
+    asked = lambda: {(request[2], request[4]) for request, _ in rig.asked()["croft-controller"]}
+    with rig.controller("--leader-elect=false", "--history", rig.world.directory / "history.db"):
+        wait_for(lambda: {("croftpoolsets", "list"), ("ipamblocks", "watch")} <= asked(), "pools are listed and blocks watched", SOON)
+
+
 # `=> WORD`: whatever the exit code, it says that. {…}: a name of what was made for the rows.
 BOOTSTRAP = (
     "pool defaults --no-kubeadm --ipv4-cidr 10.96.0.0/16 --ipv6-cidr none => ServiceCIDR",
@@ -511,7 +519,8 @@ def test(world):
         works_as_agent(rig, roles.rights["croft-node"])
         works_as_operator(rig)
         works_as_collector(rig)
-        for option, works in (("--allocate-node-cidrs", works_with_ranges), ("--repair-service-ranges", works_with_services), ("--desk", works_with_desk)):
+        for option, works in (("--allocate-node-cidrs", works_with_ranges), ("--repair-service-ranges", works_with_services), ("--desk", works_with_desk),
+                              ("--history", works_with_history)):
             roles.rights["croft-controller"] |= roles.controller(option)
             time.sleep(0.5)
             works(rig)
