@@ -38,8 +38,6 @@ using edge::Verdict;
 constexpr std::chrono::seconds kLookTime{5};
 /// For one step of reading a large register.
 constexpr std::chrono::seconds kCheckTime{30};
-/// Findings are read by people.
-constexpr std::size_t kFindingsMax = 1000;
 /// A port that is busy, or a right that is missing, may be mended meanwhile.
 constexpr std::chrono::minutes kServeAgain{1};
 /// For one request to an API server.
@@ -98,9 +96,6 @@ class Checker {
       const auto address = net::parse_address(one.subject);
       if (address && (one.id == "pod_gone" || one.id == "node_gone")) found.gone.push_back(*address);
     }
-    found.count = found.findings.size();
-    found.findings.resize(std::min(found.count, kFindingsMax));
-    found.findings.shrink_to_fit();
     return found;
   }
 

@@ -26,9 +26,9 @@ void add_desk_flags(CLI::App& command, DeskFlags& flags);
 /// but for its end: that of a reading which is under way.
 class Desk {
  public:
-  /// Nothing without an address. What keeps it from being served, as a busy port or a store that cannot be opened, is
-  /// logged and tried again each minute. `past` may be null; it and the other references outlive this. Errors:
-  /// invalid_argument for another address than loopback without a token file; those of reading that file.
+  /// Nothing without an address. A busy port, or a store that cannot be opened, is logged and tried again each minute.
+  /// `past` may be null; it and the other references outlive this. Errors: invalid_argument for another address than
+  /// loopback without a token file; those of reading that file.
   [[nodiscard]] static Result<std::unique_ptr<Desk>> start(const DeskFlags& flags, const std::string& store_url,
                                                            Daemon& daemon, spdlog::logger& log, engine::Past* past);
   ~Desk();
