@@ -6,6 +6,8 @@ import http.client
 import json
 import pathlib
 import signal
+import socket
+import time
 
 from etcd_lib import Etcd
 from lib import call_ipam, expect, expect_equal, main, run, say, wait_for
@@ -151,8 +153,35 @@ def on_an_etcd(world):
         wait_for(lambda: data(port, "/api/overview")["trouble"] is None, "well again", 30)
 
 
+def ends_while_it_reads(world):
+    """A check that hangs keeps nobody from an orderly end."""
+    say("an end while it reads")
+    etcd = Etcd(world)
+    store, port = with_pods(world, f"etcd:{etcd.url}"), free_port()
+    with Desk(world, store, f"127.0.0.1:{port}", "--interval", "1h") as desk:
+        wait_for(lambda: ask(port, "/"), "the page")
+        data(port, "/api/overview")
+        time.sleep(1)  # the collector's first pass is over
+        etcd.process.send_signal(signal.SIGSTOP)
+        expect_equal(ask(port, "/api/findings")[0], 503, "being checked")
+        desk.process.terminate()
+        expect_equal(desk.process.wait(10), 0, "an orderly end")
+    etcd.process.send_signal(signal.SIGCONT)
+
+
+def at_a_busy_port(world):
+    """The collector works; the page is tried again."""
+    say("at a busy port")
+    store = with_pods(world, world.store("busy"))
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        with Desk(world, store, f"127.0.0.1:{other.getsockname()[1]}", "--interval", "1h") as desk:
+            time.sleep(1)
+            expect_equal(desk.process.poll(), None, "it lives")
+    expect("desk can't be served" in desk.log and "trying again in a minute" in desk.log, desk.log)
+
+
 def test(world):
-    for part in (on_loopback, with_a_token, while_the_store_is_away, on_an_etcd):
+    for part in (on_loopback, with_a_token, while_the_store_is_away, on_an_etcd, ends_while_it_reads, at_a_busy_port):
         part(world)
 
 

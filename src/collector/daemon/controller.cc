@@ -259,10 +259,11 @@ class Controller {
     // Each controller has one, whoever leads.
     TRY(const auto desk, Desk::start(options_.desk, options_.store_url, daemon_, log_, nullptr));
     os::tell_service_manager("READY=1");
-    if (election_ == nullptr) return run_until_stopped();
-    election_->start(log_, metrics_);
+    if (election_ != nullptr) election_->start(log_, metrics_);
     auto code = run_until_stopped();
-    election_->end();
+    if (election_ != nullptr) election_->end();
+    // All work is done. A check of the desk, whose end is waited for now, may be cut off.
+    if (desk != nullptr) daemon_.stop.before_forced_end({}, os::StopSignal::CutsOff::reading);
     return code;
   }
 

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <condition_variable>
+#include <mutex>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -36,8 +38,8 @@ using edge::Verdict;
 constexpr std::chrono::seconds kLookTime{5};
 /// For one step of reading a large register.
 constexpr std::chrono::seconds kCheckTime{30};
-/// Findings are read by people.
-constexpr std::size_t kFindingsMax = 1000;
+/// A port that is busy, or a right that is missing, may be mended meanwhile.
+constexpr std::chrono::minutes kServeAgain{1};
 /// For one request to an API server.
 constexpr std::chrono::seconds kReviewTime{5};
 
@@ -94,9 +96,6 @@ class Checker {
       const auto address = net::parse_address(one.subject);
       if (address && (one.id == "pod_gone" || one.id == "node_gone")) found.gone.push_back(*address);
     }
-    found.count = found.findings.size();
-    found.findings.resize(std::min(found.count, kFindingsMax));
-    found.findings.shrink_to_fit();
     return found;
   }
 
@@ -135,58 +134,84 @@ class Checker {
 
 }  // namespace
 
-struct Desk::Parts {
-  std::unique_ptr<store::Store> store;
-  std::unique_ptr<store::kube::Api> pods, reviews;  ///< null where the store is no Kubernetes API; each for one thread
-  std::optional<Checker> checker;
-  std::optional<DeskPages> pages;
-  std::unique_ptr<edge::WebServer> server;  ///< last: it uses the others
-};
+/// The page while it is served. The order is that of use: the last member uses the others.
+class Desk::Served {
+ public:
+  [[nodiscard]] static Result<std::unique_ptr<Served>> start(const Task& task) {
+    auto served = std::make_unique<Served>();
+    const bool is_kube = store::scheme_of(task.store_url) == store::Scheme::kube;
+    TRY(served->store_, open_store_to_look(task.store_url, task.clock, kDaemonParts, [&task](const Error& why) {
+          task.log.warn("desk: what is Croft's own is not shown: {}", one_line(why.message));
+        }));
+    DeskPages::Parts pages{{*served->store_, task.clock, task.random, kLookTime}, task.store_url, {}};
+    if (is_kube) {
+      TRY(served->pods_, open_kube_api(task.store_url, task.clock, kDaemonParts, kCheckTime));
+      TRY(served->reviews_, open_kube_api(task.store_url, task.clock, kDaemonParts, kReviewTime));
+      TRY(const KubePlace place, parse_kube_url(task.store_url));
+      pages.judge = judge_by_api(*served->reviews_, place.group, task.clock, task.log);
+    }
+    const std::string& token_file = task.flags.token_file;
+    if (!token_file.empty()) pages.judge = edge::judge_by_file(token_file);
+    engine::Context to_check = pages.context;
+    to_check.time_limit = kCheckTime;
+    served->checker_.emplace(to_check, served->pods_.get());
+    pages.check = [&checker = *served->checker_] { return checker.check(); };
+    pages.past = task.past;
+    served->pages_.emplace(std::move(pages));
+    const auto answer = [&all = *served->pages_](const edge::WebRequest& request) { return all.answer(request); };
+    TRY(served->server_, edge::WebServer::start(answer, task.address, "desk"));
+    task.log.info("desk at http://{}/{}", task.address.text(),
+                  !token_file.empty() ? ", for the token of " + token_file
+                  : is_kube           ? ", for tokens whose users may list blocks and pods"
+                                      : ", for whoever is on this machine");
+    return served;
+  }
 
-Desk::Desk(std::unique_ptr<Parts> parts) : parts_(std::move(parts)) {}
-Desk::~Desk() = default;
+ private:
+  std::unique_ptr<store::Store> store_;
+  std::unique_ptr<store::kube::Api> pods_, reviews_;  ///< null where the store is no Kubernetes API
+  std::optional<Checker> checker_;
+  std::optional<DeskPages> pages_;
+  std::unique_ptr<edge::WebServer> server_;
+};
 
 Result<std::unique_ptr<Desk>> Desk::start(const DeskFlags& flags, const std::string& store_url, Daemon& daemon,
                                           spdlog::logger& log, engine::Past* past) {
   if (flags.address.empty()) return nullptr;
   TRY(const auto address, edge::MetricsAddress::parse(flags.address, "desk"));
-  const bool is_kube = store::scheme_of(store_url) == store::Scheme::kube;
   if (flags.token_file.empty() && !edge::is_loopback_host(address.text())) {
     return fail(ErrorCode::invalid_argument,
                 fmt::format("--desk {}: whoever reaches this address would see all pods; name a token with "
                             "--desk-token-file, or listen at 127.0.0.1 or [::1]",
                             flags.address));
   }
-  auto parts = std::make_unique<Parts>();
-  TRY(parts->store, open_store_to_look(store_url, daemon.clock, kDaemonParts, [&log](const Error& why) {
-        log.warn("desk: what is Croft's own is not shown: {}", one_line(why.message));
-      }));
-  DeskPages::Parts pages{{*parts->store, daemon.clock, daemon.random, kLookTime}, store_url, {}};
-  if (is_kube) {
-    TRY(parts->pods, open_kube_api(store_url, daemon.clock, kDaemonParts, kCheckTime));
-    TRY(parts->reviews, open_kube_api(store_url, daemon.clock, kDaemonParts, kReviewTime));
-    TRY(const KubePlace place, parse_kube_url(store_url));
-    pages.judge = judge_by_api(*parts->reviews, place.group, daemon.clock, log);
-  }
   if (!flags.token_file.empty()) {
-    pages.judge = edge::judge_by_file(flags.token_file);
     const auto read = os::read_secret_file(flags.token_file, edge::Doorkeeper::kTokenBytesMax);
     if (!read) return fail(read.error().in("--desk-token-file"));
   }
-  engine::Context to_check = pages.context;
-  to_check.time_limit = kCheckTime;
-  parts->checker.emplace(to_check, parts->pods.get());
-  pages.check = [&checker = *parts->checker] { return checker.check(); };
-  pages.past = past;
-  parts->pages.emplace(std::move(pages));
-  TRY(parts->server,
-      edge::WebServer::start([&all = *parts->pages](const edge::WebRequest& request) { return all.answer(request); },
-                             address, "desk"));
-  log.info("desk at http://{}/{}", address.text(),
-           !flags.token_file.empty() ? ", for the token of " + flags.token_file
-           : is_kube                 ? ", for tokens whose users may list blocks and pods"
-                                     : ", for whoever is on this machine");
-  return std::unique_ptr<Desk>(new Desk(std::move(parts)));
+  return std::unique_ptr<Desk>(new Desk({flags, address, store_url, daemon.clock, daemon.random, log, past}));
+}
+
+Desk::Desk(Task task) : task_(std::move(task)), thread_([this](const std::stop_token& end) { serve(end); }) {}
+
+Desk::~Desk() = default;
+
+void Desk::serve(const std::stop_token& end) {
+  std::unique_ptr<Served> served;
+  std::mutex mutex;
+  std::condition_variable_any turn;
+  std::unique_lock lock(mutex);
+  while (!end.stop_requested()) {
+    if (served == nullptr) {
+      auto started = Served::start(task_);
+      if (started) {
+        served = *std::move(started);
+      } else {
+        task_.log.warn("desk: {}; trying again in a minute", one_line(started.error().message));
+      }
+    }
+    turn.wait_for(lock, end, kServeAgain, [] { return false; });
+  }
 }
 
 void add_desk_flags(CLI::App& command, DeskFlags& flags) {

@@ -1,12 +1,16 @@
 #pragma once
 
 #include <memory>
+#include <stop_token>
 #include <string>
+#include <thread>
 
 #include <CLI/CLI.hpp>
 #include <spdlog/spdlog.h>
 
 #include "agent/daemon/daemon.h"
+#include "agent/metrics/server.h"
+#include "base/clock.h"
 #include "base/result.h"
 #include "desk/use/past.h"
 
@@ -18,12 +22,13 @@ struct DeskFlags {
 };
 void add_desk_flags(CLI::App& command, DeskFlags& flags);
 
-/// Serves the page (docs/desk.md) while it lives, by a store of its own that refuses writes. Nothing else waits for it.
+/// Serves the page (docs/desk.md) while it lives, by a store of its own that refuses writes. Nothing else waits for it,
+/// but for its end: that of a reading which is under way.
 class Desk {
  public:
-  /// Nothing without an address. `past` may be null; it and the other references outlive this. Errors:
-  /// invalid_argument for another address than loopback without a token file; already_exists when nothing can listen
-  /// there; those of opening the store.
+  /// Nothing without an address. A busy port, or a store that cannot be opened, is logged and tried again each minute.
+  /// `past` may be null; it and the other references outlive this. Errors: invalid_argument for another address than
+  /// loopback without a token file; those of reading that file.
   [[nodiscard]] static Result<std::unique_ptr<Desk>> start(const DeskFlags& flags, const std::string& store_url,
                                                            Daemon& daemon, spdlog::logger& log, engine::Past* past);
   ~Desk();
@@ -31,9 +36,22 @@ class Desk {
   Desk& operator=(const Desk&) = delete;
 
  private:
-  struct Parts;
-  explicit Desk(std::unique_ptr<Parts> parts);
-  std::unique_ptr<Parts> parts_;
+  struct Task {
+    DeskFlags flags;
+    edge::MetricsAddress address;
+    std::string store_url;
+    const Clock& clock;
+    Random& random;
+    spdlog::logger& log;
+    engine::Past* past;
+  };
+  class Served;
+
+  explicit Desk(Task task);
+  void serve(const std::stop_token& end);
+
+  const Task task_;
+  std::jthread thread_;  ///< last: it uses the task
 };
 
 }  // namespace croft::app

@@ -35,6 +35,8 @@ constexpr std::chrono::milliseconds kPatience{2000};
 constexpr std::chrono::hours kSoon{24};
 /// A check takes about a KiB for each address that is held, or two; the controller has half a GiB.
 constexpr std::uint64_t kCheckedMax = 100'000;
+/// Findings are read by people.
+constexpr std::size_t kFindingsMax = 300;
 constexpr std::size_t kHoldersMax = 65'536;
 
 /// Nothing from elsewhere, nothing inline, in nobody's frame.
@@ -106,20 +108,18 @@ Json pool_json(const core::PoolFill& fill, const core::desk::AddressMap& map, co
   return json;
 }
 
-/// The mark of an address, by what is listed of it in its block.
-std::string_view state_of(const std::vector<engine::AddressView>& views) {
-  if (views.empty()) return name_of(Mark::free);
-  switch (views.front().state) {
+Mark mark_of(const engine::AddressView& view) {
+  switch (view.state) {
     case core::AddressState::held:
-      return name_of(views.front().borrowed() ? Mark::borrowed : Mark::used);
+      return view.borrowed() ? Mark::borrowed : Mark::used;
     case core::AddressState::cooling:
-      return name_of(Mark::cooling);
+      return Mark::cooling;
     case core::AddressState::reserved:
-      return name_of(Mark::reserved);
+      return Mark::reserved;
     case core::AddressState::free:
       break;
   }
-  return name_of(Mark::free);
+  return view.block ? Mark::free : Mark::outside;
 }
 
 /// The letter of its state where all addresses of a cell have the same; else the numbers, in the order of Mark.
@@ -135,6 +135,25 @@ Json cell_json(const core::desk::Tally& tally) {
     numbers.push_back(count.fits_64() ? Json(count.as_64()) : Json(count.as_double()));
   }
   return numbers;
+}
+
+/// `gone`: the addresses whose pods or nodes a check did not find any more.
+Json reliefs_json(const engine::Scene& now, const std::map<std::string, engine::Past::Forecast>& forecasts,
+                  std::vector<net::Address> gone) {
+  core::desk::ReliefFacts facts{now.pools, std::move(gone), {}, now.service_ranges, now.are_service_ranges_known};
+  for (const auto& [pool, forecast] : forecasts) {
+    if (forecast.full_in && *forecast.full_in <= kSoon) facts.soon_full.insert(pool);
+  }
+  Json json = Json::array();
+  for (const core::desk::Relief& relief : core::desk::reliefs_of(facts)) {
+    json.push_back({{"pool", relief.pool},
+                    {"risk", name_of(relief.risk)},
+                    {"title", relief.title},
+                    {"effect", relief.effect},
+                    {"caution", relief.caution},
+                    {"command", text_or_null(relief.command)}});
+  }
+  return json;
 }
 
 Json tile_json(const core::desk::Tile& tile, const std::optional<WallTime>& at) {
@@ -201,7 +220,7 @@ class DeskPages::Query {
 DeskPages::DeskPages(Parts parts)
     : parts_(std::move(parts)),
       scene_(parts_.context.clock, parts_.scene_age, [this] { return engine::read_scene(parts_.context); }),
-      findings_(parts_.context.clock, parts_.check_age, parts_.check) {
+      checked_(parts_.context.clock, parts_.check_age, [this] { return check(); }) {
   if (parts_.judge) doorkeeper_.emplace(*parts_.judge, parts_.context.clock);
 }
 
@@ -239,12 +258,17 @@ edge::WebAnswer DeskPages::answer_with(const edge::WebRequest& request) {
                                                                           {"/api/who", &DeskPages::who},
                                                                           {"/api/nodes", &DeskPages::nodes},
                                                                           {"/api/blocks", &DeskPages::blocks},
-                                                                          {"/api/findings", &DeskPages::findings},
                                                                           {"/api/reliefs", &DeskPages::reliefs},
                                                                           {"/api/explain", &DeskPages::explain}}};
   const auto* const route = std::ranges::find(kRoutes, request.path, [](const auto& one) { return one.first; });
-  if (route == kRoutes.end()) return refused(404, "nothing is here");
+  const bool is_for_findings = request.path == "/api/findings";
+  if (route == kRoutes.end() && !is_for_findings) return refused(404, "nothing is here");
   if (auto answer = refusal(request)) return *std::move(answer);
+  if (is_for_findings) {
+    const auto last = checked();
+    if (last) return {200, (*last)->answer, "application/json"};
+    return refused(status_of(last.error().code), last.error().message);
+  }
   const auto json = (this->*route->second)(Query(request.query));
   return json ? in_json(200, *json) : refused(status_of(json.error().code), json.error().message);
 }
@@ -256,19 +280,30 @@ Result<std::shared_ptr<const engine::Scene>> DeskPages::scene() {
   return fail(ErrorCode::unavailable, "the register is being read for the first time");
 }
 
-Result<std::shared_ptr<const DeskFindings>> DeskPages::checked() {
+Result<DeskPages::Checked> DeskPages::check() const {
+  TRY(DeskFindings found, parts_.check());
+  const std::size_t total = found.findings.size();
+  found.findings.resize(std::min(total, kFindingsMax));
+  const std::string at = rfc3339_exact(std::chrono::floor<seconds>(found.checked));
+  const Json json{
+      {"checkedAt", at}, {"notes", found.notes}, {"total", total}, {"findings", objects_of(json_of(found.findings))}};
+  return Checked{at, json.dump(-1, ' ', false, Json::error_handler_t::replace), std::move(found.gone)};
+}
+
+/// A check that was made for this question, or within its age. It is made for who asks, and never beside.
+Result<std::shared_ptr<const DeskPages::Checked>> DeskPages::checked() {
   TRY(const auto now, scene());
   std::uint64_t held = 0;
   for (const core::PoolFill& fill : now->pools) held += fill.held;
   if (held > kCheckedMax) {
     return fail(ErrorCode::refused_for_safety,
-                fmt::format("{} addresses are held, and more than {} are not checked here: run croft check", held,
-                            kCheckedMax));
+                fmt::format("{} addresses are held, more than the {} that are checked here: run croft check instead",
+                            held, kCheckedMax));
   }
-  auto seen = findings_.get(kPatience);
-  if (seen.value != nullptr) return std::move(seen.value);
+  auto seen = checked_.get(kPatience);
+  if (seen.is_being_made) return fail(ErrorCode::unavailable, "the register is being checked");
   if (seen.trouble) return fail(*seen.trouble);
-  return fail(ErrorCode::unavailable, "the register is being checked");
+  return std::move(seen.value);
 }
 
 /// A history that cannot be read is told of by the slider, whose reach it then does not say.
@@ -304,6 +339,7 @@ Result<Json> DeskPages::overview(const Query& /*query*/) {
       {"strictAffinity", now->strict_affinity},
       {"history", std::move(history)},
       {"pools", std::move(pools)},
+      {"reliefs", reliefs_json(*now, forecast, {})},
       {"serviceRanges", std::move(ranges)}};
 }
 
@@ -336,24 +372,16 @@ Result<Json> DeskPages::who(const Query& query) {
     return Json{{"address", address.to_string()}, {"at", time_or_null(at)}, {"past", std::move(past)}};
   }
   TRY(const auto now, scene());
-  const auto* block = now->map.block_of(address);
-  std::string state(name_of(now->map.mark_of(address)));
-  Json holder;
-  if (block != nullptr) {
-    TRY(auto views, engine::list_addresses_of(parts_.context, block->cidr));
-    std::erase_if(views, [&](const auto& view) { return view.address != address; });
-    if (!views.empty()) holder = objects_of(json_of(views)).front();
-    // The block was read now, the map before.
-    if (state != name_of(Mark::service)) state = state_of(views);
-  }
-  const auto pool =
-      std::ranges::find_if(now->pools, [&](const core::PoolFill& fill) { return fill.pool.cidr.contains(address); });
+  const auto view = engine::show_address(parts_.context, address);
+  if (!view && view.error().code != ErrorCode::not_found) return fail(view.error());
+  const bool is_simply_free = !view || view->state == core::AddressState::free;
+  const bool is_of_service = now->map.mark_of(address) == Mark::service;
   return Json{{"address", address.to_string()},
-              {"state", state},
-              {"pool", pool == now->pools.end() ? Json() : Json(pool->pool.name)},
-              {"block", block == nullptr ? Json() : Json(block->cidr.to_string())},
-              {"blockOwner", block == nullptr ? Json() : text_or_null(block->owner)},
-              {"holder", std::move(holder)}};
+              {"state", name_of(is_of_service ? Mark::service : (view ? mark_of(*view) : Mark::outside))},
+              {"pool", view ? text_or_null(view->pool) : Json()},
+              {"block", view && view->block ? Json(view->block->to_string()) : Json()},
+              {"blockOwner", view && view->block_owner ? Json(to_string(*view->block_owner)) : Json()},
+              {"holder", is_simply_free ? Json() : objects_of(json_of(std::vector{*view})).front()}};
 }
 
 Result<Json> DeskPages::nodes(const Query& /*query*/) {
@@ -376,35 +404,13 @@ Result<Json> DeskPages::blocks(const Query& query) {
   return json;
 }
 
-Result<Json> DeskPages::findings(const Query& /*query*/) {
-  TRY(const auto last, checked());
-  const auto seen = findings_.get({});
-  return Json{{"checkedAt", rfc3339_exact(std::chrono::floor<seconds>(last->checked))},
-              {"trouble", seen.trouble ? Json(seen.trouble->message) : Json()},
-              {"notes", last->notes},
-              {"count", last->count},
-              {"findings", objects_of(json_of(last->findings))}};
-}
-
 Result<Json> DeskPages::reliefs(const Query& /*query*/) {
   TRY(const auto now, scene());
   const auto last = checked();
   if (!last && last.error().code != ErrorCode::refused_for_safety) return fail(last.error());
-  core::desk::ReliefFacts facts{now->pools, {}, {}, now->service_ranges};
-  if (last) facts.gone = (*last)->gone;
-  for (const auto& [pool, forecast] : forecasts()) {
-    if (forecast.full_in && *forecast.full_in <= kSoon) facts.soon_full.insert(pool);
-  }
-  Json json = Json::array();
-  for (const core::desk::Relief& relief : core::desk::reliefs_of(facts)) {
-    json.push_back({{"pool", relief.pool},
-                    {"risk", name_of(relief.risk)},
-                    {"title", relief.title},
-                    {"effect", relief.effect},
-                    {"caution", relief.caution},
-                    {"command", text_or_null(relief.command)}});
-  }
-  return json;
+  return Json{{"checkedAt", last ? Json((*last)->at) : Json()},
+              {"notChecked", last ? Json() : Json(last.error().message)},
+              {"reliefs", reliefs_json(*now, forecasts(), last ? (*last)->gone : std::vector<net::Address>())}};
 }
 
 Result<Json> DeskPages::explain(const Query& query) {

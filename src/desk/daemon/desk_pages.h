@@ -32,9 +32,8 @@ struct DeskAsset {
 /// The findings of a check, and what it could not look at.
 struct DeskFindings {
   WallTime checked{};
-  std::vector<core::audit::Finding> findings;  ///< the first ones
-  std::size_t count = 0;                       ///< of all
-  std::vector<net::Address> gone{};            ///< all whose pods or nodes are not there any more
+  std::vector<core::audit::Finding> findings;
+  std::vector<net::Address> gone{};  ///< all whose pods or nodes are not there any more
   std::vector<std::string> notes{};
 };
 
@@ -60,8 +59,14 @@ class DeskPages {
  private:
   class Query;
   using Json = nlohmann::ordered_json;
+  /// A check, as its findings are answered.
+  struct Checked {
+    std::string at, answer;
+    std::vector<net::Address> gone;
+  };
   using Route = Result<Json> (DeskPages::*)(const Query& query);
 
+  [[nodiscard]] Result<Checked> check() const;
   [[nodiscard]] edge::WebAnswer answer_with(const edge::WebRequest& request);
   [[nodiscard]] std::optional<edge::WebAnswer> refusal(const edge::WebRequest& request);
   [[nodiscard]] Result<Json> overview(const Query& query);
@@ -69,18 +74,17 @@ class DeskPages {
   [[nodiscard]] Result<Json> who(const Query& query);
   [[nodiscard]] Result<Json> nodes(const Query& query);
   [[nodiscard]] Result<Json> blocks(const Query& query);
-  [[nodiscard]] Result<Json> findings(const Query& query);
   [[nodiscard]] Result<Json> reliefs(const Query& query);
   [[nodiscard]] Result<Json> explain(const Query& query);
 
   [[nodiscard]] Result<std::shared_ptr<const engine::Scene>> scene();
-  [[nodiscard]] Result<std::shared_ptr<const DeskFindings>> checked();
+  [[nodiscard]] Result<std::shared_ptr<const Checked>> checked();
   [[nodiscard]] std::map<std::string, engine::Past::Forecast> forecasts();
 
   const Parts parts_;
   std::optional<edge::Doorkeeper> doorkeeper_;
   Refreshed<engine::Scene> scene_;
-  Refreshed<DeskFindings> findings_;
+  Refreshed<Checked> checked_;
 };
 
 }  // namespace croft::app

@@ -1,6 +1,7 @@
 #include "desk/daemon/desk_pages.h"
 
 #include <algorithm>
+#include <atomic>
 #include <map>
 #include <string>
 
@@ -42,10 +43,12 @@ class Pages : public testing::Test, public engine::World {
  protected:
   DeskPages& pages() {
     if (pages_) return *pages_;
-    DeskPages::Parts parts{context, "sqlite:/var/lib/croft/croft.db", [this]() -> Result<DeskFindings> {
-                             if (broken) return fail(ErrorCode::unavailable, "the store is away");
-                             return DeskFindings{clock.now().wall, {core::audit::found("pool_full", "a", "it is")}, 7};
-                           }};
+    DeskPages::Parts parts{
+        context, "sqlite:/var/lib/croft/croft.db", [this]() -> Result<DeskFindings> {
+          if (broken) return fail(ErrorCode::unavailable, "the store is away");
+          ++checks;
+          return DeskFindings{clock.now().wall, {400, core::audit::found("pool_full", "a", "it is")}};
+        }};
     parts.judge = judge;
     parts.past = past;
     return pages_.emplace(std::move(parts));
@@ -62,6 +65,7 @@ class Pages : public testing::Test, public engine::World {
   }
 
   bool broken = false;
+  std::atomic<int> checks = 0;
   std::optional<edge::Doorkeeper::Judge> judge;
   engine::Past* past = nullptr;
 
@@ -171,6 +175,10 @@ TEST_F(Pages, WhoNamesTheHolderWhateverItIsCalled) {
   EXPECT_EQ(who["holder"]["node"], "node-a");
   EXPECT_EQ(who["block"], "10.1.0.0/28");
   EXPECT_EQ(who["blockOwner"], "host:node-a");
+  EXPECT_EQ(del("c1"), 1U);
+  EXPECT_EQ(json("/api/who", "address=" + address)["state"], "cooling") << "asked of the register itself";
+  pool("later", "10.2.0.0/28", 28);
+  EXPECT_EQ(json("/api/who", "address=10.2.0.3")["pool"], "later");
   const Json reserved = json("/api/who", "address=10.1.0.0");
   EXPECT_EQ(reserved["state"], "reserved");
   EXPECT_EQ(reserved["holder"]["state"], "reserved");
@@ -187,11 +195,26 @@ TEST_F(Pages, NodesBlocksFindingsAndReliefs) {
   EXPECT_EQ(json("/api/nodes")[0]["name"], "node-a");
   EXPECT_EQ(json("/api/blocks", "owner=host:node-a")[0]["cidr"], "10.1.0.0/28");
   EXPECT_THAT(json("/api/blocks", "owner=host:nobody"), IsEmpty());
-  EXPECT_EQ(json("/api/findings")["findings"][0]["finding"], "pool_full");
-  EXPECT_EQ(json("/api/findings")["count"], 7) << "all, of which the first come";
+  const Json shown = json("/api/overview")["reliefs"];
+  EXPECT_EQ(shown[0]["pool"], "a");
+  EXPECT_EQ(shown[0]["command"], "croft pool create a-more --cidr 10.1.0.16/28 --block-size 28");
+  EXPECT_EQ(checks, 0) << "nobody asked for one";
+  const Json findings = json("/api/findings");
+  EXPECT_EQ(findings["findings"][0]["finding"], "pool_full");
+  EXPECT_EQ(findings["total"], 400) << "of which the first come";
+  EXPECT_EQ(findings["findings"].size(), 300U);
   const Json reliefs = json("/api/reliefs");
-  EXPECT_EQ(reliefs[0]["pool"], "a");
-  EXPECT_EQ(reliefs[0]["command"], "croft pool create a-more --cidr 10.1.0.16/28 --block-size 28");
+  EXPECT_EQ(reliefs["reliefs"], shown);
+  EXPECT_EQ(reliefs["checkedAt"], findings["checkedAt"]);
+  EXPECT_EQ(checks, 1);
+}
+
+TEST_F(Pages, AnOldReadingIsWaitedFor) {
+  pool("a", "10.1.0.0/28", 28);
+  EXPECT_EQ(json("/api/overview")["pools"][0]["held"], 0);
+  add("c1");
+  clock.advance(11s);
+  EXPECT_EQ(json("/api/overview")["pools"][0]["held"], 1) << "older than twice its age";
 }
 
 TEST_F(Pages, ACheckThatFailsSaysSo) {
@@ -206,7 +229,7 @@ TEST_F(Pages, ALargeRegisterIsNotCheckedHere) {
   pool("a", "10.0.0.0/12", 20, 0);
   core::Block full = core::new_block(prefix("10.0.0.0/20"), std::nullopt, clock.now(), std::nullopt);
   full.attributes = {core::Attribute{"net.c1", {}, {}, {}}};
-  full.unallocated = space::OrderedFreeList::from_order(4096, {}).value();
+  full.unallocated = core::space::OrderedFreeList::from_order(4096, {}).value();
   for (auto& one : full.allocations) one = 0;
   for (std::uint64_t i = 0; i < 25; ++i) {
     full.cidr = prefix("10.0.0.0/12").subprefix(i, 20);
@@ -215,7 +238,9 @@ TEST_F(Pages, ALargeRegisterIsNotCheckedHere) {
   const WebAnswer answer = get("/api/findings");
   EXPECT_EQ(answer.status, 409U);
   EXPECT_THAT(answer.body, HasSubstr("102400 addresses are held"));
-  EXPECT_THAT(json("/api/reliefs"), IsEmpty()) << "what is known without a check";
+  EXPECT_THAT(answer.body, HasSubstr("run croft check instead"));
+  EXPECT_THAT(json("/api/reliefs")["reliefs"], IsEmpty()) << "what is known without a check";
+  EXPECT_EQ(checks, 0);
   EXPECT_EQ(json("/api/overview")["pools"][0]["held"], 102400);
 }
 
@@ -245,7 +270,7 @@ TEST_F(Pages, APastIsShownWhereThereIsOne) {
   EXPECT_EQ(json("/api/map", "cidr=10.1.0.0/28&at=1970-01-01T00:00:10Z")["cells"][3], "o");
   const Json who = json("/api/who", "address=10.1.0.3&at=1970-01-01T00:01:00Z");
   EXPECT_EQ(who["past"][0]["who"], "pod shop/web-0");
-  EXPECT_EQ(json("/api/reliefs")[0]["pool"], "a") << "it is full within a day";
+  EXPECT_EQ(json("/api/reliefs")["reliefs"][0]["pool"], "a") << "it is full within a day";
 }
 
 }  // namespace

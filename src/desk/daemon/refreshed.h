@@ -17,7 +17,7 @@
 namespace croft::app {
 
 /// A value that takes long to make: made in a thread of its own when somebody asks and the last one is old, and never
-/// when nobody does. Those who ask get the last one meanwhile.
+/// when nobody does. Those who ask get the last one meanwhile, unless it is older than twice its age.
 template <class T>
 class Refreshed {
  public:
@@ -30,15 +30,19 @@ class Refreshed {
     std::shared_ptr<const T> value;      ///< the last one; null: there is none yet
     std::optional<Error> trouble;        ///< why the last try made none
     std::chrono::nanoseconds made_at{};  ///< since boot: when making `value` began
+    bool is_being_made = false;          ///< another one is on its way
   };
-  /// Waits for the first one, or its failure, no longer than `patience`.
+  /// Waits for the first one, for another where the last is older than twice its age, or for the failure of that; no
+  /// longer than `patience`.
   [[nodiscard]] Seen get(std::chrono::nanoseconds patience) {
     std::unique_lock lock(mutex_);
-    if (clock_.now().since_boot >= due_ && !is_asked_) {
-      is_asked_ = true;
+    const auto now = clock_.now().since_boot;
+    if (now >= due_ && !seen_.is_being_made) {
+      seen_.is_being_made = true;
       turn_.notify_all();
     }
-    turn_.wait_for(lock, patience, [this] { return seen_.value != nullptr || (seen_.trouble && !is_asked_); });
+    turn_.wait_for(lock, patience,
+                   [&] { return !seen_.is_being_made || (seen_.value != nullptr && now - seen_.made_at <= 2 * age_); });
     return seen_;
   }
 
@@ -47,7 +51,7 @@ class Refreshed {
 
   void run(const std::stop_token& end) {
     std::unique_lock lock(mutex_);
-    while (turn_.wait(lock, end, [this] { return is_asked_; })) {
+    while (turn_.wait(lock, end, [this] { return seen_.is_being_made; })) {
       lock.unlock();
       const auto begun = clock_.now().since_boot;
       Result<T> made = make_();
@@ -59,7 +63,7 @@ class Refreshed {
         seen_.made_at = begun;
       }
       due_ = now + (made ? std::max(age_, (now - begun) * kPart) : age_);
-      is_asked_ = false;
+      seen_.is_being_made = false;
       turn_.notify_all();
     }
   }
@@ -71,7 +75,6 @@ class Refreshed {
   std::condition_variable_any turn_;
   Seen seen_;
   std::chrono::nanoseconds due_{0};
-  bool is_asked_ = false;
   std::jthread thread_;  ///< last: it uses the others
 };
 

@@ -68,7 +68,8 @@ void add_for(const PoolFill& fill, const ReliefFacts& facts, std::vector<Relief>
   }
   std::vector<net::Prefix> taken = facts.taken;
   for (const PoolFill& other : facts.pools) taken.push_back(other.pool.cidr);
-  if (const auto next = next_free(fill.pool.cidr, taken)) {
+  const auto next = facts.are_all_taken_known ? next_free(fill.pool.cidr, taken) : std::nullopt;
+  if (next) {
     add(Risk::routing, "Add a pool beside it",
         fmt::format("{} more for the same nodes, in {}", addresses(net::Count::of(*next)), next->to_string()),
         "No pod that runs is touched. The network must route the new prefix, and nothing else may use it.",

@@ -36,6 +36,7 @@ struct ReliefFacts {
   std::vector<net::Address> gone{};   ///< addresses whose pods or nodes are not there any more
   std::set<std::string> soon_full{};  ///< pools that a forecast warns of
   std::vector<net::Prefix> taken{};   ///< ranges besides pools where no pool may be
+  bool are_all_taken_known = true;    ///< false: there may be others, and no new range is proposed
 };
 
 /// The reliefs of each pool that is full, nearly so, or soon; safest first. The fullest pool comes first.

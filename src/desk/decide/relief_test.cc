@@ -34,6 +34,8 @@ TEST(Relief, IsForPoolsThatNeedIt) {
   EXPECT_THAT(titles(reliefs_of({{fill("web", "10.0.0.0/24"_prefix, 10)}, {}, {"web"}})),
               ElementsAre("web: Add a pool beside it"))
       << "a forecast warns of it";
+  EXPECT_THAT(reliefs_of({{fill("web", "10.0.0.0/24"_prefix, 256)}, {}, {}, {}, false}), IsEmpty())
+      << "a range that nobody knows may be in the way";
   PoolFill off = fill("off", "10.0.0.0/24"_prefix, 256);
   off.pool.disabled = true;
   EXPECT_THAT(reliefs_of({{off}}), IsEmpty()) << "it is to give nothing";

@@ -42,6 +42,7 @@ export interface Overview {
   strictAffinity: boolean;
   history: History | null;
   pools: Pool[];
+  reliefs: Relief[];
   serviceRanges: string[];
 }
 
@@ -102,9 +103,8 @@ export interface Finding {
 
 export interface Findings {
   checkedAt: string;
-  trouble: string | null;
   notes: string[];
-  count: number;
+  total: number;
   findings: Finding[];
 }
 
@@ -115,6 +115,13 @@ export interface Relief {
   effect: string;
   caution: string;
   command: string | null;
+}
+
+/** Those of a check, or why none was made. */
+export interface Reliefs {
+  checkedAt: string | null;
+  notChecked: string | null;
+  reliefs: Relief[];
 }
 
 export interface Explanation {

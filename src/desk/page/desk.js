@@ -2,6 +2,8 @@
 import { ask, count, el, keepToken, link, place, plural, Refused, share, span, } from "./ask.js";
 import { addressText, contains, DRAWN, MARK_TEXT, MARKS, MapView, parsePrefix, prefixText, resized, tally, } from "./map.js";
 const LOOK_AGAIN = 10000;
+/** In seconds. */
+const OLD = 60;
 const ROWS_MAX = 300;
 const status = document.getElementById("status");
 const main = document.getElementById("main");
@@ -14,15 +16,22 @@ function here() {
 function keep(given) {
     history.replaceState(null, "", place(here().view, given));
 }
-function tellStatus(seen) {
+/** What was seen last, and when; nothing after a failure, which the status line tells then. */
+let told = null;
+function tellStatus() {
+    if (told === null)
+        return;
+    const { seen, at } = told;
+    const age = seen.ageSeconds + (Date.now() - at) / 1000;
     const trouble = seen.trouble === null ? "" : ` The last reading failed: ${seen.trouble}.`;
     const notes = seen.notes.map((note) => ` ${note}.`).join("");
-    status.textContent = `Croft ${seen.version} · ${seen.store} · read ${span(seen.ageSeconds)} ago.${trouble}${notes}`;
-    status.classList.toggle("trouble", seen.trouble !== null);
+    status.textContent = `Croft ${seen.version} · ${seen.store} · read ${span(age)} ago.${trouble}${notes}`;
+    status.classList.toggle("trouble", seen.trouble !== null || age > OLD);
 }
 async function overview() {
     const seen = await ask("overview");
-    tellStatus(seen);
+    told = { seen, at: Date.now() };
+    tellStatus();
     return seen;
 }
 function heading(text, ...below) {
@@ -116,7 +125,7 @@ function card(title, answer, detail, tone = "") {
     return el("section", { class: `card ${tone}` }, el("h2", {}, title), el("p", { class: "answer" }, answer), el("p", {}, detail));
 }
 /** The four questions of somebody on call. */
-function glance({ pools, strictAffinity }) {
+function glance({ pools, reliefs, strictAffinity }) {
     const first = byUrgency(pools)[0];
     const sum = (of) => pools.reduce((all, pool) => all + of(pool), 0);
     const tone = first?.fullness === "full" ? "bad" : first?.fullness === "nearlyFull" ? "warn" : "";
@@ -128,19 +137,11 @@ function glance({ pools, strictAffinity }) {
         ? card("Is free space really free?", "Yes", "Nothing cools, and no node keeps free addresses for itself.")
         : card("Is free space really free?", "Not all of it", `${plural(waiting, "address", "es")} ${waiting === 1 ? "cools" : "cool"}` +
             (strictAffinity ? `; ${count(bound)} are free for one node alone (strict affinity).` : "."));
-    const safest = card("Safest relief", "…", "");
-    const found = card("Findings", "…", "");
-    ask("reliefs").then((reliefs) => {
-        const best = reliefs[0];
-        safest.replaceWith(best === undefined
-            ? card("Safest relief", "None is needed", "Every pool has room.")
-            : card("Safest relief", link(place("relief"), best.title), `${best.pool}: ${best.effect}`));
-    }, (why) => safest.replaceWith(card("Safest relief", "Not known", String(why.message))));
-    ask("findings").then((last) => {
-        found.replaceWith(last.count === 0
-            ? card("Findings", "Nothing found", "As croft check says.")
-            : card("Findings", link(place("findings"), plural(last.count, "finding")), "Each with its evidence and remedy.", "warn"));
-    }, (why) => found.replaceWith(card("Findings", "Not known", String(why.message))));
+    const best = reliefs[0];
+    const safest = best === undefined
+        ? card("Safest relief", "None is needed", "Every pool has room.")
+        : card("Safest relief", link(place("relief"), best.title), `${best.pool}: ${best.effect}`);
+    const found = card("Findings", link(place("findings"), "Check the register"), "As croft check does, when you ask for it.");
     return el("div", { class: "cards" }, fills, really, safest, found);
 }
 function poolRow(pool) {
@@ -349,12 +350,20 @@ const nodes = async (given) => {
         el("p", { class: "controls" }, el("label", { for: "filter" }, "Name has"), input), ...(detail === null ? [] : [detail]), list];
 };
 // -- findings, relief, explain
+/** A check is made when somebody comes here or asks for one, and never beside. */
+function checked(at) {
+    const button = el("button", { type: "button" }, "Check now");
+    button.addEventListener("click", () => {
+        button.disabled = true;
+        void draw(true);
+    });
+    return [`Checked at ${at}. `, button];
+}
 const findings = async () => {
     const [last] = await Promise.all([ask("findings"), overview()]);
-    const items = last.findings.slice(0, ROWS_MAX).map((one) => el("li", {}, el("h2", {}, el("code", {}, one.finding), " ", one.subject), el("p", {}, one.evidence), el("p", { class: "remedy" }, "Remedy: ", withCommands(one.remedy))));
-    const rest = last.count - items.length;
-    return [heading("Findings", `As croft check says, at ${last.checkedAt}. Nothing is changed from here.`),
-        last.trouble === null ? "" : el("p", { class: "trouble" }, `The last check failed: ${last.trouble}`),
+    const items = last.findings.map((one) => el("li", {}, el("h2", {}, el("code", {}, one.finding), " ", one.subject), el("p", {}, one.evidence), el("p", { class: "remedy" }, "Remedy: ", withCommands(one.remedy))));
+    const rest = last.total - items.length;
+    return [heading("Findings", "As croft check says. Nothing is changed from here. ", ...checked(last.checkedAt)),
         items.length === 0 ? el("p", {}, "Nothing found.") : el("ul", { class: "list" }, ...items),
         rest > 0 ? el("p", {}, `… and ${count(rest)} more: croft check lists them.`) : "",
         ...last.notes.map((note) => el("p", { class: "note" }, withCommands(note)))];
@@ -367,8 +376,10 @@ const RISK = {
 };
 const relief = async () => {
     const [all] = await Promise.all([ask("reliefs"), overview()]);
-    const items = all.map((one) => el("li", {}, el("h2", {}, `${one.pool}: ${one.title} `, el("span", { class: `chip ${one.risk}` }, RISK[one.risk])), el("p", {}, el("strong", {}, one.effect)), el("p", {}, one.caution), one.command === null ? null : copyable(one.command)));
-    return [heading("Relief", "For each pool that is full or nearly so, the safest first. You run the commands; this page does not."),
+    const items = all.reliefs.map((one) => el("li", {}, el("h2", {}, `${one.pool}: ${one.title} `, el("span", { class: `chip ${one.risk}` }, RISK[one.risk])), el("p", {}, el("strong", {}, one.effect)), el("p", {}, one.caution), one.command === null ? null : copyable(one.command)));
+    const text = "For each pool that is full or nearly so, the safest first. You run the commands; this page does not. ";
+    return [heading("Relief", text, ...(all.checkedAt === null ? [] : checked(all.checkedAt))),
+        all.notChecked === null ? "" : el("p", { class: "note" }, `Without what a check finds: ${all.notChecked}.`),
         items.length === 0 ? el("p", {}, "Every pool has room: nothing is needed.") : el("ol", { class: "list" }, ...items)];
 };
 const FIELDS = [
@@ -443,6 +454,7 @@ async function draw(isNew) {
             return;
         if (why instanceof Refused && why.status === 401)
             return askForToken(why.message);
+        told = null;
         status.textContent = String(why.message);
         status.classList.add("trouble");
         if (isNew)
@@ -452,7 +464,7 @@ async function draw(isNew) {
 /** Not while somebody types, or reads what would move. */
 function mayRedraw() {
     const is_typing = document.activeElement instanceof HTMLInputElement || document.activeElement instanceof HTMLSelectElement;
-    return !document.hidden && !is_typing && ["pools", "map"].includes(here().view) && getSelection()?.isCollapsed !== false;
+    return !document.hidden && !is_typing && ["pools", "map", "nodes"].includes(here().view) && getSelection()?.isCollapsed !== false;
 }
 document.getElementById("views").append(...VIEWS.map(([name, text]) => el("li", {}, link(place(name), text))));
 document.getElementById("find").addEventListener("submit", (event) => {
@@ -468,5 +480,7 @@ addEventListener("hashchange", () => {
 setInterval(() => {
     if (mayRedraw())
         void draw(false);
+    else
+        tellStatus();
 }, LOOK_AGAIN);
 void draw(true);

@@ -1,7 +1,7 @@
 // The page: its views, each a function of the place that the URL names. Nothing here changes anything in the register.
 
 import {
-  ask, BlockRow, count, el, Explanation, Findings, History, Holder, keepToken, link, NodeRow, Overview, place, plural, Pool, Refused, Relief, share,
+  ask, BlockRow, count, el, Explanation, Findings, History, Holder, keepToken, link, NodeRow, Overview, place, plural, Pool, Refused, Relief, Reliefs, share,
   span, Tile, Who,
 } from "./ask.js";
 import {
@@ -12,6 +12,8 @@ type Parameters = Record<string, string>;
 type View = (given: Parameters) => Promise<(Node | string)[]>;
 
 const LOOK_AGAIN = 10_000;
+/** In seconds. */
+const OLD = 60;
 const ROWS_MAX = 300;
 
 const status = document.getElementById("status") as HTMLElement;
@@ -28,16 +30,23 @@ function keep(given: Parameters): void {
   history.replaceState(null, "", place(here().view, given));
 }
 
-function tellStatus(seen: Overview): void {
+/** What was seen last, and when; nothing after a failure, which the status line tells then. */
+let told: { seen: Overview; at: number } | null = null;
+
+function tellStatus(): void {
+  if (told === null) return;
+  const { seen, at } = told;
+  const age = seen.ageSeconds + (Date.now() - at) / 1000;
   const trouble = seen.trouble === null ? "" : ` The last reading failed: ${seen.trouble}.`;
   const notes = seen.notes.map((note) => ` ${note}.`).join("");
-  status.textContent = `Croft ${seen.version} · ${seen.store} · read ${span(seen.ageSeconds)} ago.${trouble}${notes}`;
-  status.classList.toggle("trouble", seen.trouble !== null);
+  status.textContent = `Croft ${seen.version} · ${seen.store} · read ${span(age)} ago.${trouble}${notes}`;
+  status.classList.toggle("trouble", seen.trouble !== null || age > OLD);
 }
 
 async function overview(): Promise<Overview> {
   const seen = await ask<Overview>("overview");
-  tellStatus(seen);
+  told = { seen, at: Date.now() };
+  tellStatus();
   return seen;
 }
 
@@ -132,7 +141,7 @@ function card(title: string, answer: Node | string, detail: Node | string, tone 
 }
 
 /** The four questions of somebody on call. */
-function glance({ pools, strictAffinity }: Overview): HTMLElement {
+function glance({ pools, reliefs, strictAffinity }: Overview): HTMLElement {
   const first = byUrgency(pools)[0];
   const sum = (of: (pool: Pool) => number) => pools.reduce((all, pool) => all + of(pool), 0);
   const tone = first?.fullness === "full" ? "bad" : first?.fullness === "nearlyFull" ? "warn" : "";
@@ -145,19 +154,11 @@ function glance({ pools, strictAffinity }: Overview): HTMLElement {
     : card("Is free space really free?", "Not all of it",
            `${plural(waiting, "address", "es")} ${waiting === 1 ? "cools" : "cool"}` +
            (strictAffinity ? `; ${count(bound)} are free for one node alone (strict affinity).` : "."));
-  const safest = card("Safest relief", "…", "");
-  const found = card("Findings", "…", "");
-  ask<Relief[]>("reliefs").then((reliefs) => {
-    const best = reliefs[0];
-    safest.replaceWith(best === undefined
-      ? card("Safest relief", "None is needed", "Every pool has room.")
-      : card("Safest relief", link(place("relief"), best.title), `${best.pool}: ${best.effect}`));
-  }, (why) => safest.replaceWith(card("Safest relief", "Not known", String(why.message))));
-  ask<Findings>("findings").then((last) => {
-    found.replaceWith(last.count === 0
-      ? card("Findings", "Nothing found", "As croft check says.")
-      : card("Findings", link(place("findings"), plural(last.count, "finding")), "Each with its evidence and remedy.", "warn"));
-  }, (why) => found.replaceWith(card("Findings", "Not known", String(why.message))));
+  const best = reliefs[0];
+  const safest = best === undefined
+    ? card("Safest relief", "None is needed", "Every pool has room.")
+    : card("Safest relief", link(place("relief"), best.title), `${best.pool}: ${best.effect}`);
+  const found = card("Findings", link(place("findings"), "Check the register"), "As croft check does, when you ask for it.");
   return el("div", { class: "cards" }, fills, really, safest, found);
 }
 
@@ -401,14 +402,23 @@ const nodes: View = async (given) => {
 
 // -- findings, relief, explain
 
+/** A check is made when somebody comes here or asks for one, and never beside. */
+function checked(at: string): (Node | string)[] {
+  const button = el("button", { type: "button" }, "Check now");
+  button.addEventListener("click", () => {
+    button.disabled = true;
+    void draw(true);
+  });
+  return [`Checked at ${at}. `, button];
+}
+
 const findings: View = async () => {
   const [last] = await Promise.all([ask<Findings>("findings"), overview()]);
-  const items = last.findings.slice(0, ROWS_MAX).map((one) =>
+  const items = last.findings.map((one) =>
     el("li", {}, el("h2", {}, el("code", {}, one.finding), " ", one.subject), el("p", {}, one.evidence),
       el("p", { class: "remedy" }, "Remedy: ", withCommands(one.remedy))));
-  const rest = last.count - items.length;
-  return [heading("Findings", `As croft check says, at ${last.checkedAt}. Nothing is changed from here.`),
-    last.trouble === null ? "" : el("p", { class: "trouble" }, `The last check failed: ${last.trouble}`),
+  const rest = last.total - items.length;
+  return [heading("Findings", "As croft check says. Nothing is changed from here. ", ...checked(last.checkedAt)),
     items.length === 0 ? el("p", {}, "Nothing found.") : el("ul", { class: "list" }, ...items),
     rest > 0 ? el("p", {}, `… and ${count(rest)} more: croft check lists them.`) : "",
     ...last.notes.map((note) => el("p", { class: "note" }, withCommands(note)))];
@@ -422,11 +432,13 @@ const RISK: Record<Relief["risk"], string> = {
 };
 
 const relief: View = async () => {
-  const [all] = await Promise.all([ask<Relief[]>("reliefs"), overview()]);
-  const items = all.map((one) =>
+  const [all] = await Promise.all([ask<Reliefs>("reliefs"), overview()]);
+  const items = all.reliefs.map((one) =>
     el("li", {}, el("h2", {}, `${one.pool}: ${one.title} `, el("span", { class: `chip ${one.risk}` }, RISK[one.risk])),
       el("p", {}, el("strong", {}, one.effect)), el("p", {}, one.caution), one.command === null ? null : copyable(one.command)));
-  return [heading("Relief", "For each pool that is full or nearly so, the safest first. You run the commands; this page does not."),
+  const text = "For each pool that is full or nearly so, the safest first. You run the commands; this page does not. ";
+  return [heading("Relief", text, ...(all.checkedAt === null ? [] : checked(all.checkedAt))),
+    all.notChecked === null ? "" : el("p", { class: "note" }, `Without what a check finds: ${all.notChecked}.`),
     items.length === 0 ? el("p", {}, "Every pool has room: nothing is needed.") : el("ol", { class: "list" }, ...items)];
 };
 
@@ -503,6 +515,7 @@ async function draw(isNew: boolean): Promise<void> {
   } catch (why) {
     if (mine !== turn) return;
     if (why instanceof Refused && why.status === 401) return askForToken(why.message);
+    told = null;
     status.textContent = String((why as Error).message);
     status.classList.add("trouble");
     if (isNew) main.replaceChildren(heading("That did not work", String((why as Error).message)));
@@ -512,7 +525,7 @@ async function draw(isNew: boolean): Promise<void> {
 /** Not while somebody types, or reads what would move. */
 function mayRedraw(): boolean {
   const is_typing = document.activeElement instanceof HTMLInputElement || document.activeElement instanceof HTMLSelectElement;
-  return !document.hidden && !is_typing && ["pools", "map"].includes(here().view) && getSelection()?.isCollapsed !== false;
+  return !document.hidden && !is_typing && ["pools", "map", "nodes"].includes(here().view) && getSelection()?.isCollapsed !== false;
 }
 
 (document.getElementById("views") as HTMLElement).append(...VIEWS.map(([name, text]) => el("li", {}, link(place(name), text))));
@@ -526,5 +539,6 @@ addEventListener("hashchange", () => {
 });
 setInterval(() => {
   if (mayRedraw()) void draw(false);
+  else tellStatus();
 }, LOOK_AGAIN);
 void draw(true);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/counted.h"
 #include "ipam/use/each_record.h"
 #include "ipam/use/inspect.h"
 #include "ipam/use/pools.h"
@@ -48,13 +49,18 @@ AddressMap::Block block_of(const BlockView& view) {
   return {};
 }
 
-[[nodiscard]] Result<void> add_services(const Context& context, Scene& scene) {
+[[nodiscard]] Result<void> add_service_ranges(const Context& context, Scene& scene) {
   TRY(const auto objects, service_cidrs(context));
   for (const TakenSpace& one : objects) scene.service_ranges.push_back(one.cidr);
   TRY_VOID(add_bitmap_ranges(context, scene.service_ranges));
   std::sort(scene.service_ranges.begin(), scene.service_ranges.end());
   const auto same = std::unique(scene.service_ranges.begin(), scene.service_ranges.end());
   scene.service_ranges.erase(same, scene.service_ranges.end());
+  scene.are_service_ranges_known = true;
+  return {};
+}
+
+[[nodiscard]] Result<void> add_services(const Context& context, Scene& scene) {
   TRY(const auto services, list_services(context));
   for (const StoredService& one : services) {
     for (const net::Address& address : core::addresses_of(one.service)) scene.map.add(address, Mark::service);
@@ -72,6 +78,14 @@ Result<Scene> read_scene(const Context& context) {
   scene.strict_affinity = seen.strict_affinity;
   scene.map.set_reserved(std::move(seen.reserved));
   TRY(scene.nodes, list_nodes(context));
+  if (seen.unreadable_blocks > 0) {
+    scene.notes.push_back(
+        counted_as(seen.unreadable_blocks, "block cannot be read and is", "blocks cannot be read and are") +
+        " not shown; croft check names them");
+  }
+  if (const auto done = add_service_ranges(context, scene); !done) {
+    scene.notes.push_back("the ranges of Services are not known: " + done.error().message);
+  }
   if (const auto done = add_services(context, scene); !done) {
     scene.notes.push_back("Services are not shown: " + done.error().message);
   }

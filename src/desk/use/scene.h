@@ -19,12 +19,14 @@ struct Scene {
   std::vector<core::PoolFill> pools;  ///< ascending by name
   std::vector<NodeView> nodes;        ///< likewise
   std::vector<net::Prefix> service_ranges;
+  bool are_service_ranges_known = false;  ///< false: a note says why
   core::desk::AddressMap map;
   bool strict_affinity = false;
   std::vector<std::string> notes;  ///< what is not shown, and why
 };
 
-/// Reads all blocks, a page of them at a time. Services that cannot be read are a note. Errors: those of the store.
+/// Reads all blocks, a page of them at a time. Services and blocks that cannot be read are a note. Errors: those of the
+/// store.
 [[nodiscard]] Result<Scene> read_scene(const Context& context);
 
 }  // namespace croft::engine

@@ -41,6 +41,16 @@ TEST_F(SceneOfPools, ShowsEachState) {
   EXPECT_THAT(scene.notes, IsEmpty());
 }
 
+TEST_F(SceneOfPools, CountsBlocksThatCannotBeRead) {
+  pool("a", "10.1.0.0/28", 28);
+  const std::string held = add("c1");
+  store.damage(core::block_key(prefix("10.1.0.0/28")));
+  const Scene scene = read_scene(context).value();
+  EXPECT_EQ(at(scene, held), Mark::outside);
+  EXPECT_THAT(scene.notes, ElementsAre("1 block cannot be read and is not shown; croft check names them"));
+  EXPECT_TRUE(scene.are_service_ranges_known);
+}
+
 TEST_F(SceneOfPools, TellsWhatIsBorrowed) {
   pool("a", "10.1.0.0/28", 28);
   const std::string own = add("c1", "node-a");

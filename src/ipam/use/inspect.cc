@@ -178,16 +178,30 @@ Result<void> for_each_affinity(const Context& context, const std::string& name_p
       OnDamage::skip);
 }
 
-Result<void> for_each_block(const Context& context, const std::function<void(const core::Block&)>& visit) {
+namespace {
+
+/// Returns how many are left out.
+[[nodiscard]] Result<std::uint64_t> for_each_sound_block(const Context& context,
+                                                         const std::function<void(const core::Block&)>& visit) {
   // A block of 256 addresses takes a quarter of a megabyte in memory.
   constexpr std::size_t kBlocksPage = 50;
-  return for_each_in_any_order(
+  std::uint64_t left_out = 0;
+  TRY_VOID(for_each_in_any_order(
       context, {core::Kind::block, "", "", kBlocksPage},
       [&](const store::Record& record) {
-        const auto& block = std::get<core::Block>(*record.value);
-        if (!block.deleted) visit(block);
+        const auto* block = record.value ? &std::get<core::Block>(*record.value) : nullptr;
+        left_out += block == nullptr ? 1 : 0;
+        if (block != nullptr && !block->deleted) visit(*block);
       },
-      OnDamage::skip);
+      OnDamage::visit));
+  return left_out;
+}
+
+}  // namespace
+
+Result<void> for_each_block(const Context& context, const std::function<void(const core::Block&)>& visit) {
+  TRY_VOID(for_each_sound_block(context, visit));
+  return {};
 }
 
 Result<Overview> look(const Context& context) {
@@ -221,12 +235,12 @@ Result<Survey> survey(const Context& context, const std::function<void(const Blo
   const Instant now = context.clock.now();
   std::map<std::string, core::PoolFill> found;
   for (const core::Pool* pool : pools.pools()) found[pool->name] = empty_fill(pools, *pool);
-  TRY_VOID(for_each_block(context, [&](const core::Block& block) {
-    const BlockView view = view_of(pools, block, now);
-    if (!view.pool.empty()) add_block(found[view.pool], pools, view);
-    visit(view);
-  }));
-  Survey all{{}, pools.reserved(), pools.config().strict_affinity};
+  TRY(const std::uint64_t left_out, for_each_sound_block(context, [&](const core::Block& block) {
+        const BlockView view = view_of(pools, block, now);
+        if (!view.pool.empty()) add_block(found[view.pool], pools, view);
+        visit(view);
+      }));
+  Survey all{{}, pools.reserved(), pools.config().strict_affinity, left_out};
   for (auto& [name, fill] : found) all.pools.push_back(std::move(fill));
   return all;
 }

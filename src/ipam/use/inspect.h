@@ -93,6 +93,7 @@ struct Survey {
   std::vector<core::PoolFill> pools;
   std::shared_ptr<const net::Intervals> reserved;  ///< all addresses out of use, in a block or not
   bool strict_affinity = false;
+  std::uint64_t unreadable_blocks = 0;  ///< those that are left out
 };
 /// `visit` is called with every block on the way.
 [[nodiscard]] Result<Survey> survey(const Context& context, const std::function<void(const BlockView&)>& visit);
