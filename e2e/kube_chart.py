@@ -55,7 +55,7 @@ REFUSED_VALUES = {
     "controller.clusterCidr": ("x y: z", "10.0.0.0/8\n            - --grace=0s", "10.0.0.0/8,10.1.0.0/16", "10.0.0.0"),
     "controller.grace": ("9" * 22 + "h", "169h", "10081m", "604801s", "604800001ms", "-1s", "1h\n", None),
     "controller.history.enabled": ("yes", None), "controller.history.retention": ("90", "90m", "0d", None),
-    "controller.history.maxBytes": ("4G", "x", None), "controller.history.emptyDirSize": ("6GB", "6 Gi", None),
+    "controller.history.maxBytes": ("4G", "10KiB", "x", None), "controller.history.emptyDirSize": ("6GB", "6 Gi", None),
     "controller.history.claim": ("a b", "A", "-a"),
     "install.mtu": (1, 575, 65536, -1, None), "install.ipv4": (None,), "install.ipv6": (None,), "install.masquerade": (None,),
     "install.networkName": ("a/b _", "my_net", "net-", "net.", "a..b", "n" * 189, 'a"\nb: c'),

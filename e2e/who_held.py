@@ -12,6 +12,7 @@ import collections
 import contextlib
 import csv
 import datetime
+import fcntl
 import io
 import json
 import os
@@ -169,13 +170,19 @@ def questions(recorded, address):
     expect(missing.returncode == 1 and "--history" in missing.stderr, missing.stderr)
 
 
-def top(recorded, tail):
+def take_terminal():
+    os.setsid()
+    fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+
+
+def top(recorded, tail, begin=None):
     return subprocess.Popen([str(recorded.world.bin / "croft"), "--store", recorded.store, "top", "--history", str(recorded.file), "--interval", "1"],
-                            stdin=tail, stdout=tail, stderr=tail, env={**os.environ, "TERM": "xterm"})
+                            stdin=tail, stdout=tail, stderr=tail, env={**os.environ, "TERM": "xterm"}, preexec_fn=begin)
 
 
-def is_told(recorded, head, tail):
+def is_told(recorded):
     """`croft top` ends by SIGTERM, and the terminal is as it was."""
+    head, tail = pty.openpty()
     before = termios.tcgetattr(tail)
     process = top(recorded, tail)
     seen = b""
@@ -196,7 +203,7 @@ def is_told(recorded, head, tail):
 def on_a_terminal(recorded):
     """`croft top` draws, obeys its keys, and gives the terminal back."""
     head, tail = pty.openpty()
-    process = top(recorded, tail)
+    process = top(recorded, tail, take_terminal)
     seen = b""
     for key, wanted in ((b"", b"node-a"), (b"m", "two addresses a character".encode()), (b"n", b"pods"), (b"\x03", b"\x1b[?1049l")):
         os.write(head, key)
@@ -207,9 +214,11 @@ def on_a_terminal(recorded):
             if select.select([head], [], [], 0.2)[0]:
                 with contextlib.suppress(OSError):
                     seen += os.read(head, 65536)
-    expect_equal(process.wait(10), 0, "exit code of croft top")
+    expect_equal(process.wait(10), -signal.SIGINT, "what ended croft top")
     expect(b"\x1b[?7l" in seen and b"\x1b[?7h" in seen, "lines are cut at the edge, and later no more")
-    is_told(recorded, head, tail)
+    os.close(head)
+    os.close(tail)
+    is_told(recorded)
     once = run(str(recorded.world.bin / "croft"), "--store", recorded.store, "top", "--once").stdout
     expect("10.79.0.0/27" in once and "A MINUTE" in once, once)
 

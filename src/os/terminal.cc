@@ -50,7 +50,9 @@ Result<std::unique_ptr<Screen>> Screen::open() {
   if (!is_terminal) return fail(ErrorCode::invalid_argument, "standard input and output are no terminal");
   for (const int number : {SIGTERM, SIGINT, SIGHUP}) static_cast<void>(std::signal(number, end_by));
   termios raw = before;
-  raw.c_lflag &= ~static_cast<tcflag_t>(ICANON | ECHO | ISIG);
+  raw.c_lflag &= ~static_cast<tcflag_t>(ICANON | ECHO);
+  // Ctrl-C is heard at once, and these would leave the screen as it is.
+  raw.c_cc[VSUSP] = raw.c_cc[VQUIT] = _POSIX_VDISABLE;
   ::tcsetattr(STDIN_FILENO, TCSANOW, &raw);
   static_cast<void>(write_raw(kOtherScreen));
   return std::unique_ptr<Screen>(new Screen());
@@ -79,8 +81,7 @@ std::optional<char> Screen::key(std::chrono::nanoseconds span) {
   if (::poll(&input, 1, static_cast<int>(std::min<std::int64_t>(ms.count(), 60'000))) <= 0) return std::nullopt;
   char bytes[16];
   const ssize_t count = ::read(STDIN_FILENO, bytes, sizeof bytes);
-  constexpr char kInterrupt = 3;
-  if (count <= 0 || bytes[0] == kInterrupt) return 'q';
+  if (count <= 0) return 'q';
   return count == 1 && bytes[0] > ' ' && bytes[0] < 127 ? bytes[0] : '\0';
 }
 

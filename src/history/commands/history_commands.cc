@@ -281,8 +281,8 @@ void print_csv(const std::vector<Holding>& found) {
   };
   TRY(const auto log, edge::FlowLog::begin(next(), {options.time, options.addresses}));
   print(log.headings() + "\n");
-  const auto holder_of = [&](const net::Address& address, WallTime at) -> Result<std::string> {
-    TRY(const Answer answer, file->holder_at(address, at));
+  const auto holder_of = [&](const net::Address& address, const Moment& when) -> Result<std::string> {
+    TRY(const Answer answer, file->holder_at(address, when));
     std::vector<std::string> names;
     for (const Holding& one : answer.holdings) names.push_back(holder_name(one.holder) + (answer.is_sure ? "" : "?"));
     // Nobody in the middle of a gap, or before the history, is not nobody.

@@ -58,6 +58,8 @@ class HistoryKeeper {
   }
   ~HistoryKeeper() {
     is_over_ = true;
+    // Nothing else is under way any more, and a store that is away may keep it waiting. A write of it is whole or none.
+    daemon_.stop.before_forced_end({}, os::StopSignal::CutsOff::reading);
     if (thread_.joinable()) thread_.join();
   }
   HistoryKeeper(const HistoryKeeper&) = delete;

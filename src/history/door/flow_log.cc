@@ -13,11 +13,16 @@
 namespace croft::edge {
 namespace {
 
+using core::history::Moment;
+using std::chrono::nanoseconds;
+
 constexpr std::array kTimes{"time", "timestamp", "start", "start_time", "ts", "@timestamp"};
 constexpr std::array kAddresses{"srcaddr", "dstaddr", "src_ip", "dst_ip",      "source_ip", "destination_ip",
                                 "src",     "dst",     "source", "destination", "id.orig_h", "id.resp_h"};
-/// More seconds than this since 1970 are milliseconds.
-constexpr std::int64_t kSecondsMax = 100'000'000'000;
+/// A number above this is one of milliseconds.
+constexpr std::int64_t kNoSeconds = 100'000'000'000;
+/// The end of 2261: later times do not fit 64 bits of nanoseconds.
+constexpr std::int64_t kSecondsMax = 9'214'646'399;
 
 std::optional<std::size_t> place_of(const std::vector<std::string>& headings, std::string_view name) {
   const auto found = std::ranges::find(headings, name);
@@ -36,17 +41,32 @@ std::string csv_cell(const std::string& value) {
   return quoted + "\"";
 }
 
-std::optional<WallTime> flow_time(std::string_view text) {
+std::optional<Moment> flow_time(std::string_view text) {
+  const std::size_t point = std::min(text.find('.'), text.size());
+  const std::string_view behind = text.substr(std::min(point + 1, text.size()));
+  const std::string_view digits = behind.substr(0, behind.find_first_not_of("0123456789"));
   std::int64_t number = 0;
-  const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), number);
-  const bool is_number = code == std::errc() && (end == text.data() + text.size() || *end == '.');
-  if (!is_number) {
-    const auto time = parse_rfc3339(text);
-    return time ? std::optional(*time) : std::nullopt;
+  const auto [end, code] = std::from_chars(text.data(), text.data() + point, number);
+  const bool is_number = code == std::errc() && end == text.data() + point && digits.size() == behind.size();
+  const bool is_of_ms = is_number && number > kNoSeconds;
+  // One unit of the last digit.
+  nanoseconds unit = is_of_ms ? nanoseconds(std::chrono::milliseconds(1)) : std::chrono::seconds(1);
+  nanoseconds fraction{0};
+  for (const char digit : digits.substr(0, is_of_ms ? 6 : 9)) {
+    unit /= 10;
+    fraction += unit * (digit - '0');
   }
-  if (number < 0 || number > kSecondsMax * 1000) return std::nullopt;
-  if (number > kSecondsMax) return WallTime{std::chrono::milliseconds(number)};
-  return WallTime{std::chrono::seconds(number)};
+  WallTime at{};
+  if (is_of_ms && number <= kSecondsMax * 1000) {
+    at = WallTime{std::chrono::milliseconds(number)} + fraction;
+  } else if (is_number && number >= 0 && number <= kSecondsMax) {
+    at = WallTime{std::chrono::seconds(number)} + fraction;
+  } else if (const auto time = parse_rfc3339(text); !is_number && time) {
+    at = *time;
+  } else {
+    return std::nullopt;
+  }
+  return Moment{at, at + unit - nanoseconds(1)};
 }
 
 Result<FlowLog> FlowLog::begin(std::string_view headings, const FlowColumns& columns) {
@@ -83,12 +103,12 @@ Result<FlowLog> FlowLog::begin(std::string_view headings, const FlowColumns& col
 Result<std::string> FlowLog::join(std::string_view line, const HolderOf& holder_of) const {
   const std::vector<std::string> cells = cells_of(line);
   std::string joined(line);
-  const auto at = time_ < cells.size() ? flow_time(cells[time_]) : std::nullopt;
+  const auto when = time_ < cells.size() ? flow_time(cells[time_]) : std::nullopt;
   for (const std::size_t place : addresses_) {
     const auto address = place < cells.size() ? net::parse_address(cells[place]) : std::nullopt;
     std::string holder;
-    if (at && address) {
-      TRY(holder, holder_of(*address, *at));
+    if (when && address) {
+      TRY(holder, holder_of(*address, *when));
     }
     add(joined, holder);
   }

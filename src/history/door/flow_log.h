@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "base/net/address.h"
 #include "base/result.h"
+#include "history/decide/holding.h"
 
 namespace croft::edge {
 
@@ -19,8 +20,8 @@ struct FlowColumns {
   std::vector<std::string> addresses;
 };
 
-/// The holder of an address at a moment, as a cell; empty: nobody, or not known.
-using HolderOf = std::function<Result<std::string>(const net::Address& address, WallTime at)>;
+/// The holder of an address at a moment that is known this closely, as a cell; empty: nobody, or not known.
+using HolderOf = std::function<Result<std::string>(const net::Address& address, const core::history::Moment& when)>;
 
 /// Adds to a log of flows who had its addresses: a column `<heading>_holder` behind the others for each column of
 /// addresses. The log is CSV (RFC 4180), or columns between blanks (as AWS writes flow logs), with a line of headings.
@@ -48,7 +49,7 @@ class FlowLog {
 
 /// Between quotes where it needs them, and behind an apostrophe where it would be a formula.
 [[nodiscard]] std::string csv_cell(const std::string& text);
-/// Nothing for a text that is no time.
-[[nodiscard]] std::optional<WallTime> flow_time(std::string_view text);
+/// The moments that a time may mean: those that begin with its digits. Nothing for a text that is no time.
+[[nodiscard]] std::optional<core::history::Moment> flow_time(std::string_view text);
 
 }  // namespace croft::edge

@@ -7,10 +7,13 @@
 namespace croft::edge {
 namespace {
 
-Result<std::string> holder_of(const net::Address& address, WallTime at) {
+using namespace std::chrono_literals;
+using core::history::Moment;
+
+Result<std::string> holder_of(const net::Address& address, const Moment& when) {
   if (address.to_string() == "10.1.0.9") return std::string("a,b");
   return address.to_string() + "@" +
-         std::to_string(std::chrono::duration_cast<std::chrono::seconds>(at.time_since_epoch()).count());
+         std::to_string(std::chrono::duration_cast<std::chrono::seconds>(when.after.time_since_epoch()).count());
 }
 
 TEST(FlowLog, AddsHoldersBehindTheColumns) {
@@ -46,12 +49,21 @@ TEST(FlowLog, AColumnThatIsNotThereIsNamed) {
 }
 
 TEST(FlowLog, TimesAreOfManyKinds) {
-  const WallTime minute{std::chrono::seconds(60)};
-  EXPECT_EQ(flow_time("60"), minute);
-  EXPECT_EQ(flow_time("60.25"), minute);
-  EXPECT_EQ(flow_time("1970-01-01T01:01:00+01:00"), minute);
-  EXPECT_EQ(flow_time("1768471200000"), WallTime{std::chrono::seconds(1768471200)});
-  for (const char* const text : {"", "-1", "soon", "99999999999999999999"}) EXPECT_FALSE(flow_time(text)) << text;
+  const auto of = [](std::chrono::nanoseconds since_1970, std::chrono::nanoseconds unit) {
+    return Moment{WallTime{since_1970}, WallTime{since_1970 + unit - 1ns}};
+  };
+  EXPECT_EQ(flow_time("60"), of(60s, 1s));
+  EXPECT_EQ(flow_time("60.25"), of(60250ms, 10ms));
+  EXPECT_EQ(flow_time("60.1234567891"), of(60123456789ns, 1ns));
+  EXPECT_EQ(flow_time("1970-01-01T01:01:00+01:00"), of(60s, 1s));
+  EXPECT_EQ(flow_time("1970-01-01T00:01:00.250Z"), of(60250ms, 1ms));
+  EXPECT_EQ(flow_time("1768471200000"), of(1768471200s, 1ms));
+  EXPECT_EQ(flow_time("1768471200000.5"), of(1768471200s + 500us, 100us));
+  EXPECT_TRUE(flow_time("9214646399.9"));
+  for (const char* const text :
+       {"", "-1", "soon", "60.x", "60.-1", "9214646400", "99999999999", "9214646400000", "99999999999999999999"}) {
+    EXPECT_FALSE(flow_time(text)) << text;
+  }
 }
 
 }  // namespace

@@ -269,6 +269,11 @@ Result<engine::HistoryLog::State> HistoryFile::state() {
   State state;
   TRY(const std::int64_t alive, number("SELECT value FROM about WHERE id=2"));
   if (alive != 0) state.alive = time_of(alive);
+  // Rows are added in the order of their ends, but for a clock that was set back.
+  TRY(const std::int64_t latest,
+      number("SELECT max(ifnull((SELECT max(begin) FROM open), 0), ifnull((SELECT max(begin + lasted) FROM (SELECT "
+             "begin, lasted FROM ended ORDER BY id DESC LIMIT 1000)), 0))"));
+  state.latest = time_of(latest);
   Query query(*this, "SELECT address, print FROM open ORDER BY address");
   for (;;) {
     TRY(const bool is_there, query.step());
@@ -315,8 +320,8 @@ Result<void> HistoryFile::write_all(const engine::HistoryEntry& entry) {
 Result<void> HistoryFile::write_unseen(const engine::UnseenBlock& unseen) {
   const std::string first = bytes_of(unseen.block.first());
   // It is over where it was not yet.
-  Query over(*this, "DELETE FROM unseen WHERE first=? AND since=?");
-  TRY_VOID(over.add_bytes(first).add(ms_of(unseen.from)).run());
+  Query over(*this, "DELETE FROM unseen WHERE first=? AND until=?");
+  TRY_VOID(over.add_bytes(first).add(ms_of(core::history::kNotOver)).run());
   Query query(*this, "INSERT INTO unseen(first, last, since, until) VALUES(?, ?, ?, ?)");
   query.add_bytes(first).add_bytes(bytes_of(unseen.block.last()));
   return query.add(ms_of(unseen.from)).add(ms_behind(unseen.until)).run();
@@ -386,13 +391,15 @@ Result<void> HistoryFile::drop_some(WallTime now) {
   if (bytes * page > bounds_.bytes_max) {
     TRY_VOID(drop_ended(first + " / 4 AND ? > 0", std::numeric_limits<std::int64_t>::max()));
   }
-  for (const char* const sql : {"DELETE FROM unseen WHERE id < (SELECT min(id) FROM unseen) + 1000 AND until < ?",
-                                "DELETE FROM gaps WHERE since IN (SELECT since FROM gaps ORDER BY since LIMIT 100) "
-                                "AND until < ?"}) {
-    Query query(*this, sql);
-    TRY_VOID(query.add(oldest).run());
-  }
-  return {};
+  Query since(*this, "UPDATE about SET value = max(value, ?) WHERE id=1");
+  TRY_VOID(since.add(oldest).run());
+  // An earlier time may still have an answer, of somebody who held on, and only times that came twice spoil that.
+  TRY_VOID(
+      run("DELETE FROM unseen WHERE id < (SELECT min(id) FROM unseen) + 1000 AND until <= (SELECT value FROM about "
+          "WHERE id=1)"));
+  return run(
+      "DELETE FROM gaps WHERE since IN (SELECT since FROM gaps WHERE NOT twice ORDER BY since LIMIT 100) AND until <= "
+      "(SELECT value FROM about WHERE id=1)");
 }
 
 Result<void> HistoryFile::drop_ended(const std::string& which, std::int64_t before) {
@@ -423,21 +430,28 @@ Result<core::history::Reach> HistoryFile::reach() {
   return core::history::Reach{time_of(since), time_of(until)};
 }
 
-Result<core::history::Answer> HistoryFile::holder_at(const net::Address& address, WallTime at) {
+Result<core::history::Answer> HistoryFile::holder_at(const net::Address& address, const Moment& when) {
   // One look: the recorder may write between two statements.
   TRY_VOID(run("BEGIN"));
   const auto ask = [&]() -> Result<core::history::Answer> {
     HistoryQuestion question;
     question.address = address;
-    question.from = at;
-    question.until = at + std::chrono::milliseconds(1);
+    question.from = when.after;
+    question.until = when.by + std::chrono::milliseconds(1);
     question.limit = 4;
     std::vector<Holding> candidates;
     TRY_VOID(take("address=?", question, true, candidates));
     TRY_VOID(take("address=?", question, false, candidates));
-    TRY(const auto gap, gap_of(address, at));
+    TRY(const auto gap, gap_of(address, when));
     TRY(const auto reach, this->reach());
-    return core::history::answer_at(candidates, gap, reach, at);
+    auto answer = core::history::answer_at(candidates, gap, reach, when.after);
+    if (when.after == when.by) return answer;
+    const auto last = core::history::answer_at(candidates, gap, reach, when.by);
+    const bool is_sure = answer.is_sure && last.is_sure;
+    const std::size_t count = candidates.size();
+    if (is_sure && answer.holdings.size() == count && last.holdings.size() == count) return answer;
+    return core::history::Answer{std::move(candidates), false,
+                                 is_sure ? "it changed in that time" : (answer.is_sure ? last : answer).known};
   };
   auto answer = ask();
   static_cast<void>(run("COMMIT"));
@@ -451,7 +465,12 @@ Result<std::vector<Holding>> HistoryFile::holdings(const HistoryQuestion& questi
   if (!question.namespace_name.empty()) where += " AND namespace=(SELECT id FROM texts WHERE text=?)";
   if (!question.node.empty()) where += " AND node=(SELECT id FROM texts WHERE text=?)";
   std::vector<Holding> found;
-  for (const bool is_open : {false, true}) TRY_VOID(take(where, question, is_open, found));
+  // One look: a holder that ends between two statements is in neither table.
+  TRY_VOID(run("BEGIN"));
+  auto taken = take(where, question, false, found);
+  if (taken) taken = take(where, question, true, found);
+  static_cast<void>(run("COMMIT"));
+  TRY_VOID(taken);
   std::ranges::stable_sort(found, {}, [](const Holding& one) { return one.begin.by; });
   return found;
 }
@@ -505,16 +524,15 @@ Result<std::vector<core::history::Gap>> HistoryFile::gaps(WallTime from, WallTim
   }
 }
 
-Result<std::optional<core::history::Gap>> HistoryFile::gap_of(const net::Address& address, WallTime at) {
-  TRY(const auto gaps, this->gaps(at, at));
+Result<std::optional<core::history::Gap>> HistoryFile::gap_of(const net::Address& address, const Moment& when) {
+  TRY(const auto gaps, this->gaps(when.after, when.by));
   const auto twice = std::ranges::find_if(gaps, &core::history::Gap::is_twice);
   if (twice != gaps.end()) return std::optional(*twice);
-  // Blocks do not overlap, and what was not seen of one of them neither.
   Query query(
       *this,
-      "SELECT min(since), max(until) FROM unseen WHERE first = (SELECT max(first) FROM unseen WHERE first <= ?1 "
-      "AND length(first) = length(?1)) AND last >= ?1 AND since <= ?2 AND until > ?2");
-  TRY_VOID(query.add_bytes(bytes_of(address)).add(ms_of(at)).step());
+      "SELECT min(since), max(until) FROM unseen WHERE first <= ?1 AND last >= ?1 AND length(first) = length(?1) "
+      "AND since <= ?2 AND until > ?3");
+  TRY_VOID(query.add_bytes(bytes_of(address)).add(ms_of(when.by)).add(ms_of(when.after)).step());
   if (!query.is_null(0)) {
     return std::optional(core::history::Gap{time_of(query.number(0)), time_of(query.number(1)), false, true});
   }

@@ -59,7 +59,11 @@ class HistoryFile final : public engine::HistoryLog {
   [[nodiscard]] Result<void> write(const engine::HistoryEntry& entry) override;
 
   [[nodiscard]] Result<core::history::Reach> reach();
-  [[nodiscard]] Result<core::history::Answer> holder_at(const net::Address& address, WallTime at);
+  [[nodiscard]] Result<core::history::Answer> holder_at(const net::Address& address, WallTime at) {
+    return holder_at(address, core::history::Moment::at(at));
+  }
+  /// Sure only where it is the same all the time from `when.after` to `when.by`.
+  [[nodiscard]] Result<core::history::Answer> holder_at(const net::Address& address, const core::history::Moment& when);
   /// By their begin; open ones among them. At most `limit` of each kind, the latest.
   [[nodiscard]] Result<std::vector<core::history::Holding>> holdings(const HistoryQuestion& question);
   /// Those of all blocks that touch the time, ascending.
@@ -84,7 +88,8 @@ class HistoryFile final : public engine::HistoryLog {
   /// Some of what is too old or too much, so that nobody waits long for it.
   [[nodiscard]] Result<void> drop_some(WallTime now);
   [[nodiscard]] Result<void> drop_ended(const std::string& which, std::int64_t before);
-  [[nodiscard]] Result<std::optional<core::history::Gap>> gap_of(const net::Address& address, WallTime at);
+  [[nodiscard]] Result<std::optional<core::history::Gap>> gap_of(const net::Address& address,
+                                                                 const core::history::Moment& when);
   [[nodiscard]] Result<void> take(const std::string& where, const HistoryQuestion& question, bool is_open,
                                   std::vector<core::history::Holding>& found);
 

@@ -165,6 +165,70 @@ TEST_F(HistoryFileTest, LaterHoldersDoNotHideTheOneThatIsAskedFor) {
   EXPECT_EQ(answer->holdings[0].holder.pod, "long");
 }
 
+TEST_F(HistoryFileTest, WhatChangedInTheSecondOfALogIsNotSure) {
+  const auto file = open();
+  const auto asked = [&](std::chrono::milliseconds from) {
+    return file->holder_at(ip("10.1.0.7"), Moment{kBegin + from, kBegin + from + 1s - 1ns}).value();
+  };
+  write(*file, {}, kBegin);
+  write(*file, {{}, {begun("10.1.0.7", kBegin + 1300ms, "first")}}, kBegin + 1300ms);
+  write(*file, {{{ip("10.1.0.7"), Moment::at(kBegin + 3600ms)}}, {begun("10.1.0.7", kBegin + 3600ms, "second")}},
+        kBegin + 4s);
+  write(*file, {{{ip("10.1.0.7"), Moment::at(kBegin + 5s)}}, {}}, kBegin + 5s);
+  write(*file, {{}, {begun("10.1.0.7", kBegin + 6300ms, "short")}}, kBegin + 6300ms);
+  engine::HistoryEntry entry;
+  entry.changes.push_back({{{ip("10.1.0.7"), Moment::at(kBegin + 6600ms)}}, {}});
+  entry.unseen.push_back({net::Prefix::parse("10.1.0.0/26").value(), kBegin + 8200ms, kBegin + 8400ms});
+  entry.alive = kBegin + 9500ms;
+  ASSERT_TRUE(file->write(entry));
+
+  EXPECT_TRUE(asked(0ms).is_sure);
+  EXPECT_FALSE(asked(1000ms).is_sure);
+  EXPECT_TRUE(asked(2000ms).is_sure);
+  EXPECT_EQ(asked(2000ms).holdings.size(), 1U);
+  EXPECT_FALSE(asked(3000ms).is_sure);
+  EXPECT_EQ(asked(3000ms).holdings.size(), 2U);
+  EXPECT_EQ(asked(3000ms).known, "it changed in that time");
+  EXPECT_FALSE(asked(6000ms).is_sure) << "nobody had it at both ends";
+  EXPECT_TRUE(asked(7000ms).is_sure);
+  EXPECT_FALSE(asked(8000ms).is_sure) << "and somebody may have in the middle";
+  EXPECT_FALSE(asked(9000ms).is_sure) << "its end is not recorded yet";
+}
+
+TEST_F(HistoryFileTest, ALaterBlockInsideOfOneDoesNotHideWhatWasNotSeenOfIt) {
+  const auto file = open();
+  engine::HistoryEntry entry;
+  entry.unseen.push_back({net::Prefix::parse("10.1.0.0/24").value(), kBegin + 10s, kBegin + 20s});
+  entry.unseen.push_back({net::Prefix::parse("10.1.0.64/26").value(), kBegin + 50s, kBegin + 60s});
+  write(*file, {}, kBegin);
+  entry.alive = kBegin + 100s;
+  ASSERT_TRUE(file->write(entry));
+  const auto is_sure = [&](const char* address, std::chrono::seconds at) {
+    return file->holder_at(ip(address), kBegin + at)->is_sure;
+  };
+  EXPECT_FALSE(is_sure("10.1.0.70", 15s));
+  EXPECT_FALSE(is_sure("10.1.0.70", 55s));
+  EXPECT_TRUE(is_sure("10.1.0.70", 30s));
+  EXPECT_TRUE(is_sure("10.1.0.7", 55s));
+}
+
+TEST_F(HistoryFileTest, GapsStayAsLongAsTheHistoryAnswersForThem) {
+  const auto file = open({std::chrono::hours(24), std::int64_t{1} << 40});
+  const auto gap = [&](WallTime from, WallTime until, bool is_twice) {
+    engine::HistoryEntry entry;
+    entry.gap = core::history::Gap{from, until, is_twice};
+    ASSERT_TRUE(file->write(entry));
+  };
+  write(*file, {{}, {begun("10.1.0.7", kBegin, "long")}}, kBegin);
+  gap(kBegin + 1h, kBegin + 2h, false);
+  gap(kBegin + 3h, kBegin + 4h, true);
+  write(*file, {{{ip("10.1.0.7"), Moment::at(kBegin + 20h)}}, {}}, kBegin + 40h);
+  EXPECT_GE(file->reach()->since, kBegin + 16h) << "older than it is kept";
+  EXPECT_FALSE(file->holder_at(ip("10.1.0.9"), kBegin + 90min)->is_sure) << "nobody looked";
+  EXPECT_FALSE(file->holder_at(ip("10.1.0.7"), kBegin + 210min)->is_sure) << "these times came twice";
+  EXPECT_TRUE(file->holder_at(ip("10.1.0.7"), kBegin + 10h)->is_sure);
+}
+
 TEST_F(HistoryFileTest, PoolsThatWentAreCountedNoMore) {
   const auto file = open();
   const auto count = [&](WallTime at, const std::vector<std::string>& pools) {

@@ -309,6 +309,35 @@ TEST(Recorder, TimesThatComeTwiceAreSureOfNobody) {
   EXPECT_FALSE(world.asked(address, later - 100s).is_sure);
 }
 
+TEST(Recorder, AClockThatIsSetBackByLessThanTheLagComesTwiceToo) {
+  for (const bool is_restart : {false, true}) {
+    Recorded world;
+    world.pool("pods", "10.1.0.0/24", 26, 0);
+    world.start();
+    world.steps(60s);
+    // The watch gives changes, and nobody says how far it is.
+    const WallTime cut = world.clock.now().wall;
+    world.rough.is_away = true;
+    world.steps(10s);
+    const std::string address = world.take("c1");
+    world.steps(20s);
+    world.let_go("c1");
+    world.steps(4s);
+    world.clock.jump_wall(-18s);
+    if (is_restart) world.recorder.reset();
+    world.rough.is_away = false;
+    if (is_restart) {
+      world.start();
+    } else {
+      EXPECT_FALSE(world.step()) << "it notices";
+    }
+    world.steps(60s);
+    ASSERT_FALSE(address.empty());
+    EXPECT_FALSE(world.asked(address, cut + 26s).is_sure) << "it was c1's first, and nobody's then";
+    EXPECT_TRUE(world.asked(address, cut + 50s).is_sure);
+  }
+}
+
 TEST(Recorder, StatesThatAStoreLeftOutAreAGapOfTheirBlock) {
   Recorded world;
   world.pool("pods", "10.1.0.0/24", 26, 0);
@@ -338,6 +367,7 @@ TEST(Recorder, ABlockThatCannotBeReadChangesNothingAndProvesNothing) {
   world.steps(60s);
   const core::Key key = core::block_key(list_block_cidrs(world.context)->front());
   const core::Value readable = *world.store.get(key, Deadline{}).value()->value;
+  const auto& readable_block = std::get<core::Block>(readable);
   const WallTime damaged = world.clock.now().wall;
   world.store.damage(key);
   world.steps(60s);
@@ -350,6 +380,16 @@ TEST(Recorder, ABlockThatCannotBeReadChangesNothingAndProvesNothing) {
   world.steps(60s);
   EXPECT_TRUE(world.asked(address, damaged + 90s).is_sure) << "it is the same allocation as before";
   EXPECT_TRUE(world.asked(address, damaged + 150s).is_sure);
+
+  world.store.damage(key);
+  world.steps(60s);
+  core::Value next = readable;
+  ++std::get<core::Block>(next).sequence_number.value;
+  world.put(key, next);
+  world.steps(60s);
+  const std::string nobody = readable_block.cidr.last().to_string();
+  EXPECT_FALSE(world.asked(nobody, damaged + 210s).is_sure);
+  EXPECT_TRUE(world.asked(nobody, damaged + 270s).is_sure) << "it is over, also where its number is the next one";
 }
 
 TEST(Recorder, EndsInTheMiddleOfTheFirstList) {

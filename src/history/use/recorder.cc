@@ -49,13 +49,16 @@ Result<void> Recorder::begin() {
   open_ = std::move(state.open);
   blocks_.clear();
   asked_.clear();
+  // Some is recorded behind the time until which everything is: that comes twice too when the clock is set back.
+  const WallTime recorded = std::max(last_.wall, state.latest);
   last_ = context_.clock.now();
   const WallTime begun = last_.wall;
   const WallTime alive = state.alive.value_or(begun);
+  const WallTime latest = state.alive ? std::max(alive, recorded) : begun;
   // Holders that come and go while the list is read are not seen. A history of the future was written before the clock
   // was set back.
   HistoryEntry entry;
-  Gap gap{std::min(alive, begun), std::max(alive, begun), alive > begun};
+  Gap gap{std::min(alive, begun), std::max(latest, begun), latest > begun};
   entry.gap = gap;
   entry.begins = true;
   // A log that cannot be written is not worth a list.
@@ -170,7 +173,7 @@ Result<void> Recorder::take(const store::Change& change, const Moment& seen, His
   const Moment since{known.unreadable_since.value_or(seen.after), seen.by};
   const bool is_next = block != nullptr && block->sequence_number.value == known.sequence.value + 1;
   // A store may leave out states. Another number than the next one tells that it has.
-  if (!is_next) entry.unseen.push_back({*cidr, since.after, seen.by});
+  if (!is_next || known.unreadable_since) entry.unseen.push_back({*cidr, since.after, seen.by});
   take_in(*cidr, block == nullptr || block->deleted ? nullptr : block, since, entry);
   known.unreadable_since.reset();
   if (block != nullptr) known.sequence = block->sequence_number;

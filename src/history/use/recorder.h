@@ -49,6 +49,7 @@ class HistoryLog {
   struct State {
     std::optional<WallTime> alive;  ///< absent: it is new
     core::history::Open open;
+    WallTime latest{};  ///< of what is recorded; it may be later than `alive`
   };
   virtual ~HistoryLog() = default;
   [[nodiscard]] virtual Result<State> state() = 0;

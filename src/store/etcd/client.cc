@@ -1,7 +1,9 @@
 #include "store/etcd/client.h"
 
 #include <algorithm>
+#include <array>
 #include <atomic>
+#include <charconv>
 #include <iterator>
 #include <map>
 #include <mutex>
@@ -40,8 +42,13 @@ std::size_t bytes_of(const std::vector<Event>& events) {
 class GrpcWatchStream final : public WatchStream {
  public:
   /// `pieces_bytes_max` bounds what the pieces of an answer that is not whole may come to.
-  GrpcWatchStream(std::unique_ptr<os::GrpcStream> stream, std::size_t pieces_bytes_max, const Clock& clock)
-      : stream_(std::move(stream)), pieces_bytes_max_(pieces_bytes_max), clock_(clock) {}
+  GrpcWatchStream(std::shared_ptr<os::GrpcChannel> channel, std::string token, std::unique_ptr<os::GrpcStream> stream,
+                  std::size_t pieces_bytes_max, const Clock& clock)
+      : channel_(std::move(channel)),
+        token_(std::move(token)),
+        stream_(std::move(stream)),
+        pieces_bytes_max_(pieces_bytes_max),
+        clock_(clock) {}
 
   [[nodiscard]] Result<void> add(const WatchCreate& watch) override {
     return stream_->write(wire::etcd::encode(watch));
@@ -50,6 +57,11 @@ class GrpcWatchStream final : public WatchStream {
     return stream_->write(wire::etcd::encode_watch_cancel(id));
   }
   [[nodiscard]] Result<void> ask_progress() override { return stream_->write(wire::etcd::encode_watch_progress()); }
+  [[nodiscard]] bool answers_in_order(Deadline deadline) override {
+    const auto reply = channel_->call("/etcdserverpb.Maintenance/Status", "", deadline, metadata_with(token_));
+    const auto version = wire::etcd::decode_version(reply.message);
+    return reply.status.ok() && version && etcd::answers_in_order(*version);
+  }
   [[nodiscard]] Result<std::optional<WatchResponse>> next(Deadline deadline) override {
     for (;;) {
       if (lost_) return fail(*lost_);
@@ -84,6 +96,8 @@ class GrpcWatchStream final : public WatchStream {
     return std::optional(std::move(response));
   }
 
+  const std::shared_ptr<os::GrpcChannel> channel_;
+  const std::string token_;
   const std::unique_ptr<os::GrpcStream> stream_;
   const std::size_t pieces_bytes_max_;
   const Clock& clock_;
@@ -140,7 +154,8 @@ class EtcdClient final : public Client {
     metadata.push_back({"hasleader", "true"});
     ++requests_;
     TRY(auto stream, use.connection->channel->open_stream("/etcdserverpb.Watch/Watch", metadata));
-    return std::make_unique<GrpcWatchStream>(std::move(stream), options_.response_bytes_max, clock_);
+    return std::make_unique<GrpcWatchStream>(use.connection->channel, use.connection->token, std::move(stream),
+                                             options_.response_bytes_max, clock_);
   }
 
   [[nodiscard]] Counts counts() const override { return {requests_, dials_}; }
@@ -421,6 +436,19 @@ Verdict verdict_on_nonsense(const Error& error, bool writes) {
   const Error said{writes ? ErrorCode::unknown_outcome : ErrorCode::unavailable, error.message, error.details};
   if (!writes) return {said, true, false, true};
   return {said.in("it may or may not have been written"), false, false, true};
+}
+
+bool answers_in_order(std::string_view version) {
+  std::array<int, 3> numbers{};
+  const char* at = version.data();
+  const char* const end = at + version.size();
+  for (int& number : numbers) {
+    const auto read = std::from_chars(at, end, number);
+    if (read.ec != std::errc()) return false;
+    at = read.ptr == end ? end : read.ptr + 1;
+  }
+  const auto is_from = [&](const std::array<int, 3>& first) { return numbers >= first; };
+  return is_from({3, 5, 8}) || (is_from({3, 4, 25}) && !is_from({3, 5, 0}));
 }
 
 bool is_no_space(const Error& error) { return contains(error.message, kNoSpace); }

@@ -59,6 +59,8 @@ class WatchStream {
   /// Asks how far they all are: an answer of kAllWatches with a revision comes through next(). It tells of events
   /// before it only as docs/notes/reliability.md#etcd-progress says.
   [[nodiscard]] virtual Result<void> ask_progress() = 0;
+  /// Whether its member is known to give those answers in their order, behind the events before them.
+  [[nodiscard]] virtual bool answers_in_order(Deadline deadline) = 0;
 
   /// The next message, a revision never in parts; nothing at the deadline. Error: unavailable when the stream is lost
   /// (it stays so: open another, each watch from the revision after the last event that was seen); permission_denied;
@@ -111,6 +113,9 @@ class Client {
   };
   [[nodiscard]] virtual Counts counts() const = 0;
 };
+
+/// Whether a member of this version gives answers to ask_progress() in their order. False for one that is none.
+[[nodiscard]] bool answers_in_order(std::string_view version);
 
 /// Whether an error says that etcd's space quota is used up.
 [[nodiscard]] bool is_no_space(const Error& error);

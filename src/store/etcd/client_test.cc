@@ -509,6 +509,15 @@ TEST_F(EtcdAloneTest, LogsInWhereItIsAskedFor) {
 
 namespace {
 
+TEST(Versions, ThoseWithAnswersInOrderAreKnown) {
+  for (const char* const version : {"3.4.25", "3.4.30", "3.5.8", "3.5.21", "3.6.0", "3.6.0-rc.1", "4.0.0"}) {
+    EXPECT_TRUE(answers_in_order(version)) << version;
+  }
+  for (const char* const version : {"3.4.24", "3.4.9", "3.5.0", "3.5.7", "3.3.30", "2.9.9", "", "3.6", "x.y.z"}) {
+    EXPECT_FALSE(answers_in_order(version)) << version;
+  }
+}
+
 using os::GrpcCode;
 using os::GrpcStatus;
 

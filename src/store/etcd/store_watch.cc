@@ -22,6 +22,8 @@ constexpr nanoseconds kPauseMax = std::chrono::seconds{2};
 constexpr nanoseconds kConnectTime = std::chrono::seconds{1};
 /// Between two questions how far the stream is.
 constexpr nanoseconds kProgressInterval = std::chrono::milliseconds{400};
+/// A stream that has not answered one in this time is opened anew.
+constexpr nanoseconds kAnswerTime = std::chrono::seconds{5};
 
 /// When a connection is lost it opens another stream, maybe to another member, and each watch goes on after the last
 /// revision that was delivered.
@@ -52,10 +54,15 @@ class StoreWatch final : public Watch {
   [[nodiscard]] bool has_passed(store::Revision position) override {
     if (epoch_of(position) != number_) return false;
     if (passed_ >= in_etcd(position)) return true;
+    if (!std::exchange(is_proof_, true) && stream_) is_in_order_ = stream_->answers_in_order(soon());
     const nanoseconds now = parts_.clock.now().since_boot;
     if (!stream_ || now < next_question_) return false;
+    // Two that are under way would both overtake events on an old server.
+    if (asked_ && now - *asked_ < kAnswerTime) return false;
     next_question_ = now + kProgressInterval;
-    if (!stream_->ask_progress()) stream_.reset();
+    if (asked_ || !stream_->ask_progress()) stream_.reset();
+    asked_ = now;
+    is_quiet_ = true;
     return false;
   }
 
@@ -82,12 +89,18 @@ class StoreWatch final : public Watch {
 
   // ---------------------------------------------------------------- the stream
 
+  [[nodiscard]] Deadline soon() const { return Deadline::after(parts_.clock.now(), kConnectTime); }
+
   [[nodiscard]] Result<void> connect(Deadline deadline) {
     pause(deadline);
-    TRY(auto stream, parts_.client.open_watch(Deadline::after(parts_.clock.now(), kConnectTime)));
+    TRY(auto stream, parts_.client.open_watch(soon()));
+    is_in_order_ = is_proof_ && stream->answers_in_order(soon());
     for (const auto& [id, watch] : watches_) TRY_VOID(stream->add(watch));
     stream_ = std::move(stream);
     answered_ = 0;
+    asked_.reset();
+    // Its watches have to come to now first.
+    next_question_ = parts_.clock.now().since_boot + kProgressInterval;
     return {};
   }
 
@@ -111,13 +124,20 @@ class StoreWatch final : public Watch {
           continue;
         }
         // It may lead to an etcd that was restored meanwhile.
-        const auto now = parts_.epoch.look(Deadline::after(parts_.clock.now(), kConnectTime));
+        const auto now = parts_.epoch.look(soon());
         if (!now) {
           stream_.reset();
           return fail(now.error());
         }
         cluster_ = now->cluster;
         TRY_VOID(check_epoch());
+        const bool is_again = std::exchange(was_connected_, true);
+        // A member sends what was missed in portions, and answers overtake those.
+        if (is_again && is_proof_ && !is_in_order_) {
+          stream_.reset();
+          return fail(ErrorCode::too_old,
+                      "etcd before 3.4.25 and 3.5.8 does not say whether all that a lost connection missed has come");
+        }
       }
       auto response = stream_->next(deadline);
       if (!response) {
@@ -135,11 +155,14 @@ class StoreWatch final : public Watch {
   /// Remembers where to resume; false for what says nothing of records.
   [[nodiscard]] bool note(const WatchResponse& response) {
     if (response.id == wire::etcd::kAllWatches && !response.canceled && !response.created) {
-      // Older servers send an answer ahead of events that wait; those come before the next one.
-      passed_ = std::max(passed_, answered_);
+      // Older servers send an answer ahead of events that wait. Those come before the next one is asked for; where some
+      // come behind that, others may wait still.
+      if (is_quiet_ || is_in_order_) passed_ = std::max(passed_, answered_);
       answered_ = response.revision;
+      asked_.reset();
       return false;
     }
+    if (!response.events.empty()) is_quiet_ = false;
     const auto watch = watches_.find(response.id);
     // One that is refused may have no id; one that was forgotten has ended.
     if (response.canceled) return response.id <= 0 || watch != watches_.end();
@@ -242,6 +265,11 @@ class StoreWatch final : public Watch {
   std::uint64_t cluster_ = 0;  ///< of the stream
   Revision answered_ = 0;      ///< the last answer of this stream to the question how far it is; 0: none
   Revision passed_ = 0;        ///< all that was written up to it has been returned
+  bool is_proof_ = false;      ///< somebody asks what has passed
+  bool was_connected_ = false;
+  bool is_in_order_ = false;          ///< answers of this stream come behind the events before them
+  bool is_quiet_ = false;             ///< no event has come since the last question
+  std::optional<nanoseconds> asked_;  ///< when this stream was asked what it has not answered yet
   nanoseconds next_question_{};
   nanoseconds pause_{};  ///< before the next connection
 };

@@ -1,4 +1,5 @@
 #include <cstdlib>
+#include <deque>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -172,6 +173,128 @@ TEST_F(EtcdStoreWatchTest, ASilentServerProvesNothing) {
   EXPECT_TRUE(watch->has_passed(*before)) << "what was proven stays so";
   server.thaw();
   EXPECT_TRUE(passes(*position, 20s));
+}
+
+/// What a stream does with the answers to ask_progress(), and with events.
+struct Script {
+  bool drops_answers = false;
+  bool holds_events = false;  ///< until the second answer: they come just before it
+  int asked = 0, answers = 0;
+  std::deque<WatchResponse> held{}, ready{};
+};
+
+/// A real client whose streams keep to a script.
+class ScriptedClient final : public Client {
+ public:
+  ScriptedClient(std::unique_ptr<Client> real, Script& script) : real_(std::move(real)), script_(script) {}
+  [[nodiscard]] Result<RangeResponse> range(const RangeRequest& request, Deadline deadline) override {
+    return real_->range(request, deadline);
+  }
+  [[nodiscard]] Result<TxnResponse> txn(const TxnRequest& request, Deadline deadline) override {
+    return real_->txn(request, deadline);
+  }
+  [[nodiscard]] std::uint64_t history() const override { return real_->history(); }
+  [[nodiscard]] Counts counts() const override { return real_->counts(); }
+  [[nodiscard]] Result<std::unique_ptr<WatchStream>> open_watch(Deadline deadline) override {
+    TRY(auto stream, real_->open_watch(deadline));
+    return std::make_unique<Stream>(std::move(stream), script_);
+  }
+
+ private:
+  class Stream final : public WatchStream {
+   public:
+    Stream(std::unique_ptr<WatchStream> real, Script& script) : real_(std::move(real)), script_(script) {}
+    [[nodiscard]] Result<void> add(const WatchCreate& watch) override { return real_->add(watch); }
+    [[nodiscard]] Result<void> cancel(std::int64_t id) override { return real_->cancel(id); }
+    [[nodiscard]] bool answers_in_order(Deadline) override { return false; }
+    [[nodiscard]] Result<void> ask_progress() override {
+      ++script_.asked;
+      return real_->ask_progress();
+    }
+    [[nodiscard]] Result<std::optional<WatchResponse>> next(Deadline deadline) override {
+      std::deque<WatchResponse>& ready = script_.ready;
+      if (ready.empty()) {
+        TRY(auto response, real_->next(deadline));
+        if (!response) return std::optional<WatchResponse>();
+        const bool is_answer = response->id == wire::etcd::kAllWatches && !response->created && !response->canceled;
+        if (is_answer && script_.drops_answers) return std::optional<WatchResponse>();
+        if (is_answer && ++script_.answers == 2) std::swap(ready, script_.held);
+        const bool is_held = script_.holds_events && script_.answers < 2 && !response->events.empty();
+        (is_held ? script_.held : ready).push_back(*std::move(response));
+      }
+      if (ready.empty()) return std::optional<WatchResponse>();
+      WatchResponse given = std::move(ready.front());
+      ready.pop_front();
+      return std::optional(std::move(given));
+    }
+
+   private:
+    const std::unique_ptr<WatchStream> real_;
+    Script& script_;
+  };
+
+  const std::unique_ptr<Client> real_;
+  Script& script_;
+};
+
+TEST_F(EtcdStoreWatchTest, AnOldServerIsAskedOneQuestionAtATime) {
+  Script script{.drops_answers = true};
+  const auto store =
+      make_etcd_store(std::make_unique<ScriptedClient>(client_of(shared_etcd().url()), script), clock_, random_);
+  ASSERT_TRUE(write(*store, 1));
+  const auto position = store->position(in(10s));
+  const auto watch = store->watch({{key()}, {}}, *position, in(10s)).value();
+  for (const Deadline limit = in(3s); !limit.passed(clock_.now());) {
+    ASSERT_TRUE(watch->next(in(100ms)));
+    EXPECT_FALSE(watch->has_passed(*position));
+  }
+  EXPECT_EQ(script.asked, 1);
+}
+
+TEST_F(EtcdStoreWatchTest, AnswersThatOvertakeAnEventProveNothing) {
+  Script script{.holds_events = true};
+  const auto store =
+      make_etcd_store(std::make_unique<ScriptedClient>(client_of(shared_etcd().url()), script), clock_, random_);
+  ASSERT_TRUE(write(*store, 1));
+  const auto watch = store->watch({{key()}, {}}, *store->position(in(10s)), in(10s)).value();
+  ASSERT_TRUE(watch->next(in(100ms)));
+  ASSERT_TRUE(write(*store, 2));
+  const auto position = store->position(in(10s));
+  const auto passes = [&](int answers) {
+    for (const Deadline limit = in(20s); !limit.passed(clock_.now());) {
+      EXPECT_TRUE(watch->next(in(100ms)));
+      if (watch->has_passed(*position)) return true;
+      if (script.answers == answers && script.ready.empty()) return false;
+    }
+    return false;
+  };
+  EXPECT_FALSE(passes(2)) << "others may wait as the event did";
+  EXPECT_EQ(script.answers, 2);
+  EXPECT_TRUE(passes(4));
+}
+
+TEST_F(EtcdStoreWatchTest, AnOldServerProvesNothingAfterALostConnection) {
+  os::Relay relay(os::Listener(), shared_etcd().port());
+  const auto store = make_etcd_store(client_of(relay.url()), clock_, random_);
+  ASSERT_TRUE(write(*store, 1));
+  const auto position = store->position(in(10s));
+  const auto watch = store->watch({{key()}, {}}, *position, in(10s)).value();
+  bool is_passed = false;
+  for (const Deadline limit = in(20s); !is_passed && !limit.passed(clock_.now());) {
+    ASSERT_TRUE(watch->next(in(100ms)));
+    is_passed = watch->has_passed(*position);
+  }
+  ASSERT_TRUE(is_passed);
+  relay.cut();
+  ASSERT_TRUE(write(*store, 2));
+  const auto changes = next(*watch);
+  if (etcd_->open_watch(in(10s)).value()->answers_in_order(in(10s))) {
+    ASSERT_TRUE(changes) << changes.error().message;
+    EXPECT_EQ(changes->size(), 1U);
+  } else {
+    ASSERT_FALSE(changes);
+    EXPECT_EQ(changes.error().code, ErrorCode::too_old) << changes.error().message;
+  }
 }
 
 TEST_F(EtcdStoreWatchTest, ChangesThatWereCompactedAreTooOld) {

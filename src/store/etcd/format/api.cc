@@ -231,6 +231,11 @@ Result<WatchResponse> decode_watch(std::string_view bytes) {
   return response;
 }
 
+Result<std::string> decode_version(std::string_view bytes) {
+  TRY(auto message, parse<pb::StatusResponse>(bytes, "StatusResponse"));
+  return std::move(*message.mutable_version());
+}
+
 Result<std::string> decode_authenticate(std::string_view bytes) {
   TRY(auto message, parse<pb::AuthenticateResponse>(bytes, "AuthenticateResponse"));
   constexpr std::size_t kTokenBytesMax = std::size_t{16} << 10;

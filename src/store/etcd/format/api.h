@@ -157,5 +157,7 @@ struct WatchResponse {
 [[nodiscard]] Result<WatchResponse> decode_watch(std::string_view bytes);
 /// The token to send with each request.
 [[nodiscard]] Result<std::string> decode_authenticate(std::string_view bytes);
+/// The version of the member that was asked for its status, as "3.4.23".
+[[nodiscard]] Result<std::string> decode_version(std::string_view bytes);
 
 }  // namespace croft::wire::etcd
