@@ -68,6 +68,8 @@ Result<void> Recorder::begin() {
   TRY(const store::Revision position, context_.store.position(in(kQuestionTime)));
   const store::WatchScope scope{{}, {{core::Kind::block, ""}}};
   TRY(auto watch, context_.store.watch(scope, position, in(kQuestionTime)));
+  // It connects here: old servers send what was written before that in portions, and nobody tells the last of them.
+  TRY(early_, watch->next(in(seconds(1))));
   TRY_VOID(read_pools());
   const auto seen = [&] {
     const WallTime now = context_.clock.now().wall;
@@ -128,7 +130,9 @@ Result<void> Recorder::follow() {
     if (position) asked_.push_back({begun.wall, *position});
     next_question_ = begun.since_boot + (asked_.size() < kUnprovenFew ? nanoseconds(kLook) : kQuestionInterval);
   }
-  TRY(const auto changes, watch_->next(Deadline::after(context_.clock.now(), kLook)));
+  TRY(auto changes, watch_->next(Deadline::after(context_.clock.now(), kLook)));
+  changes.insert(changes.begin(), std::move_iterator(early_.begin()), std::move_iterator(early_.end()));
+  early_.clear();
   const Instant now = context_.clock.now();
   if (is_set_back(now)) return fail(set_back());
   last_ = now;

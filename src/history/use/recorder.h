@@ -105,6 +105,7 @@ class Recorder {
   HistoryLog& log_;
   const std::function<bool()> is_ending_;
   std::unique_ptr<store::Watch> watch_;
+  std::vector<store::Change> early_;  ///< those that came before the list was read
   core::history::Open open_;
   std::map<net::Prefix, Known> blocks_;
   std::vector<std::pair<net::Prefix, std::string>> pools_;

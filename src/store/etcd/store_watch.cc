@@ -55,6 +55,7 @@ class StoreWatch final : public Watch {
     if (epoch_of(position) != number_) return false;
     if (passed_ >= in_etcd(position)) return true;
     if (!std::exchange(is_proof_, true) && stream_) is_in_order_ = stream_->answers_in_order(soon());
+    if (is_resumed_ && !is_in_order_) return false;
     const nanoseconds now = parts_.clock.now().since_boot;
     if (!stream_ || now < next_question_) return false;
     // Two that are under way would both overtake events on an old server.
@@ -131,9 +132,9 @@ class StoreWatch final : public Watch {
         }
         cluster_ = now->cluster;
         TRY_VOID(check_epoch());
-        const bool is_again = std::exchange(was_connected_, true);
+        is_resumed_ = std::exchange(was_connected_, true);
         // A member sends what was missed in portions, and answers overtake those.
-        if (is_again && is_proof_ && !is_in_order_) {
+        if (is_resumed_ && is_proof_ && !is_in_order_) {
           stream_.reset();
           return fail(ErrorCode::too_old,
                       "etcd before 3.4.25 and 3.5.8 does not say whether all that a lost connection missed has come");
@@ -266,7 +267,7 @@ class StoreWatch final : public Watch {
   Revision answered_ = 0;      ///< the last answer of this stream to the question how far it is; 0: none
   Revision passed_ = 0;        ///< all that was written up to it has been returned
   bool is_proof_ = false;      ///< somebody asks what has passed
-  bool was_connected_ = false;
+  bool was_connected_ = false, is_resumed_ = false;
   bool is_in_order_ = false;          ///< answers of this stream come behind the events before them
   bool is_quiet_ = false;             ///< no event has come since the last question
   std::optional<nanoseconds> asked_;  ///< when this stream was asked what it has not answered yet

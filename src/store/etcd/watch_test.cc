@@ -297,6 +297,22 @@ TEST_F(EtcdStoreWatchTest, AnOldServerProvesNothingAfterALostConnection) {
   }
 }
 
+TEST_F(EtcdStoreWatchTest, AWatchThatHasResumedOnAnOldServerProvesNothing) {
+  if (etcd_->open_watch(in(10s)).value()->answers_in_order(in(10s))) GTEST_SKIP() << "this etcd is none of those";
+  os::Relay relay(os::Listener(), shared_etcd().port());
+  const auto store = make_etcd_store(client_of(relay.url()), clock_, random_);
+  ASSERT_TRUE(write(*store, 1));
+  const auto position = store->position(in(10s));
+  const auto watch = store->watch({{key()}, {}}, *position, in(10s)).value();
+  ASSERT_TRUE(watch->next(in(300ms)));
+  relay.cut();
+  for (const Deadline limit = in(3s); !limit.passed(clock_.now());) ASSERT_TRUE(watch->next(in(100ms)));
+  for (const Deadline limit = in(3s); !limit.passed(clock_.now());) {
+    ASSERT_TRUE(watch->next(in(100ms)));
+    EXPECT_FALSE(watch->has_passed(*position));
+  }
+}
+
 TEST_F(EtcdStoreWatchTest, ChangesThatWereCompactedAreTooOld) {
   constexpr const char* kEtcdctl = "/usr/bin/etcdctl";
   if (::access(kEtcdctl, X_OK) != 0) GTEST_SKIP() << "no " << kEtcdctl << ": install etcd-client";
