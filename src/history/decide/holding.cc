@@ -12,7 +12,7 @@
 namespace croft::core::history {
 namespace {
 
-/// The clock of a node that writes a time into a block is off by no more than this (docs/limits.md#history-clocks).
+/// The clock of a node that writes a time into a block is off by no more than this (docs/formats/history.md#limits).
 constexpr std::chrono::minutes kClockSkew{1};
 
 std::string text_of(const Moment& moment) {
