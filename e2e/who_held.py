@@ -262,7 +262,9 @@ def test():
         until = time.time() - 16
         say(f"  {count} pods on {len(recorded.ledger)} addresses, {len(living)} live")
         tally = asked_back(recorded, dice, since, until)
-        expect(tally["right"] > tally["open"], f"{tally}: more is known than not")
+        # An old etcd's watch proves nothing after a lost connection (docs/formats/history.md#limits).
+        enough = INSTANTS // 5 if etcd else tally["open"]
+        expect(tally["right"] > enough, f"{tally}: enough is known")
         questions(recorded, next(iter(living.values())))
         for began, ended in churn_while_cut(recorded, dice) if etcd else ():
             asked_back(recorded, dice, began, ended)
