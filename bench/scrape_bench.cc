@@ -72,8 +72,7 @@ std::size_t scrape() {
 int run(std::size_t count) {
   edge::ControllerMetrics metrics;
   metrics.count(fills(count));
-  const auto server =
-      edge::MetricsServer::start([&] { return metrics.text(); }, {*net::parse_address("127.0.0.1"), kPort});
+  const auto server = edge::serve_metrics([&] { return metrics.text(); }, {*net::parse_address("127.0.0.1"), kPort});
   if (!server) {
     fmt::print(stderr, "{}\n", server.error().message);
     return 1;

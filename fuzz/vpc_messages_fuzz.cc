@@ -73,9 +73,6 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     case 'g':
       try_message(rest, decode_release_request);
       break;
-    case 'A':
-      try_message(rest, decode_code_answer);
-      break;
     case 'B':
       try_message(rest, decode_network_answer);
       break;

@@ -49,7 +49,7 @@ std::string to_text(double number) {
   }
   std::string text = fmt::format("{:.0f}", number);
   for (auto at = static_cast<std::ptrdiff_t>(text.size()) - 3; at > (number < 0 ? 1 : 0); at -= 3) {
-    text.insert(static_cast<std::size_t>(at), ",");
+    text.insert(static_cast<std::size_t>(at), 1, ',');
   }
   return text;
 }

@@ -124,6 +124,25 @@ TEST(WarmTerm, EachTakesTheOneAfterTheLast) {
   EXPECT_TRUE(assign_in(stock, 3, "c4"));
 }
 
+/// A plugin that read the stock before must not commit beside it by conditions on other addresses alone.
+TEST(WarmTerm, AnAddressThatIsGivenMovesTheRowOfTheTerm) {
+  TestStock stock;
+  stock.take({given("10.0.0.1", true)});
+  const std::uint64_t agent = next_term(stock, 0);
+  bool is_moved = false;
+  const auto assigned = stock.records.decide<Answer>([&](const Snapshot& snapshot) {
+    auto step = in_term(snapshot, agent, plan_assign(snapshot, request_of("c1"), stock.clock.now()));
+    if (const auto* plan = std::get_if<Plan<Answer>>(&step)) {
+      is_moved = std::ranges::any_of(plan->writes, [](const PlannedWrite& write) {
+        return write.key == warm_node_key() && write.value.has_value();
+      });
+    }
+    return step;
+  });
+  EXPECT_TRUE(assigned);
+  EXPECT_TRUE(is_moved);
+}
+
 TEST(WarmRelease, ALateOneSparesTheSuccessor) {
   TestStock stock;
   stock.take({given("10.9.0.7", true)});

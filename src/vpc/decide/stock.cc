@@ -112,7 +112,12 @@ Result<void> put_under_term(std::vector<PlannedWrite>& writes, const StockNode* 
   const Key key = warm_node_key();
   const auto known = std::ranges::find_if(writes, [&](const PlannedWrite& write) { return write.key == key; });
   if (own != 0) {
-    if (known == writes.end()) writes.push_back(to_check(key));
+    // The row moves with each address that is given, so that a plugin that read it before has to read anew.
+    const bool gives = std::ranges::any_of(writes, [](const PlannedWrite& write) {
+      const auto* address = write.value ? std::get_if<StockAddress>(&*write.value) : nullptr;
+      return address != nullptr && address->state == StockAddressState::held;
+    });
+    if (known == writes.end()) writes.push_back(gives ? to_put(key, *node) : to_check(key));
     return {};
   }
   StockNode next = node != nullptr ? *node : StockNode{};
