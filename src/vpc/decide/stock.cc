@@ -117,7 +117,7 @@ Result<void> put_under_term(std::vector<PlannedWrite>& writes, const StockNode* 
       const auto* address = write.value ? std::get_if<StockAddress>(&*write.value) : nullptr;
       return address != nullptr && address->state == StockAddressState::held;
     });
-    if (known == writes.end()) writes.push_back(gives ? to_put(key, *node) : to_check(key));
+    if (known == writes.end()) writes.push_back(gives ? to_put(warm_node_key(), StockNode(*node)) : to_check(key));
     return {};
   }
   StockNode next = node != nullptr ? *node : StockNode{};
