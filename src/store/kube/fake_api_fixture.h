@@ -85,6 +85,7 @@ class FakeCluster {
     std::unique_lock lock(mutex_);
     const Asked asked = parse(path);
     const auto until = std::chrono::steady_clock::now() + wait;
+    const std::uint64_t told = revision;
     for (;;) {
       if (revision < forgotten_) {
         const Json gone = {{"type", "ERROR"}, {"object", status_json(410, "Expired", "too old resource version", "")}};
@@ -99,7 +100,7 @@ class FakeCluster {
         const char* type = !is_in ? "DELETED" : was_in ? "MODIFIED" : "ADDED";
         return Json{{"type", type}, {"object", event.object}}.dump();
       }
-      if (changed_.wait_until(lock, until) == std::cv_status::timeout) return bookmark(asked, revision);
+      if (changed_.wait_until(lock, until) == std::cv_status::timeout) return bookmark(asked, told, revision);
     }
   }
 
@@ -158,9 +159,10 @@ class FakeCluster {
     std::map<std::string, std::string> query;
   };
 
-  /// Nothing has happened since `revision` up to now.
-  [[nodiscard]] std::optional<std::string> bookmark(const Asked& asked, std::uint64_t& revision) const {
-    if (!gives_bookmarks || revision == revision_) return std::nullopt;
+  /// Of what happened since `told` up to now nothing was for this watch.
+  [[nodiscard]] std::optional<std::string> bookmark(const Asked& asked, std::uint64_t told,
+                                                    std::uint64_t& revision) const {
+    if (!gives_bookmarks || told == revision_) return std::nullopt;
     revision = revision_;
     const Json meta = {{"resourceVersion", std::to_string(revision)}};
     return Json{{"type", "BOOKMARK"}, {"object", {{"kind", kind_of(asked.collection)}, {"metadata", meta}}}}.dump();
