@@ -257,7 +257,7 @@ class Controller {
     // Each controller has its own, whoever leads.
     const HistoryKeeper history(context_, options_.history, daemon_, log_, metrics_);
     // Each controller has one, whoever leads.
-    TRY(const auto desk, Desk::start(options_.desk, options_.store_url, daemon_, log_, nullptr));
+    TRY(const auto desk, Desk::start(options_.desk, options_.store_url, daemon_, log_, options_.history.path));
     os::tell_service_manager("READY=1");
     if (election_ != nullptr) election_->start(log_, metrics_);
     auto code = run_until_stopped();

@@ -156,7 +156,7 @@ class Desk::Served {
     to_check.time_limit = kCheckTime;
     served->checker_.emplace(to_check, served->pods_.get());
     pages.check = [&checker = *served->checker_] { return checker.check(); };
-    pages.past = task.past;
+    pages.history = task.history;
     served->pages_.emplace(std::move(pages));
     const auto answer = [&all = *served->pages_](const edge::WebRequest& request) { return all.answer(request); };
     TRY(served->server_, edge::WebServer::start(answer, task.address, "desk"));
@@ -176,7 +176,7 @@ class Desk::Served {
 };
 
 Result<std::unique_ptr<Desk>> Desk::start(const DeskFlags& flags, const std::string& store_url, Daemon& daemon,
-                                          spdlog::logger& log, engine::Past* past) {
+                                          spdlog::logger& log, const std::string& history) {
   if (flags.address.empty()) return nullptr;
   TRY(const auto address, edge::MetricsAddress::parse(flags.address, "desk"));
   if (flags.token_file.empty() && !edge::is_loopback_host(address.text())) {
@@ -189,7 +189,7 @@ Result<std::unique_ptr<Desk>> Desk::start(const DeskFlags& flags, const std::str
     const auto read = os::read_secret_file(flags.token_file, edge::Doorkeeper::kTokenBytesMax);
     if (!read) return fail(read.error().in("--desk-token-file"));
   }
-  return std::unique_ptr<Desk>(new Desk({flags, address, store_url, daemon.clock, daemon.random, log, past}));
+  return std::unique_ptr<Desk>(new Desk({flags, address, store_url, daemon.clock, daemon.random, log, history}));
 }
 
 Desk::Desk(Task task) : task_(std::move(task)), thread_([this](const std::stop_token& end) { serve(end); }) {}

@@ -12,7 +12,6 @@
 #include "agent/metrics/server.h"
 #include "base/clock.h"
 #include "base/result.h"
-#include "desk/use/past.h"
 
 namespace croft::app {
 
@@ -27,10 +26,11 @@ void add_desk_flags(CLI::App& command, DeskFlags& flags);
 class Desk {
  public:
   /// Nothing without an address. A busy port, or a store that cannot be opened, is logged and tried again each minute.
-  /// `past` may be null; it and the other references outlive this. Errors: invalid_argument for another address than
-  /// loopback without a token file; those of reading that file.
+  /// `history`: the file of one; empty: there is none. The references outlive this. Errors: invalid_argument for
+  /// another address than loopback without a token file; those of reading that file.
   [[nodiscard]] static Result<std::unique_ptr<Desk>> start(const DeskFlags& flags, const std::string& store_url,
-                                                           Daemon& daemon, spdlog::logger& log, engine::Past* past);
+                                                           Daemon& daemon, spdlog::logger& log,
+                                                           const std::string& history);
   ~Desk();
   Desk(const Desk&) = delete;
   Desk& operator=(const Desk&) = delete;
@@ -43,7 +43,7 @@ class Desk {
     const Clock& clock;
     Random& random;
     spdlog::logger& log;
-    engine::Past* past;
+    std::string history;
   };
   class Served;
 

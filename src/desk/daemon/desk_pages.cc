@@ -15,6 +15,7 @@
 #include "cli/croft/json_output.h"
 #include "cli/croft/json_text.h"
 #include "desk/decide/relief.h"
+#include "history/door/history_file.h"
 #include "http/grpc_frame.h"
 #include "ipam/commands/explain_request.h"
 #include "ipam/use/assign.h"
@@ -37,7 +38,9 @@ constexpr std::chrono::hours kSoon{24};
 constexpr std::uint64_t kCheckedMax = 100'000;
 /// Findings are read by people.
 constexpr std::size_t kFindingsMax = 300;
-constexpr std::size_t kHoldersMax = 65'536;
+constexpr std::size_t kHoldersMax = 262'144;
+/// Use is counted once in some minutes.
+constexpr std::chrono::minutes kForecastAge{5};
 
 /// Nothing from elsewhere, nothing inline, in nobody's frame.
 constexpr std::string_view kPolicy =
@@ -80,7 +83,7 @@ std::string_view name_of(core::Fullness fullness) {
   return kNames[static_cast<std::size_t>(fullness)];
 }
 
-Json pool_json(const core::PoolFill& fill, const core::desk::AddressMap& map, const engine::Past::Forecast* forecast) {
+Json pool_json(const core::PoolFill& fill, const core::desk::AddressMap& map, const core::history::Forecast* forecast) {
   const core::Pool& pool = fill.pool;
   const auto occupied = map.occupied(pool.cidr);
   Json json{{"name", pool.name},
@@ -103,7 +106,7 @@ Json pool_json(const core::PoolFill& fill, const core::desk::AddressMap& map, co
     json["forecast"] = {{"fullIn", seconds_or_null(forecast->full_in)},
                         {"earliest", seconds_or_null(forecast->earliest)},
                         {"latest", seconds_or_null(forecast->latest)},
-                        {"unknownBecause", text_or_null(forecast->unknown_because)}};
+                        {"unknownBecause", forecast->is_known ? Json() : Json(forecast->why)}};
   }
   return json;
 }
@@ -138,7 +141,7 @@ Json cell_json(const core::desk::Tally& tally) {
 }
 
 /// `gone`: the addresses whose pods or nodes a check did not find any more.
-Json reliefs_json(const engine::Scene& now, const std::map<std::string, engine::Past::Forecast>& forecasts,
+Json reliefs_json(const engine::Scene& now, const std::map<std::string, core::history::Forecast>& forecasts,
                   std::vector<net::Address> gone) {
   core::desk::ReliefFacts facts{now.pools, std::move(gone), {}, now.service_ranges, now.are_service_ranges_known};
   for (const auto& [pool, forecast] : forecasts) {
@@ -156,12 +159,23 @@ Json reliefs_json(const engine::Scene& now, const std::map<std::string, engine::
   return json;
 }
 
-Json tile_json(const core::desk::Tile& tile, const std::optional<WallTime>& at) {
+[[nodiscard]] Result<std::map<std::string, core::history::Forecast>> read_forecasts(const DeskPages::Parts& parts) {
+  const WallTime now = parts.context.clock.now().wall;
+  TRY(const auto file, edge::HistoryFile::open_to_read(parts.history));
+  TRY(const auto uses, file->uses(now - edge::kForecastPast));
+  std::map<std::string, core::history::Forecast> forecasts;
+  for (const auto& [pool, series] : uses) forecasts.emplace(pool, core::history::forecast(series, now));
+  return forecasts;
+}
+
+/// `open`: why cells of the past may hold more than they show.
+Json tile_json(const core::desk::Tile& tile, const std::optional<WallTime>& at, const std::string& open) {
   Json cells = Json::array();
   for (const core::desk::Tally& tally : tile.cells) cells.push_back(cell_json(tally));
   return {{"cidr", tile.part.to_string()},
           {"cellLength", tile.cell_length},
           {"at", time_or_null(at)},
+          {"open", text_or_null(open)},
           {"cells", std::move(cells)}};
 }
 
@@ -220,7 +234,8 @@ class DeskPages::Query {
 DeskPages::DeskPages(Parts parts)
     : parts_(std::move(parts)),
       scene_(parts_.context.clock, parts_.scene_age, [this] { return engine::read_scene(parts_.context); }),
-      checked_(parts_.context.clock, parts_.check_age, [this] { return check(); }) {
+      checked_(parts_.context.clock, parts_.check_age, [this] { return check(); }),
+      forecasts_(parts_.context.clock, kForecastAge, [this] { return read_forecasts(parts_); }) {
   if (parts_.judge) doorkeeper_.emplace(*parts_.judge, parts_.context.clock);
 }
 
@@ -307,10 +322,9 @@ Result<std::shared_ptr<const DeskPages::Checked>> DeskPages::checked() {
 }
 
 /// A history that cannot be read is told of by the slider, whose reach it then does not say.
-std::map<std::string, engine::Past::Forecast> DeskPages::forecasts() {
-  if (parts_.past == nullptr) return {};
-  auto read = parts_.past->forecasts();
-  return read ? *std::move(read) : std::map<std::string, engine::Past::Forecast>();
+std::shared_ptr<const DeskPages::Forecasts> DeskPages::forecasts() {
+  auto last = parts_.history.empty() ? nullptr : forecasts_.get(kPatience).value;
+  return last == nullptr ? std::make_shared<const Forecasts>() : last;
 }
 
 Result<Json> DeskPages::overview(const Query& /*query*/) {
@@ -319,12 +333,13 @@ Result<Json> DeskPages::overview(const Query& /*query*/) {
   const auto forecast = forecasts();
   Json pools = Json::array(), ranges = Json::array(), history;
   for (const core::PoolFill& fill : now->pools) {
-    const auto found = forecast.find(fill.pool.name);
-    pools.push_back(pool_json(fill, now->map, found == forecast.end() ? nullptr : &found->second));
+    const auto found = forecast->find(fill.pool.name);
+    pools.push_back(pool_json(fill, now->map, found == forecast->end() ? nullptr : &found->second));
   }
   for (const net::Prefix& range : now->service_ranges) ranges.push_back(range.to_string());
-  if (parts_.past != nullptr) {
-    const auto reach = parts_.past->reach();
+  if (!parts_.history.empty()) {
+    const auto file = edge::HistoryFile::open_to_read(parts_.history);
+    const auto reach = file ? (*file)->reach() : fail(file.error());
     history = reach ? Json{{"since", rfc3339_exact(reach->since)}, {"until", rfc3339_exact(reach->until)}}
                     : Json{{"trouble", reach.error().message}};
   }
@@ -339,7 +354,7 @@ Result<Json> DeskPages::overview(const Query& /*query*/) {
       {"strictAffinity", now->strict_affinity},
       {"history", std::move(history)},
       {"pools", std::move(pools)},
-      {"reliefs", reliefs_json(*now, forecast, {})},
+      {"reliefs", reliefs_json(*now, *forecast, {})},
       {"serviceRanges", std::move(ranges)}};
 }
 
@@ -348,28 +363,30 @@ Result<Json> DeskPages::map(const Query& query) {
   TRY(const auto at, query.moment("at"));
   if (!at) {
     TRY(const auto now, scene());
-    return tile_json(now->map.tile(part, core::desk::kTileCellsLog2), at);
+    return tile_json(now->map.tile(part, core::desk::kTileCellsLog2), at, "");
   }
-  if (parts_.past == nullptr) return fail(ErrorCode::not_found, "no history here");
-  TRY(const auto holders, parts_.past->held_at(part, *at, kHoldersMax));
+  TRY(const auto file, edge::HistoryFile::open_to_read(parts_.history));
+  TRY(const auto holders, file->holders_at(part, *at, kHoldersMax));
   core::desk::AddressMap then;
-  for (const auto& one : holders) then.add(one.address, one.is_sure ? Mark::used : Mark::cooling);
+  // A doubt is drawn as what is neither used nor free.
+  for (const auto& one : holders.held) then.add(one.address, one.is_sure ? Mark::used : Mark::cooling);
   then.freeze();
-  return tile_json(then.tile(part, core::desk::kTileCellsLog2), at);
+  return tile_json(then.tile(part, core::desk::kTileCellsLog2), at, holders.open);
 }
 
 Result<Json> DeskPages::who(const Query& query) {
   TRY(const net::Address address, query.address("address"));
   TRY(const auto at, query.moment("at"));
   if (at) {
-    if (parts_.past == nullptr) return fail(ErrorCode::not_found, "no history here");
-    TRY(const auto holders,
-        parts_.past->held_at(net::Prefix::containing(address, net::bit_length(address.family())), *at, kHoldersMax));
-    Json past = Json::array();
-    for (const auto& one : holders) {
-      past.push_back({{"who", text_or_null(one.who)}, {"isSure", one.is_sure}, {"knownBy", one.known_by}});
+    TRY(const auto file, edge::HistoryFile::open_to_read(parts_.history));
+    TRY(const auto answer, file->holder_at(address, *at));
+    Json holders = Json::array();
+    for (const auto& one : answer.holdings) {
+      holders.push_back({{"who", name_of(one.holder)}, {"node", text_or_null(one.holder.node)}});
     }
-    return Json{{"address", address.to_string()}, {"at", time_or_null(at)}, {"past", std::move(past)}};
+    return Json{{"address", address.to_string()},
+                {"at", time_or_null(at)},
+                {"past", {{"holders", std::move(holders)}, {"isSure", answer.is_sure}, {"knownBy", answer.known}}}};
   }
   TRY(const auto now, scene());
   const auto view = engine::show_address(parts_.context, address);
@@ -410,7 +427,7 @@ Result<Json> DeskPages::reliefs(const Query& /*query*/) {
   if (!last && last.error().code != ErrorCode::refused_for_safety) return fail(last.error());
   return Json{{"checkedAt", last ? Json((*last)->at) : Json()},
               {"notChecked", last ? Json() : Json(last.error().message)},
-              {"reliefs", reliefs_json(*now, forecasts(), last ? (*last)->gone : std::vector<net::Address>())}};
+              {"reliefs", reliefs_json(*now, *forecasts(), last ? (*last)->gone : std::vector<net::Address>())}};
 }
 
 Result<Json> DeskPages::explain(const Query& query) {

@@ -16,8 +16,8 @@
 #include "base/clock.h"
 #include "desk/daemon/refreshed.h"
 #include "desk/door/doorkeeper.h"
-#include "desk/use/past.h"
 #include "desk/use/scene.h"
+#include "history/decide/forecast.h"
 #include "ipam/audit/findings.h"
 #include "ipam/use/transact.h"
 
@@ -45,7 +45,7 @@ class DeskPages {
     std::string store;                               ///< its URL, for people
     std::function<Result<DeskFindings>()> check;     ///< runs on a thread of its own
     std::optional<edge::Doorkeeper::Judge> judge{};  ///< absent: whoever asks on this machine is welcome
-    engine::Past* past = nullptr;                    ///< null: there is no history
+    std::string history{};                           ///< its file; empty: there is none
     std::chrono::nanoseconds scene_age = std::chrono::seconds(5);
     std::chrono::nanoseconds check_age = std::chrono::minutes(1);
   };
@@ -64,6 +64,8 @@ class DeskPages {
     std::string at, answer;
     std::vector<net::Address> gone;
   };
+  /// By pool.
+  using Forecasts = std::map<std::string, core::history::Forecast>;
   using Route = Result<Json> (DeskPages::*)(const Query& query);
 
   [[nodiscard]] Result<Checked> check() const;
@@ -79,12 +81,13 @@ class DeskPages {
 
   [[nodiscard]] Result<std::shared_ptr<const engine::Scene>> scene();
   [[nodiscard]] Result<std::shared_ptr<const Checked>> checked();
-  [[nodiscard]] std::map<std::string, engine::Past::Forecast> forecasts();
+  [[nodiscard]] std::shared_ptr<const Forecasts> forecasts();
 
   const Parts parts_;
   std::optional<edge::Doorkeeper> doorkeeper_;
   Refreshed<engine::Scene> scene_;
   Refreshed<Checked> checked_;
+  Refreshed<Forecasts> forecasts_;
 };
 
 }  // namespace croft::app

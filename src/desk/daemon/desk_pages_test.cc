@@ -5,11 +5,14 @@
 #include <map>
 #include <string>
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include "history/door/history_file.h"
 #include "ipam/use/test_world.h"
+#include "os/scratch_directory.h"
 
 namespace croft::app {
 namespace {
@@ -25,20 +28,6 @@ using testing::Not;
 using testing::Pair;
 using namespace std::chrono_literals;
 
-/// A history of one holder.
-class OnePast final : public engine::Past {
- public:
-  [[nodiscard]] Result<Reach> reach() override { return Reach{WallTime(1s), WallTime(100s)}; }
-  [[nodiscard]] Result<std::map<std::string, Forecast>> forecasts() override {
-    return std::map<std::string, Forecast>{{"a", {3600s, 1800s, 7200s}}};
-  }
-  [[nodiscard]] Result<std::vector<Holder>> held_at(const net::Prefix& part, WallTime at, std::size_t count) override {
-    const auto address = net::parse_address("10.1.0.3").value();
-    if (!part.contains(address) || at < WallTime(50s) || count == 0) return std::vector<Holder>();
-    return std::vector<Holder>{{address, "pod shop/web-0", true, "seen by watch"}};
-  }
-};
-
 class Pages : public testing::Test, public engine::World {
  protected:
   DeskPages& pages() {
@@ -50,7 +39,7 @@ class Pages : public testing::Test, public engine::World {
           return DeskFindings{clock.now().wall, {400, core::audit::found("pool_full", "a", "it is")}};
         }};
     parts.judge = judge;
-    parts.past = past;
+    parts.history = history;
     return pages_.emplace(std::move(parts));
   }
   WebAnswer get(std::string_view path, std::string_view query = "", std::string_view host = "127.0.0.1:9680",
@@ -67,7 +56,7 @@ class Pages : public testing::Test, public engine::World {
   bool broken = false;
   std::atomic<int> checks = 0;
   std::optional<edge::Doorkeeper::Judge> judge;
-  engine::Past* past = nullptr;
+  std::string history;
 
  private:
   std::optional<DeskPages> pages_;
@@ -259,18 +248,48 @@ TEST_F(Pages, ExplainSaysWhatTheCommandSays) {
   EXPECT_EQ(get("/api/explain", "node=oak&label=x").status, 400U);
 }
 
-TEST_F(Pages, APastIsShownWhereThereIsOne) {
-  OnePast one;
-  past = &one;
+TEST_F(Pages, AHistoryIsShownWhereThereIsOne) {
+  const os::ScratchDirectory directory;
+  history = directory.file("history.db");
   pool("a", "10.1.0.0/24", 28);
+  EXPECT_THAT(json("/api/overview")["history"]["trouble"], HasSubstr("there is no history")) << "it is not made yet";
+  const auto held = [](const char* address, const char* pod, int since) {
+    core::history::Begun begun{.print = 1};
+    begun.holding.address = net::parse_address(address).value();
+    begun.holding.holder.namespace_name = "shop";
+    begun.holding.holder.pod = pod;
+    begun.holding.holder.node = "oak";
+    begun.holding.begin = core::history::Moment::at(WallTime(std::chrono::seconds(since)));
+    return begun;
+  };
+  {
+    const auto file = edge::HistoryFile::open(history, {}).value();
+    ASSERT_TRUE(file->write({.changes = {}, .alive = WallTime(1s)}));
+    core::history::Changes changes;
+    changes.begun = {held("10.1.0.3", "web-0", 50), held("10.1.0.4", "web-1", 60)};
+    changes.begun[1].holding.begin.after = WallTime(20s);
+    const auto now = clock.now().wall;
+    ASSERT_TRUE(file->write({.changes = {changes}, .uses = {{"a", 256, 256}}, .at = now, .alive = now}));
+  }
   const Json seen = json("/api/overview");
   EXPECT_EQ(seen["history"]["since"], "1970-01-01T00:00:01Z");
-  EXPECT_EQ(seen["pools"][0]["forecast"]["fullIn"], 3600);
-  EXPECT_EQ(json("/api/map", "cidr=10.1.0.0/28&at=1970-01-01T00:01:00Z")["cells"][3], "u");
-  EXPECT_EQ(json("/api/map", "cidr=10.1.0.0/28&at=1970-01-01T00:00:10Z")["cells"][3], "o");
+  EXPECT_THAT(seen["pools"][0]["forecast"]["unknownBecause"].get<std::string>(), Not(IsEmpty()))
+      << "one count is too few";
+  const auto cells = [&](const char* at) {
+    return json("/api/map", fmt::format("cidr=10.1.0.0/28&at={}", at))["cells"];
+  };
+  EXPECT_EQ(cells("1970-01-01T00:00:10Z"), cells("1970-01-01T00:00:15Z"));
+  EXPECT_EQ(cells("1970-01-01T00:00:10Z")[3], "o");
+  EXPECT_EQ(cells("1970-01-01T00:00:55Z")[3], "u");
+  EXPECT_EQ(cells("1970-01-01T00:00:55Z")[4], "c") << "between two looks";
+  EXPECT_EQ(cells("1970-01-01T00:01:10Z")[4], "u");
+  EXPECT_TRUE(json("/api/map", "cidr=10.1.0.0/28&at=1970-01-01T00:01:10Z")["open"].is_null());
+  EXPECT_THAT(json("/api/map", "cidr=10.1.0.0/28&at=1969-12-31T00:00:00Z")["open"], HasSubstr("the history begins"));
   const Json who = json("/api/who", "address=10.1.0.3&at=1970-01-01T00:01:00Z");
-  EXPECT_EQ(who["past"][0]["who"], "pod shop/web-0");
-  EXPECT_EQ(json("/api/reliefs")["reliefs"][0]["pool"], "a") << "it is full within a day";
+  EXPECT_EQ(who["past"]["holders"][0]["who"], "shop/web-0");
+  EXPECT_EQ(who["past"]["holders"][0]["node"], "oak");
+  EXPECT_EQ(who["past"]["isSure"], true);
+  EXPECT_EQ(json("/api/who", "address=10.1.0.9&at=1970-01-01T00:01:00Z")["past"]["holders"].size(), 0U);
 }
 
 }  // namespace

@@ -52,6 +52,8 @@ export interface Tile {
   cidr: string;
   cellLength: number;
   at: string | null;
+  /** Why cells of the past may hold more than they show. */
+  open: string | null;
   cells: Cell[];
 }
 
@@ -78,7 +80,7 @@ export interface Who {
   block: string | null;
   blockOwner: string | null;
   holder: Holder | null;
-  past?: { who: string | null; isSure: boolean; knownBy: string }[];
+  past?: { holders: { who: string; node: string | null }[]; isSure: boolean; knownBy: string };
 }
 
 export interface NodeRow {

@@ -186,8 +186,8 @@ function swatch(mark: Mark): HTMLElement {
   return el("span", { class: `swatch ${mark}` });
 }
 
-function legend(marks: Mark[]): HTMLElement {
-  return el("ul", { class: "legend" }, ...marks.map((mark) => el("li", {}, swatch(mark), MARK_TEXT[mark])));
+function legend(marks: Mark[], texts = MARK_TEXT): HTMLElement {
+  return el("ul", { class: "legend" }, ...marks.map((mark) => el("li", {}, swatch(mark), texts[mark])));
 }
 
 const pools: View = async () => {
@@ -215,6 +215,13 @@ function holderFacts(holder: Holder): [string, Node | string | null][] {
 }
 
 function whoFacts(who: Who): HTMLElement {
+  if (who.past !== undefined) {
+    const { holders, isSure, knownBy } = who.past;
+    const held = isSure ? "Held by" : "Perhaps held by";
+    const rows = holders.map((one): [string, string] => [held, one.node === null ? one.who : `${one.who} on ${one.node}`]);
+    const none: [string, string] = ["State", isSure ? "nobody held it" : "it is not known who held it"];
+    return facts([...(rows.length === 0 ? [none] : rows), ["Known", knownBy]]);
+  }
   const mark = MARKS.find((one) => one === who.state) ?? "outside";
   const owner = who.blockOwner?.replace(/^host:/, "") ?? null;
   return facts([["State", el("span", {}, swatch(mark), MARK_TEXT[mark])],
@@ -235,17 +242,19 @@ const who: View = async (given) => {
   const address = given["address"] ?? "";
   (document.getElementById("address") as HTMLInputElement).value = address;
   const [answer, seen] = await Promise.all([ask<Who>("who", { address, at: given["at"] ?? "" }), overview()]);
-  const past = (answer.past ?? []).map((one) => el("li", {}, `${one.who ?? "nobody known"} — ${one.isSure ? "sure" : "maybe"}, ${one.knownBy}`));
   const space = spaceOf(seen, answer.address);
   const wanted = parsePrefix(answer.address);
   const around = wanted === null ? "" : prefixText(resized(wanted, wanted.bits - 8));
   return [heading(`Who has ${answer.address}?`, given["at"] ? `At ${given["at"]}.` : "As the register says now."),
-    answer.past === undefined ? whoFacts(answer) : el("ul", {}, ...past),
+    whoFacts(answer),
     space === null ? el("p", {}, "No pool and no Service range has it.")
                    : el("p", {}, link(place("map", { space, cidr: around, focus: answer.address }), "Show it on the map"))];
 };
 
 // -- the map
+
+/** The marks of an earlier time, of which the history knows who held what. */
+const PAST_TEXT: Record<Mark, string> = { ...MARK_TEXT, used: "held then", cooling: "may have been held then", outside: "not held then" };
 
 /** The panel beside the map: what is in the cell, and of one address who has it. */
 class Panel {
@@ -256,8 +265,9 @@ class Panel {
     const turn = ++this.turn;
     const name = prefixText(seen.prefix);
     const size = 2 ** (seen.prefix.bits - seen.prefix.length);
+    const texts = at === "" ? MARK_TEXT : PAST_TEXT;
     const states = [...tally(seen.cell, size)].map(([mark, number]): [string, Node] =>
-      [`${count(number)}`, el("span", {}, swatch(mark), MARK_TEXT[mark])]);
+      [`${count(number)}`, el("span", {}, swatch(mark), texts[mark])]);
     const title = el("h2", {}, name);
     if (size > 1) {
       this.element.replaceChildren(title, el("p", {}, plural(size, "address", "es")), facts(states));
@@ -354,9 +364,11 @@ const map: View = async (given) => {
   return [
     heading("Address map", "Arrows and Enter, or the mouse, move and zoom in; Backspace goes back. Each cell is ",
       tile.cellLength === part.bits ? "one address." : `a /${tile.cellLength}.`),
-    controls, steps(whole, part, (to) => place("map", { ...given, space, cidr: prefixText(to), focus: "" })),
+    controls, ...(tile.open === null ? [] : [el("p", { class: "trouble" }, `Others may have been held: ${tile.open}.`)]),
+    steps(whole, part, (to) => place("map", { ...given, space, cidr: prefixText(to), focus: "" })),
     el("div", { class: "map" }, view.canvas, panel.element),
-    legend(["used", "borrowed", "cooling", "reserved", "service", "free", "outside"])];
+    tile.at === null ? legend(["used", "borrowed", "cooling", "reserved", "service", "free", "outside"])
+                     : legend(["used", "cooling", "outside"], PAST_TEXT)];
 };
 
 // -- nodes

@@ -87,11 +87,6 @@ struct ForecastOptions {
   return file;
 }
 
-std::string holder_name(const Holder& holder) {
-  if (!holder.pod.empty()) return holder.namespace_name + "/" + holder.pod;
-  return !holder.handle.empty() ? holder.handle : holder.container;
-}
-
 /// A record may hold any text, and this is a part of a line.
 std::string shown(const std::string& text) { return printable(text, Printed::line); }
 
@@ -129,7 +124,7 @@ Json holding_json(const Holding& one) {
 std::string shown_answer(const Answer& answer, const net::Address& address, WallTime at) {
   std::string text;
   for (const Holding& one : answer.holdings) {
-    text += fmt::format("{} {} {}, on node {}, from {} until {}\n", shown(holder_name(one.holder)),
+    text += fmt::format("{} {} {}, on node {}, from {} until {}\n", shown(name_of(one.holder)),
                         answer.is_sure ? "held" : "may have held", address.to_string(),
                         one.holder.node.empty() ? "?" : shown(one.holder.node), shown_moment(one.begin),
                         one.end ? shown_moment(*one.end) : "now");
@@ -246,7 +241,7 @@ void print_csv(const std::vector<Holding>& found) {
     Json json = Json::array();
     for (const Holding& one : found) {
       std::vector<std::string> cells{one.address.to_string(),
-                                     holder_name(one.holder),
+                                     name_of(one.holder),
                                      one.holder.node,
                                      shown_moment(one.begin),
                                      one.end ? shown_moment(*one.end) : "",
@@ -284,7 +279,7 @@ void print_csv(const std::vector<Holding>& found) {
   const auto holder_of = [&](const net::Address& address, const Moment& when) -> Result<std::string> {
     TRY(const Answer answer, file->holder_at(address, when));
     std::vector<std::string> names;
-    for (const Holding& one : answer.holdings) names.push_back(holder_name(one.holder) + (answer.is_sure ? "" : "?"));
+    for (const Holding& one : answer.holdings) names.push_back(name_of(one.holder) + (answer.is_sure ? "" : "?"));
     // Nobody in the middle of a gap, or before the history, is not nobody.
     if (!answer.is_sure && names.empty()) names.emplace_back("?");
     std::string cell = fmt::format("{}", fmt::join(names, "|"));

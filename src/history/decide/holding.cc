@@ -88,6 +88,11 @@ bool stands_in(const Gap& gap, const Holding& one, const Reach& reach) {
 
 }  // namespace
 
+std::string name_of(const Holder& holder) {
+  if (!holder.pod.empty()) return holder.namespace_name + "/" + holder.pod;
+  return !holder.handle.empty() ? holder.handle : holder.container;
+}
+
 Held held_at(const Holding& holding, WallTime at) {
   const Moment& begin = holding.begin;
   if (at <= begin.after && at < begin.by) return Held::no;

@@ -22,6 +22,9 @@ struct Holder {
   friend bool operator==(const Holder&, const Holder&) = default;
 };
 
+/// For people: of what is known the most telling. May hold any text.
+[[nodiscard]] std::string name_of(const Holder& holder);
+
 /// When something happened: not before `after`, up to which everything had been seen, and by `by`, when it was seen.
 struct Moment {
   WallTime after{};

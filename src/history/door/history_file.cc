@@ -29,6 +29,9 @@ constexpr int kBusyMs = 5000;
 constexpr std::size_t kIdsMax = 100'000;
 /// Rows that one write deletes at most: more than it adds.
 constexpr std::int64_t kDropMax = 1000;
+/// Somebody waits for what a range held.
+constexpr std::chrono::seconds kRangeTime{2};
+constexpr int kStepsBetweenLooks = 10'000;
 
 // The columns of a holding besides its address, times and texts; the same in both tables (docs/formats/history.md).
 constexpr const char* kHolderColumns =
@@ -456,6 +459,89 @@ Result<core::history::Answer> HistoryFile::holder_at(const net::Address& address
   auto answer = ask();
   static_cast<void>(run("COMMIT"));
   return answer;
+}
+
+Result<HistoryFile::Holders> HistoryFile::holders_at(const net::Prefix& range, WallTime at, std::size_t count_max) {
+  struct Limit {
+    os::SystemClock clock;
+    Deadline deadline = Deadline::after(clock.now(), kRangeTime);
+  } limit;
+  const auto is_over = [](void* given) {
+    const auto& one = *static_cast<Limit*>(given);
+    return one.deadline.passed(one.clock.now()) ? 1 : 0;
+  };
+  sqlite3_progress_handler(db_, kStepsBetweenLooks, is_over, &limit);
+  // One look: a holder that ends between two statements is in neither table.
+  TRY_VOID(run("BEGIN"));
+  auto found = look_at(range, at, count_max);
+  sqlite3_progress_handler(db_, 0, nullptr, nullptr);
+  static_cast<void>(run("COMMIT"));
+  if (found || !limit.deadline.passed(limit.clock.now())) return found;
+  return fail(ErrorCode::invalid_argument,
+              fmt::format("{} has too long a history for one look: choose a smaller part", range.to_string()));
+}
+
+Result<HistoryFile::Holders> HistoryFile::look_at(const net::Prefix& range, WallTime at, std::size_t count_max) {
+  using core::history::Gap;
+  const std::string first = bytes_of(range.first()), last = bytes_of(range.last());
+  TRY(const auto reach, this->reach());
+  TRY(const auto gaps, this->gaps(at, at));
+  const auto twice = std::ranges::find_if(gaps, &Gap::is_twice);
+  const auto of_all =
+      twice != gaps.end() ? std::optional(*twice) : (gaps.empty() ? std::nullopt : std::optional(gaps[0]));
+  struct Unseen {
+    std::string first, last;
+    Gap gap;
+  };
+  std::vector<Unseen> unseen;
+  Query blocks(*this,
+               "SELECT first, last, since, until FROM unseen WHERE first <= ?2 AND last >= ?1 AND length(first) = "
+               "length(?1) AND since <= ?3 AND until > ?3");
+  blocks.add_bytes(first).add_bytes(last).add(ms_of(at));
+  for (;;) {
+    TRY(const bool is_there, blocks.step());
+    if (!is_there) break;
+    unseen.push_back(
+        {blocks.text(0), blocks.text(1), {time_of(blocks.number(2)), time_of(blocks.number(3)), false, true}});
+  }
+  Holders found;
+  const auto nobody =
+      core::history::answer_at({}, of_all || unseen.empty() ? of_all : std::optional(unseen[0].gap), reach, at);
+  if (!nobody.is_sure) found.open = nobody.known;
+
+  // Those of one address follow one another.
+  std::string bytes;
+  std::vector<Holding> of_address;
+  const auto take_address = [&] {
+    auto gap = of_all;
+    const auto block =
+        std::ranges::find_if(unseen, [&](const Unseen& one) { return one.first <= bytes && bytes <= one.last; });
+    if (block != unseen.end() && !(gap && gap->is_twice)) gap = block->gap;
+    const auto answer = core::history::answer_at(of_address, gap, reach, at);
+    if (!answer.holdings.empty()) found.held.push_back({address_of(bytes), answer.is_sure});
+    of_address.clear();
+  };
+  Query query(
+      *this,
+      "SELECT address, begin, begin_width, NULL, 0 FROM open WHERE address BETWEEN ?1 AND ?2 AND "
+      "length(address) = length(?1) AND begin - begin_width <= ?3 UNION ALL "
+      "SELECT address, begin, begin_width, begin + lasted, end_width FROM ended WHERE address BETWEEN ?1 AND ?2 "
+      "AND length(address) = length(?1) AND begin - begin_width <= ?3 AND begin + lasted > ?3 ORDER BY 1");
+  query.add_bytes(first).add_bytes(last).add(ms_of(at));
+  for (;;) {
+    TRY(const bool is_there, query.step());
+    if (!is_there || query.text(0) != bytes) take_address();
+    if (!is_there) return found;
+    if (found.held.size() >= count_max) {
+      return fail(ErrorCode::invalid_argument,
+                  fmt::format("more than {} addresses of {} were held then: choose a smaller part", count_max,
+                              range.to_string()));
+    }
+    bytes = query.text(0);
+    Holding& one = of_address.emplace_back();
+    one.begin = {time_of(query.number(1) - query.number(2)), time_of(query.number(1))};
+    if (!query.is_null(3)) one.end = Moment{time_of(query.number(3) - query.number(4)), time_of(query.number(3))};
+  }
 }
 
 Result<std::vector<Holding>> HistoryFile::holdings(const HistoryQuestion& question) {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "base/net/prefix.h"
 #include "base/result.h"
 #include "history/decide/forecast.h"
 #include "history/decide/holding.h"
@@ -64,6 +65,17 @@ class HistoryFile final : public engine::HistoryLog {
   }
   /// Sure only where it is the same all the time from `when.after` to `when.by`.
   [[nodiscard]] Result<core::history::Answer> holder_at(const net::Address& address, const core::history::Moment& when);
+  /// Who of a range held its address at a moment.
+  struct Holders {
+    struct One {
+      net::Address address;
+      bool is_sure = false;  ///< false: it may have been held, or not
+    };
+    std::vector<One> held;  ///< ascending
+    std::string open;       ///< why the others, or some of them, may have been held; empty: they were not
+  };
+  /// Error also: invalid_argument where more than `count_max` addresses were held, or looking took longer than 2 s.
+  [[nodiscard]] Result<Holders> holders_at(const net::Prefix& range, WallTime at, std::size_t count_max);
   /// By their begin; open ones among them. At most `limit` of each kind, the latest.
   [[nodiscard]] Result<std::vector<core::history::Holding>> holdings(const HistoryQuestion& question);
   /// Those of all blocks that touch the time, ascending.
@@ -90,6 +102,7 @@ class HistoryFile final : public engine::HistoryLog {
   [[nodiscard]] Result<void> drop_ended(const std::string& which, std::int64_t before);
   [[nodiscard]] Result<std::optional<core::history::Gap>> gap_of(const net::Address& address,
                                                                  const core::history::Moment& when);
+  [[nodiscard]] Result<Holders> look_at(const net::Prefix& range, WallTime at, std::size_t count_max);
   [[nodiscard]] Result<void> take(const std::string& where, const HistoryQuestion& question, bool is_open,
                                   std::vector<core::history::Holding>& found);
 

@@ -1,5 +1,6 @@
 #include "history/door/history_file.h"
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -49,6 +50,50 @@ class HistoryFileTest : public testing::Test {
   os::ScratchDirectory scratch_;
   const std::string path_ = scratch_.file("history.db");
 };
+
+TEST_F(HistoryFileTest, ARangeAtAMoment) {
+  const auto file = open();
+  write(*file, {}, kBegin);
+  auto late = begun("10.1.0.9", kBegin + 40s, "late");
+  late.holding.begin.after = kBegin + 20s;
+  write(*file, {{}, {begun("10.1.0.7", kBegin + 5s, "first"), begun("fd00::7", kBegin + 5s, "six"), late}},
+        kBegin + 45s);
+  write(*file, {{{ip("10.1.0.7"), Moment::at(kBegin + 50s)}}, {begun("10.1.0.7", kBegin + 50s, "second")}},
+        kBegin + 90s);
+  const auto range = net::Prefix::parse("10.1.0.0/24").value();
+  const auto text_at = [&](std::chrono::seconds since, std::size_t count_max = 10) {
+    const auto found = file->holders_at(range, kBegin + since, count_max);
+    if (!found) return found.error().message;
+    std::string text;
+    for (const auto& one : found->held) text += one.address.to_string() + (one.is_sure ? " " : "? ");
+    return text + (found->open.empty() ? "" : "open");
+  };
+  EXPECT_EQ(text_at(1s), "");
+  EXPECT_EQ(text_at(10s), "10.1.0.7 ");
+  EXPECT_EQ(text_at(30s), "10.1.0.7 10.1.0.9? ");
+  EXPECT_EQ(text_at(50s), "10.1.0.7 10.1.0.9 ") << "one after the other are two holders of one address";
+  EXPECT_EQ(text_at(50s, 1), "more than 1 addresses of 10.1.0.0/24 were held then: choose a smaller part");
+  EXPECT_EQ(text_at(95s), "10.1.0.7? 10.1.0.9? open") << "nobody has looked yet";
+
+  engine::HistoryEntry gaps;
+  gaps.unseen.push_back({net::Prefix::parse("10.1.0.0/29").value(), kBegin + 60s, kBegin + 70s});
+  gaps.gap = core::history::Gap{kBegin + 80s, kBegin + 85s};
+  gaps.alive = kBegin + 90s;
+  ASSERT_TRUE(file->write(gaps));
+  EXPECT_EQ(text_at(65s), "10.1.0.7 10.1.0.9 open") << "they hold still; others came and went, perhaps";
+  EXPECT_EQ(text_at(75s), "10.1.0.7 10.1.0.9 ");
+  EXPECT_EQ(text_at(82s), "10.1.0.7 10.1.0.9 open");
+  // As for one address alone.
+  for (int second = 0; second < 95; ++second) {
+    const auto all = file->holders_at(range, kBegin + std::chrono::seconds(second), 10).value();
+    for (const char* const address : {"10.1.0.7", "10.1.0.9"}) {
+      const auto alone = file->holder_at(ip(address), kBegin + std::chrono::seconds(second)).value();
+      const auto found = std::ranges::find(all.held, ip(address), &HistoryFile::Holders::One::address);
+      EXPECT_EQ(found != all.held.end(), !alone.holdings.empty()) << address << " at " << second;
+      if (found != all.held.end()) EXPECT_EQ(found->is_sure, alone.is_sure) << address << " at " << second;
+    }
+  }
+}
 
 TEST_F(HistoryFileTest, GivesBackWhatWasWritten) {
   const auto file = open();
