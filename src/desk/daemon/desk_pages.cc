@@ -159,9 +159,17 @@ Json reliefs_json(const engine::Scene& now, const std::map<std::string, core::hi
   return json;
 }
 
+/// Anew for each question: it may not be made yet, and its connections are for one thread.
+[[nodiscard]] Result<std::unique_ptr<edge::HistoryFile>> open_history(const std::string& path) {
+  if (path.empty()) {
+    return fail(ErrorCode::not_found, "no history is recorded here: start the controller with --history FILE");
+  }
+  return edge::HistoryFile::open_to_read(path);
+}
+
 [[nodiscard]] Result<std::map<std::string, core::history::Forecast>> read_forecasts(const DeskPages::Parts& parts) {
   const WallTime now = parts.context.clock.now().wall;
-  TRY(const auto file, edge::HistoryFile::open_to_read(parts.history));
+  TRY(const auto file, open_history(parts.history));
   TRY(const auto uses, file->uses(now - edge::kForecastPast));
   std::map<std::string, core::history::Forecast> forecasts;
   for (const auto& [pool, series] : uses) forecasts.emplace(pool, core::history::forecast(series, now));
@@ -338,7 +346,7 @@ Result<Json> DeskPages::overview(const Query& /*query*/) {
   }
   for (const net::Prefix& range : now->service_ranges) ranges.push_back(range.to_string());
   if (!parts_.history.empty()) {
-    const auto file = edge::HistoryFile::open_to_read(parts_.history);
+    const auto file = open_history(parts_.history);
     const auto reach = file ? (*file)->reach() : fail(file.error());
     history = reach ? Json{{"since", rfc3339_exact(reach->since)}, {"until", rfc3339_exact(reach->until)}}
                     : Json{{"trouble", reach.error().message}};
@@ -365,7 +373,7 @@ Result<Json> DeskPages::map(const Query& query) {
     TRY(const auto now, scene());
     return tile_json(now->map.tile(part, core::desk::kTileCellsLog2), at, "");
   }
-  TRY(const auto file, edge::HistoryFile::open_to_read(parts_.history));
+  TRY(const auto file, open_history(parts_.history));
   TRY(const auto holders, file->holders_at(part, *at, kHoldersMax));
   core::desk::AddressMap then;
   // A doubt is drawn as what is neither used nor free.
@@ -378,7 +386,7 @@ Result<Json> DeskPages::who(const Query& query) {
   TRY(const net::Address address, query.address("address"));
   TRY(const auto at, query.moment("at"));
   if (at) {
-    TRY(const auto file, edge::HistoryFile::open_to_read(parts_.history));
+    TRY(const auto file, open_history(parts_.history));
     TRY(const auto answer, file->holder_at(address, *at));
     Json holders = Json::array();
     for (const auto& one : answer.holdings) {

@@ -252,7 +252,8 @@ TEST_F(Pages, AHistoryIsShownWhereThereIsOne) {
   const os::ScratchDirectory directory;
   history = directory.file("history.db");
   pool("a", "10.1.0.0/24", 28);
-  EXPECT_THAT(json("/api/overview")["history"]["trouble"], HasSubstr("there is no history")) << "it is not made yet";
+  EXPECT_THAT(json("/api/overview")["history"]["trouble"].get<std::string>(), HasSubstr("there is no history"))
+      << "it is not made yet";
   const auto held = [](const char* address, const char* pod, int since) {
     core::history::Begun begun{.print = 1};
     begun.holding.address = net::parse_address(address).value();
@@ -284,7 +285,8 @@ TEST_F(Pages, AHistoryIsShownWhereThereIsOne) {
   EXPECT_EQ(cells("1970-01-01T00:00:55Z")[4], "c") << "between two looks";
   EXPECT_EQ(cells("1970-01-01T00:01:10Z")[4], "u");
   EXPECT_TRUE(json("/api/map", "cidr=10.1.0.0/28&at=1970-01-01T00:01:10Z")["open"].is_null());
-  EXPECT_THAT(json("/api/map", "cidr=10.1.0.0/28&at=1969-12-31T00:00:00Z")["open"], HasSubstr("the history begins"));
+  EXPECT_THAT(json("/api/map", "cidr=10.1.0.0/28&at=1970-01-01T00:00:00Z")["open"].get<std::string>(),
+              HasSubstr("the history begins"));
   const Json who = json("/api/who", "address=10.1.0.3&at=1970-01-01T00:01:00Z");
   EXPECT_EQ(who["past"]["holders"][0]["who"], "shop/web-0");
   EXPECT_EQ(who["past"]["holders"][0]["node"], "oak");
