@@ -97,6 +97,28 @@ def as_commands_say(world, store, port):
     expect_equal((len(cells), cells.count("u")), (256, 2), "the map")
 
 
+def with_a_history(world):
+    """An earlier hour, as `croft who` tells of it."""
+    say("with a history")
+    store, port = with_pods(world, world.store("past")), free_port()
+    path = world.directory / "history.db"
+    with Desk(world, store, f"127.0.0.1:{port}", "--interval", "1h", "--history", str(path)):
+        wait_for(lambda: ask(port, "/"), "the page")
+        reach = lambda: data(port, "/api/overview")["history"]  # noqa: E731
+        seen = wait_for(lambda: reach().get("until"), "the history")
+        address = next(address for address, row in world.held(store).items() if row["pod"] == HOSTILE)
+        expect_equal(call_ipam(world, "DEL", "c2", store)[0], 0, "a DEL")
+        gone = wait_for(lambda: (now := reach()["until"]) > seen and not past(port, address, seen=now) and now, "it is gone", 30)
+        said = json.loads(run(world.bin / "croft", "who", address, "--at", seen, "--history", path, "-o", "json").stdout)
+        expect_equal(past(port, address, seen), [f"{row['namespace']}/{row['pod']}" for row in said["holdings"]], "who had it")
+        for at, count in ((seen, 2), (gone, 1)):
+            expect_equal(data(port, f"/api/map?cidr=10.97.0.0/24&at={at}")["cells"].count("u"), count, f"the map at {at}")
+
+
+def past(port, address, seen):
+    return [one["who"] for one in data(port, f"/api/who?address={address}&at={seen}")["past"]["holders"]]
+
+
 def with_a_token(world):
     """Everywhere else: whoever has the token."""
     say("with a token")
@@ -181,7 +203,7 @@ def at_a_busy_port(world):
 
 
 def test(world):
-    for part in (on_loopback, with_a_token, while_the_store_is_away, on_an_etcd, ends_while_it_reads, at_a_busy_port):
+    for part in (on_loopback, with_a_history, with_a_token, while_the_store_is_away, on_an_etcd, ends_while_it_reads, at_a_busy_port):
         part(world)
 
 

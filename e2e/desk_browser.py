@@ -82,7 +82,8 @@ def test(world):
     token = world.directory / "token"
     token.write_text("a-token-of-the-test")
     token.chmod(0o600)
-    with Desk(world, store, f"127.0.0.1:{port}", "--desk-token-file", str(token), "--interval", "1h"):
+    with Desk(world, store, f"127.0.0.1:{port}", "--desk-token-file", str(token), "--interval", "1h",
+              "--history", str(world.directory / "history.db")):
         wait_for(lambda: ask(port, "/"), "the page")
         held = next(row for row in world.held(store).values() if row["pod"] == HOSTILE)
         with contextlib.suppress(subprocess.TimeoutExpired):
