@@ -166,4 +166,4 @@ def chapters_of(cluster):
 
 if __name__ == "__main__":
     require_programs("host-local")
-    play(str(pathlib.Path(__file__).resolve()), __doc__, chapters_of, 1500)
+    play(str(pathlib.Path(__file__).resolve()), chapters_of, 1500)
