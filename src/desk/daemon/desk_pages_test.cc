@@ -255,7 +255,8 @@ TEST_F(Pages, AHistoryIsShownWhereThereIsOne) {
   EXPECT_THAT(json("/api/overview")["history"]["trouble"].get<std::string>(), HasSubstr("there is no history"))
       << "it is not made yet";
   const auto held = [](const char* address, const char* pod, int since) {
-    core::history::Begun begun{.print = 1};
+    core::history::Begun begun;
+    begun.print = 1;
     begun.holding.address = net::parse_address(address).value();
     begun.holding.holder.namespace_name = "shop";
     begun.holding.holder.pod = pod;
@@ -265,12 +266,19 @@ TEST_F(Pages, AHistoryIsShownWhereThereIsOne) {
   };
   {
     const auto file = edge::HistoryFile::open(history, {}).value();
-    ASSERT_TRUE(file->write({.changes = {}, .alive = WallTime(1s)}));
+    engine::HistoryEntry first;
+    first.alive = WallTime(1s);
+    ASSERT_TRUE(file->write(first));
     core::history::Changes changes;
     changes.begun = {held("10.1.0.3", "web-0", 50), held("10.1.0.4", "web-1", 60)};
     changes.begun[1].holding.begin.after = WallTime(20s);
     const auto now = clock.now().wall;
-    ASSERT_TRUE(file->write({.changes = {changes}, .uses = {{"a", 256, 256}}, .at = now, .alive = now}));
+    engine::HistoryEntry second;
+    second.changes = {changes};
+    second.uses = {{"a", 256, 256}};
+    second.at = now;
+    second.alive = now;
+    ASSERT_TRUE(file->write(second));
   }
   const Json seen = json("/api/overview");
   EXPECT_EQ(seen["history"]["since"], "1970-01-01T00:00:01Z");
