@@ -5,11 +5,11 @@
 #include <map>
 #include <string>
 
-#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include "base/time_text.h"
 #include "history/door/history_file.h"
 #include "ipam/use/test_world.h"
 #include "os/scratch_directory.h"
@@ -254,25 +254,26 @@ TEST_F(Pages, AHistoryIsShownWhereThereIsOne) {
   pool("a", "10.1.0.0/24", 28);
   EXPECT_THAT(json("/api/overview")["history"]["trouble"].get<std::string>(), HasSubstr("there is no history"))
       << "it is not made yet";
-  const auto held = [](const char* address, const char* pod, int since) {
+  const WallTime now = clock.now().wall, began = now - 100s;
+  const auto at = [&](std::chrono::seconds since) { return rfc3339_exact(began + since); };
+  const auto held = [&](const char* address, const char* pod, std::chrono::seconds since) {
     core::history::Begun begun;
     begun.print = 1;
     begun.holding.address = net::parse_address(address).value();
     begun.holding.holder.namespace_name = "shop";
     begun.holding.holder.pod = pod;
     begun.holding.holder.node = "oak";
-    begun.holding.begin = core::history::Moment::at(WallTime(std::chrono::seconds(since)));
+    begun.holding.begin = core::history::Moment::at(began + since);
     return begun;
   };
   {
     const auto file = edge::HistoryFile::open(history, {}).value();
     engine::HistoryEntry first;
-    first.alive = WallTime(1s);
+    first.alive = began + 1s;
     ASSERT_TRUE(file->write(first));
     core::history::Changes changes;
-    changes.begun = {held("10.1.0.3", "web-0", 50), held("10.1.0.4", "web-1", 60)};
-    changes.begun[1].holding.begin.after = WallTime(20s);
-    const auto now = clock.now().wall;
+    changes.begun = {held("10.1.0.3", "web-0", 50s), held("10.1.0.4", "web-1", 60s)};
+    changes.begun[1].holding.begin.after = began + 20s;
     engine::HistoryEntry second;
     second.changes = {changes};
     second.uses = {{"a", 256, 256}};
@@ -281,25 +282,22 @@ TEST_F(Pages, AHistoryIsShownWhereThereIsOne) {
     ASSERT_TRUE(file->write(second));
   }
   const Json seen = json("/api/overview");
-  EXPECT_EQ(seen["history"]["since"], "1970-01-01T00:00:01Z");
+  EXPECT_EQ(seen["history"]["since"], at(1s));
   EXPECT_THAT(seen["pools"][0]["forecast"]["unknownBecause"].get<std::string>(), Not(IsEmpty()))
       << "one count is too few";
-  const auto cells = [&](const char* at) {
-    return json("/api/map", fmt::format("cidr=10.1.0.0/28&at={}", at))["cells"];
-  };
-  EXPECT_EQ(cells("1970-01-01T00:00:10Z"), cells("1970-01-01T00:00:15Z"));
-  EXPECT_EQ(cells("1970-01-01T00:00:10Z")[3], "o");
-  EXPECT_EQ(cells("1970-01-01T00:00:55Z")[3], "u");
-  EXPECT_EQ(cells("1970-01-01T00:00:55Z")[4], "c") << "between two looks";
-  EXPECT_EQ(cells("1970-01-01T00:01:10Z")[4], "u");
-  EXPECT_TRUE(json("/api/map", "cidr=10.1.0.0/28&at=1970-01-01T00:01:10Z")["open"].is_null());
-  EXPECT_THAT(json("/api/map", "cidr=10.1.0.0/28&at=1970-01-01T00:00:00Z")["open"].get<std::string>(),
-              HasSubstr("the history begins"));
-  const Json who = json("/api/who", "address=10.1.0.3&at=1970-01-01T00:01:00Z");
+  const auto map = [&](std::chrono::seconds since) { return json("/api/map", "cidr=10.1.0.0/28&at=" + at(since)); };
+  EXPECT_EQ(map(10s)["cells"], map(15s)["cells"]);
+  EXPECT_EQ(map(10s)["cells"][3], "o");
+  EXPECT_EQ(map(55s)["cells"][3], "u");
+  EXPECT_EQ(map(55s)["cells"][4], "c") << "between two looks";
+  EXPECT_EQ(map(70s)["cells"][4], "u");
+  EXPECT_TRUE(map(70s)["open"].is_null());
+  EXPECT_THAT(map(0s)["open"].get<std::string>(), HasSubstr("the history begins"));
+  const Json who = json("/api/who", "address=10.1.0.3&at=" + at(60s));
   EXPECT_EQ(who["past"]["holders"][0]["who"], "shop/web-0");
   EXPECT_EQ(who["past"]["holders"][0]["node"], "oak");
   EXPECT_EQ(who["past"]["isSure"], true);
-  EXPECT_EQ(json("/api/who", "address=10.1.0.9&at=1970-01-01T00:01:00Z")["past"]["holders"].size(), 0U);
+  EXPECT_EQ(json("/api/who", "address=10.1.0.9&at=" + at(60s))["past"]["holders"].size(), 0U);
 }
 
 }  // namespace
