@@ -248,12 +248,17 @@ TEST_F(Pages, ExplainSaysWhatTheCommandSays) {
   EXPECT_EQ(get("/api/explain", "node=oak&label=x").status, 400U);
 }
 
+TEST_F(Pages, AHistoryThatIsNotThereIsNamed) {
+  history = "/nowhere/history.db";
+  EXPECT_THAT(json("/api/overview")["history"]["trouble"].get<std::string>(),
+              HasSubstr("no history /nowhere/history.db"));
+  EXPECT_EQ(get("/api/map", "cidr=10.1.0.0/28&at=2025-01-01T00:00:00Z").status, 404U);
+}
+
 TEST_F(Pages, AHistoryIsShownWhereThereIsOne) {
   const os::ScratchDirectory directory;
   history = directory.file("history.db");
   pool("a", "10.1.0.0/24", 28);
-  EXPECT_THAT(json("/api/overview")["history"]["trouble"].get<std::string>(), HasSubstr("there is no history"))
-      << "it is not made yet";
   const WallTime now = clock.now().wall, began = now - 100s;
   const auto at = [&](std::chrono::seconds since) { return rfc3339_exact(began + since); };
   const auto held = [&](const char* address, const char* pod, std::chrono::seconds since) {
