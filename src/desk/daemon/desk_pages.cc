@@ -348,8 +348,9 @@ Result<Json> DeskPages::overview(const Query& /*query*/) {
   if (!parts_.history.empty()) {
     const auto file = open_history(parts_.history);
     const auto reach = file ? (*file)->reach() : fail(file.error());
-    history = reach ? Json{{"since", rfc3339_exact(reach->since)}, {"until", rfc3339_exact(reach->until)}}
-                    : Json{{"trouble", reach.error().message}};
+    const bool has_begun = reach && reach->until != WallTime{};
+    history = has_begun ? Json{{"since", rfc3339_exact(reach->since)}, {"until", rfc3339_exact(reach->until)}}
+                        : Json{{"trouble", reach ? "the history has not begun yet" : reach.error().message}};
   }
   return Json{
       {"version", CROFT_VERSION},
