@@ -105,7 +105,8 @@ def with_a_history(world):
     with Desk(world, store, f"127.0.0.1:{port}", "--interval", "1h", "--history", str(path)):
         wait_for(lambda: ask(port, "/"), "the page")
         reach = lambda: data(port, "/api/overview")["history"]  # noqa: E731
-        seen = wait_for(lambda: reach().get("until"), "the history")
+        first = wait_for(lambda: reach().get("until"), "the history")
+        seen = wait_for(lambda: (now := reach()["until"]) > first and now, "another look", 30)
         address = next(address for address, row in world.held(store).items() if row["pod"] == HOSTILE)
         expect_equal(call_ipam(world, "DEL", "c2", store)[0], 0, "a DEL")
         gone = wait_for(lambda: (now := reach()["until"]) > seen and not past(port, address, seen=now) and now, "it is gone", 30)
