@@ -107,6 +107,7 @@ def with_a_history(world):
         reach = lambda: data(port, "/api/overview")["history"]  # noqa: E731
         first = wait_for(lambda: reach().get("until"), "the history")
         seen = wait_for(lambda: (now := reach()["until"]) > first and now, "another look", 30)
+        wait_for(lambda: reach()["until"] > seen, "one after it", 30)
         address = next(address for address, row in world.held(store).items() if row["pod"] == HOSTILE)
         expect_equal(call_ipam(world, "DEL", "c2", store)[0], 0, "a DEL")
         gone = wait_for(lambda: (now := reach()["until"]) > seen and not past(port, address, seen=now) and now, "it is gone", 30)

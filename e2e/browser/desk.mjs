@@ -146,16 +146,16 @@ for (const colorScheme of ["light", "dark"]) {
   const time = page.getByLabel("Time");
   await time.focus();
   await page.keyboard.press("Home");
-  await page.getByText("may have been held then").waitFor();
+  await page.locator(".legend", { hasText: "may have been held then" }).waitFor();
   assert.match(page.url(), /at=20/);
   await canvas.hover({ position: { x: 5, y: 5 } });
   await page.locator("#cell").getByText("Known").waitFor();
   await findsNothing(page, "an earlier time");
   await page.reload();
-  await page.getByText("may have been held then").waitFor();
+  await page.locator(".legend", { hasText: "may have been held then" }).waitFor();
   await time.focus();
   await page.keyboard.press("End");
-  await page.getByText("in no block: a node may claim it").waitFor();
+  await page.locator(".legend", { hasText: "in no block: a node may claim it" }).waitFor();
 
   // Of a million addresses: frames in time, each step in 200 ms.
   await go(page, "#/map?space=10.64.0.0%2F12&cidr=10.64.0.0%2F12");
