@@ -104,17 +104,23 @@ def with_a_history(world):
     path = world.directory / "history.db"
     with Desk(world, store, f"127.0.0.1:{port}", "--interval", "1h", "--history", str(path)):
         wait_for(lambda: ask(port, "/"), "the page")
-        reach = lambda: data(port, "/api/overview")["history"]  # noqa: E731
-        first = wait_for(lambda: reach().get("until"), "the history")
-        seen = wait_for(lambda: (now := reach()["until"]) > first and now, "another look", 30)
-        wait_for(lambda: reach()["until"] > seen, "one after it", 30)
+        times = []
+
+        def used(at):
+            return data(port, f"/api/map?cidr=10.97.0.0/24&at={at}")["cells"].count("u")
+
+        def time_of(count):
+            """One of the looks so far at which so many were held, for sure."""
+            times.append(data(port, "/api/overview")["history"].get("until", "2000-01-01T00:00:00Z"))
+            return next((at for at in reversed(times) if used(at) == count), None)
+
+        seen = wait_for(lambda: time_of(2), "the history", 30)
         address = next(address for address, row in world.held(store).items() if row["pod"] == HOSTILE)
         expect_equal(call_ipam(world, "DEL", "c2", store)[0], 0, "a DEL")
-        gone = wait_for(lambda: (now := reach()["until"]) > seen and not past(port, address, seen=now) and now, "it is gone", 30)
+        gone = wait_for(lambda: time_of(1), "it is gone", 30)
         said = json.loads(run(world.bin / "croft", "who", address, "--at", seen, "--history", path, "-o", "json").stdout)
         expect_equal(past(port, address, seen), [f"{row['namespace']}/{row['pod']}" for row in said["holdings"]], "who had it")
-        for at, count in ((seen, 2), (gone, 1)):
-            expect_equal(data(port, f"/api/map?cidr=10.97.0.0/24&at={at}")["cells"].count("u"), count, f"the map at {at}")
+        expect_equal((used(seen), past(port, address, gone)), (2, []), "before and after")
 
 
 def past(port, address, seen):
