@@ -209,7 +209,10 @@ Result<void> HistoryFile::open(int flags) {
   TRY(const std::int64_t application, number("PRAGMA application_id"));
   TRY(const std::int64_t version, number("PRAGMA user_version"));
   TRY(const std::int64_t tables, number("SELECT count(*) FROM sqlite_master"));
-  const bool is_new = (flags & SQLITE_OPEN_CREATE) != 0 && application == 0 && version == 0 && tables == 0;
+  const bool is_new = application == 0 && version == 0 && tables == 0;
+  if (is_new && (flags & SQLITE_OPEN_CREATE) == 0) {
+    return fail(ErrorCode::not_found, fmt::format("the history {} is being made", path_));
+  }
   if (!is_new && application != kApplicationId) {
     return fail(ErrorCode::corrupt, fmt::format("{} is no history: name another file", path_));
   }

@@ -51,6 +51,16 @@ class HistoryFileTest : public testing::Test {
   const std::string path_ = scratch_.file("history.db");
 };
 
+TEST_F(HistoryFileTest, AnEmptyFileIsNoneYet) {
+  sqlite3* db = nullptr;
+  ASSERT_EQ(sqlite3_open(path_.c_str(), &db), SQLITE_OK);
+  ASSERT_EQ(sqlite3_exec(db, "PRAGMA journal_mode=WAL", nullptr, nullptr, nullptr), SQLITE_OK);
+  sqlite3_close(db);
+  const auto read = HistoryFile::open_to_read(path_);
+  ASSERT_FALSE(read);
+  EXPECT_EQ(read.error().code, ErrorCode::not_found) << read.error().message;
+}
+
 TEST_F(HistoryFileTest, ARangeAtAMoment) {
   const auto file = open();
   write(*file, {}, kBegin);
