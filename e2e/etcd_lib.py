@@ -6,13 +6,14 @@ import os
 import pathlib
 import random
 import re
+import shutil
 import socket
 import subprocess
 import sys
 import time
 import urllib.request
 
-from lib import Failure, SKIPPED, require_programs, run, skip, wait_for
+from lib import Daemon, Failure, begin, build, call_environment, expect, expect_equal, finish, require_programs, run, wait_for
 
 
 SLOW_SYNC = pathlib.Path(__file__).resolve().parent / "slow_sync.py"
@@ -77,25 +78,18 @@ class Etcd:
         self.url = f"{self.scheme}://127.0.0.1:{self.port}"
         self.peer = f"http://127.0.0.1:{peer}"
         self.data = world.directory / f"etcd-{self.port}"
-        self.process = None
-        world.stack.callback(self.kill)
         self.start()
 
     def start(self):
-        log = open(self.world.directory / f"etcd-{self.port}.log", "ab")
         program = [sys.executable, SLOW_SYNC, self._delay, "etcd"] if self.slowable else ["etcd"]
-        self.process = subprocess.Popen(
-            [*program, "--data-dir", self.data, "--listen-client-urls", self.url, "--advertise-client-urls", self.url,
-             "--listen-peer-urls", self.peer, "--initial-advertise-peer-urls", self.peer,
-             "--initial-cluster", f"default={self.peer}", "--logger", "zap", "--log-level", "error", *self.arguments],
-            stdout=log, stderr=log)
+        self.process = Daemon(
+            self.world, f"etcd-{self.port}", *program, "--data-dir", self.data, "--listen-client-urls", self.url,
+            "--advertise-client-urls", self.url, "--listen-peer-urls", self.peer, "--initial-advertise-peer-urls", self.peer,
+            "--initial-cluster", f"default={self.peer}", "--logger", "zap", "--log-level", "error", *self.arguments)
         wait_for(lambda: self.ctl("endpoint", "health", check=False).returncode == 0, "etcd is healthy")
 
     def kill(self):
-        if self.process:
-            self.process.kill()
-            self.process.wait()
-        self.process = None
+        self.process.kill()
 
     @property
     def _delay(self):
@@ -150,6 +144,56 @@ class Etcd:
     def put(self, key, value):
         self.ctl("put", key, value)
 
+    def save(self, name):
+        """A snapshot."""
+        path = self.world.directory / f"{name}.snapshot"
+        path.unlink(missing_ok=True)
+        self.ctl("snapshot", "save", str(path))
+        return path
+
+    def restore(self, snapshot):
+        """As runbooks have it, of a cluster of its own."""
+        self.kill()
+        shutil.rmtree(self.data)
+        run("etcdctl", "snapshot", "restore", snapshot, "--data-dir", self.data, "--initial-cluster", f"default={self.peer}",
+            "--initial-advertise-peer-urls", self.peer, "--initial-cluster-token", f"restored-{time.monotonic_ns()}",
+            env={**os.environ, "ETCDCTL_API": "3"})
+        self.start()
+
+
+class Node:
+    """Calls of croft-ipam as a node makes them; `args` may give the CNI_ARGS of a container."""
+
+    def __init__(self, world, store, name, args=None):
+        self.world, self.name, self.args = world, name, args
+        self.env = {}  # of its own, in place of what every call has
+        self.network = "net"
+        self.more = {}  # of the network configuration
+        self.ipam = {"type": "croft-ipam", "store": store, "nodename": name,
+                     "log_file_path": str(world.directory / "ipam.log")}
+
+    def start(self, command, container, **ipam):
+        config = json.dumps({"cniVersion": "1.0.0", "name": self.network, **self.more, "ipam": {**self.ipam, **ipam}})
+        env = call_environment(self.world, command, container, self.args(container) if self.args else "",
+                               **{"PATH": os.environ["PATH"], **self.env})
+        return begin(self.world.bin / "croft-ipam", config, env)
+
+    finish = staticmethod(finish)
+
+    def add(self, container, **ipam):
+        code, answer, err = self.finish(self.start("ADD", container, **ipam))
+        expect_equal((code, err), (0, ""), f"ADD {container} on {self.name}: {answer}")
+        return [ip["address"] for ip in answer["ips"]]
+
+    def refuse(self, container, **ipam):
+        code, answer, _ = self.finish(self.start("ADD", container, **ipam))
+        expect(code != 0, f"ADD {container} on {self.name} was to fail: {answer}")
+        return answer
+
+    def delete(self, container):
+        code, answer, err = self.finish(self.start("DEL", container))
+        expect_equal((code, err), (0, ""), f"DEL {container} on {self.name}: {answer}")
+
 
 class CalicoPeer:
     """Calico's own library as a program (bench/peers/calico), its plugin and calicoctl. Skips the test where it can't be built."""
@@ -158,11 +202,7 @@ class CalicoPeer:
         source = pathlib.Path(__file__).resolve().parent.parent / "bench" / "peers" / "build-calico"
         cache = pathlib.Path(os.environ.get("CROFT_CALICO_PEER", world.bin.parent / "peers"))
         if not all((cache / program).exists() for program in ("calico-peer", "calicoctl")):
-            done = subprocess.run([source, cache], capture_output=True, text=True, timeout=900, check=False)
-            if done.returncode == SKIPPED:
-                skip(done.stderr.strip().splitlines()[-1])
-            if done.returncode != 0:
-                raise Failure(done.stderr)
+            build(source, cache, timeout=900)
         self.bin, self.etcd = cache, etcd
 
     def __call__(self, command, *arguments, check=True, timeout=120):

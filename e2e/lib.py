@@ -103,6 +103,14 @@ def run(*command, check=True, stdin="", env=None, timeout=60):
     return done
 
 
+def build(*command, timeout, env=None):
+    """Runs a script that builds something; skips where that says that it can't."""
+    done = subprocess.run([str(c) for c in command], env=env, capture_output=True, text=True, timeout=timeout, check=False)
+    if done.returncode == SKIPPED:
+        skip(done.stderr.strip().splitlines()[-1])
+    expect(done.returncode == 0, done.stderr)
+
+
 def require_programs(*names):
     missing = [n for n in names if not shutil.which(n) and not (PLUGINS / n).exists()]
     if missing:
@@ -291,6 +299,30 @@ class World:
         """The rows of `croft ip list` that somebody holds, by address."""
         return {row["address"]: row for row in self.croft(store, "ip", "list") if row["state"] == "held"}
 
+    def holders(self, store):
+        """By container the addresses that it holds."""
+        held = collections.defaultdict(list)
+        for address, row in sorted(self.held(store).items()):
+            held[row["containerId"]].append(address)
+        return dict(held)
+
+
+class Commands:
+    """Of `croft` on one store, as people have them."""
+
+    def __init__(self, world, store, *noun):
+        self.world, self.store, self.noun = world, store, noun
+
+    def run(self, *arguments, code=0, stdin=""):
+        return self.world.cli(self.store, *self.noun, *arguments, codes=(code,), stdin=stdin)
+
+    def text(self, *arguments, code=0, stdin=""):
+        done = self.run(*arguments, code=code, stdin=stdin)
+        return done.stdout + done.stderr
+
+    def data(self, *arguments, stdin=""):
+        return json.loads(self.run(*arguments, "-o", "json", stdin=stdin).stdout)
+
 
 def call_environment(world, command, container, args="", **more):
     """Of a plugin's call on eth0 of a pod whose namespace nobody looks at."""
@@ -417,19 +449,53 @@ def listens(path):
         return probe.connect_ex(str(path)) == 0
 
 
-def start_agent(world, store, node, place, *options, env=None):
-    """A node's agent at the socket `place`, which ends with the world; returned once it listens."""
-    with open(world.directory / "agent.log", "ab") as log:
-        agent = subprocess.Popen([world.bin / "croftd", "agent", "--store", store, "--node", node, "--socket", place, *options],
-                                 env=env, stdout=log, stderr=log)
+class Daemon(subprocess.Popen):
+    """A program that goes on, with what it says in NAME.log. It is killed at the end of its block, or else with the World."""
 
-    def end():
-        agent.kill()
-        agent.wait()
-    world.stack.callback(end)
+    def __init__(self, world, name, *command, env=None):
+        self.name, self.log_path = name, world.directory / f"{name}.log"
+        with open(self.log_path, "ab") as log:
+            super().__init__([str(word) for word in command], stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=env)
+        world.stack.callback(self.kill)
+
+    def __exit__(self, *why):
+        self.kill()
+        if why[0] is not None:
+            say(f"--- {self.log_path.name}\n{self.tail()}")
+
+    def kill(self):
+        super().kill()
+        self.wait()
+
+    def end(self, seconds=20):
+        """By SIGTERM, in order; the seconds that it took."""
+        begin = time.monotonic()
+        self.terminate()
+        try:
+            expect_equal(self.wait(seconds), 0, f"exit code of {self.name}; its log:\n{self.tail()}")
+        except subprocess.TimeoutExpired:
+            raise Failure(f"{self.name} does not end within {seconds} s\n{self.tail()}") from None
+        return time.monotonic() - begin
+
+    def log(self):
+        return self.log_path.read_text(errors="replace")
+
+    def tail(self, count=40):
+        return "\n".join(self.log().splitlines()[-count:])
+
+
+def start_agent(world, store, node, place, *options, env=None):
+    """A node's agent at the socket `place`, once it listens."""
+    agent = Daemon(world, "agent", world.bin / "croftd", "agent", "--store", store, "--node", node, "--socket", place, *options, env=env)
+    agent.socket = place
     wait_for(lambda: agent.poll() is not None or listens(place), "the agent listens", 30)
-    expect(agent.poll() is None, f"the agent ended: {(world.directory / 'agent.log').read_text()}")
+    expect(agent.poll() is None, f"the agent ended: {agent.log()}")
     return agent
+
+
+class Controller(Daemon):
+    def __init__(self, world, store, name, *flags):
+        super().__init__(world, name, world.bin / "croftd", "controller", "--store", store, *flags, env=own_environment(world.directory))
 
 
 def stop_between_commits(process, store):
