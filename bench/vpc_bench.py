@@ -36,7 +36,7 @@ def show(title, figures):
 
 
 def memory_mib(agent):
-    status = pathlib.Path(f"/proc/{agent.process.child.pid}/status").read_text()
+    status = pathlib.Path(f"/proc/{agent.process.pid}/status").read_text()
     return int(next(line for line in status.splitlines() if line.startswith("VmRSS:")).split()[1]) / 1024
 
 

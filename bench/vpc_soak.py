@@ -27,7 +27,7 @@ FLAGS = ["--cooldown-seconds", "2", "--doubt-seconds", "2", "--reconcile-seconds
 
 def sizes(agent):
     """Resident MiB, open descriptors, threads, MiB of its store's files."""
-    process = pathlib.Path(f"/proc/{agent.process.child.pid}")
+    process = pathlib.Path(f"/proc/{agent.process.pid}")
     status = dict(line.split(":", 1) for line in (process / "status").read_text().splitlines())
     files = sum(path.stat().st_size for path in agent.store.parent.glob(agent.store.name + "*"))
     return (int(status["VmRSS"].split()[0]) / 1024, len(list((process / "fd").iterdir())), int(status["Threads"]),

@@ -1,12 +1,11 @@
-"""`cni-vpc-ipamd` on the simulated cloud: what UK8S promises of its node agent, and what becomes of addresses when calls, replies, agents
-and the cloud get lost. After each case the records are what the cloud has. Under kills: vpc_storm.py; one by one: src/vpc.
+"""`cni-vpc-ipamd` on the simulated cloud: what UK8S promises of its node agent, and what becomes of addresses when stores and the cloud
+get lost. After each case the records are what the cloud has. Calls, replies and agents that get lost: vpc_storm.py; one by one: src/vpc.
 
 usage: vpc_agent.py BIN_DIR [CASE ...]
 """
 
 import concurrent.futures
 import json
-import os
 import pathlib
 import re
 import signal
@@ -17,9 +16,9 @@ import threading
 import time
 
 from etcd_lib import SLOW_SYNC
-from lib import Failure, expect, expect_equal, main, require_network_namespaces, run, say, stop_between_commits, wait_for
-from vpc_lib import (ALLOCATIONS, LOOPBACK, SUBNET, Agent, Certificates, Cloud, add_request, at_once, field, fields_of, grpc, make_peers, Process,
-                     network_of, refusal, settled)
+from lib import expect, expect_equal, main, require_network_namespaces, run, say, stop_between_commits, wait_for
+from vpc_lib import (ALLOCATIONS, LOOPBACK, SUBNET, Agent, Certificates, Cloud, add_request, at_once, field, fields_of, grpc, make_peers,
+                     network_of, refusal, settled, start_program)
 
 PATIENCE = 45  # seconds for what takes a while, on a machine that is busy with other things
 BUSY = 4.0  # seconds on top of what a thing takes, for a machine that is busy with other things
@@ -64,58 +63,20 @@ def water_marks(world):
     expect_equal(agent.records(), {ip: "one"}, "who holds one keeps it")
 
 
-FOREIGN_PING = """
-import os, socket, sys
-os.setgroups([0]); os.setgid(0); os.setuid(65534)
-with socket.socket(socket.AF_UNIX) as one:
-    one.settimeout(10)
-    one.connect(sys.argv[1])
-    try:
-        one.sendall(b"PRI * HTTP/2.0\\r\\n\\r\\nSM\\r\\n\\r\\n")
-        print(one.recv(100) or "closed")
-    except (BrokenPipeError, ConnectionResetError):
-        print("closed")
-"""
-
-
-def sockets(world):
-    cloud = Cloud(world, "sockets")
-    agent = Agent(cloud, low=0, high=5)
-    # Of this process's user and root's group, in a directory that the agent makes.
-    agent.socket = agent.directory / "run" / "ipamd.sock"
-    agent.start()
-    file, folder = agent.socket.stat(), agent.socket.parent.stat()
-    expect_equal((oct(file.st_mode & 0o7777), file.st_uid, oct(folder.st_mode & 0o7777)),
-                 ("0o660", os.geteuid(), "0o750"), "the socket's mode and owner, its directory's mode")
-    if os.geteuid() == 0:
-        expect_equal(file.st_gid, 0, "the socket's group")
-        # The group alone lets nobody in: the peer's user is looked at.
-        agent.socket.parent.chmod(0o755)
-        for path in agent.socket.parents:
-            if path == world.directory.parent:
-                break
-            path.chmod(0o755)
-        agent.socket.chmod(0o666)
-        stranger = run(sys.executable, "-c", FOREIGN_PING, str(agent.socket), check=False)
-        expect_equal((stranger.returncode, stranger.stdout), (0, "closed\n"), f"another user: {stranger.stderr}")
-    done = subprocess.run([str(c) for c in agent.command()], capture_output=True, text=True, timeout=30, check=False)
-    expect(done.returncode != 0 and str(agent.socket) in done.stderr, f"a second agent: {done.returncode} {done.stderr}")
-    agent.call("Ping")
-    agent.kill()
-    expect(agent.socket.is_socket(), "a kill leaves the file")
-    agent.start()
-
-    # SIGTERM while an ADD waits for a cloud that is silent.
+def ended(world):
+    """By SIGTERM while an ADD waits for a cloud that is silent. Whom the socket lets in: unix_listener_test.cc."""
+    cloud = Cloud(world, "ended")
+    agent = Agent(cloud, low=0, high=5).start()
     cloud.do("outage", mode="hang")
     waiting = agent.start_add("waits", timeout=60)
     wait_for(lambda: agent.figures()["croft_stock_waiting_adds"] == 1, "the ADD waits")
     begin = time.monotonic()
-    agent.process.child.send_signal(signal.SIGTERM)
+    agent.process.terminate()
     error = waiting.exception(timeout=20)
     expect_equal(error.code(), grpc.StatusCode.UNAVAILABLE, f"the ADD that waits: {error.details()}")
     wait_for(lambda: not agent.socket.exists(), "the socket file is removed")
     # A call of the cloud that takes too long is cut off; its intent is settled by the next agent.
-    code, took = agent.process.child.wait(30), time.monotonic() - begin
+    code, took = agent.process.wait(30), time.monotonic() - begin
     expect_equal(code, 0, "exit code")
     say(f"SIGTERM with a silent cloud: {took:.1f} s, exit code {code}")
     expect(took < 4.5 + BUSY, f"took {took:.1f} s")
@@ -179,44 +140,20 @@ def burst(world):
     settled(cloud, [agent])
 
 
-# ---------------------------------------------------------------- what gets lost
-
-def lost_allocation(world, name, how):
-    """It was done, and not told: what came is found and taken in; nothing is asked for twice."""
-    cloud = Cloud(world, name)
-    cloud.do("fault", kind=how, action="AllocateBatchSecondaryIp", value=502)
-    agent = Agent(cloud, low=7, flags=QUICK).start()
-    agent.wait_for_free(7)
-    settled(cloud, [agent])
-    expect_equal(len(cloud.given()), 7, "addresses given")
-    # And when the agent is killed in between.
-    agent.kill()
-    agent.low = 12
-    cloud.do("latency", min_ms=2000, max_ms=2000)
-    agent.start()
-    wait_for(lambda: len(cloud.held()["node-a"]) == 12, "the cloud has given")
-    agent.kill()
-    cloud.do("latency", min_ms=0, max_ms=0)
-    agent.start()
-    agent.wait_for_free(12)
-    settled(cloud, [agent])
-    expect_equal(len(cloud.given()), 12, "addresses given, with a kill")
-
-
 # ---------------------------------------------------------------- few addresses, and other nodes'
 
-def make_cluster(world, name, nodes, length, certificates=None, low=(), high=20, flags=QUICK):
-    cloud = Cloud(world, name, nodes, length)
-    agents = [Agent(cloud, node, low=low[i], high=high, flags=flags) for i, node in enumerate(nodes)]
-    certificates = certificates or Certificates(world, f"{name}-tls", nodes)
+def make_cluster(world, name, low):
+    """Of nodes with these marks."""
+    cloud = Cloud(world, name, list(low), 28)
+    agents = [Agent(cloud, node, low=mark, high=20, flags=QUICK) for node, mark in low.items()]
+    certificates = Certificates(world, f"{name}-tls", low)
     make_peers(agents, certificates)
     return cloud, agents, certificates
 
 
 def borrowing(world):
     """Three agents and a subnet of 13 that is used up."""
-    nodes = ("node-a", "node-b", "node-c")
-    cloud, (a, b, c), _ = make_cluster(world, "borrowing", nodes, 28, low=(0, 6, 7))
+    cloud, (a, b, c), _ = make_cluster(world, "borrowing", {"node-a": 0, "node-b": 6, "node-c": 7})
     b.start()
     c.start()
     b.wait_for_free(6)
@@ -253,7 +190,7 @@ def borrowing(world):
 
 def renewed_certificate(world):
     """The runbook's commands make certificates that agents take, and one that was renewed is used without a restart."""
-    _, (agent, _), certificates = make_cluster(world, "renewed", ("node-a", "node-b"), 28, low=(0, 0))
+    _, (agent, _), certificates = make_cluster(world, "renewed", {"node-a": 0, "node-b": 0})
     for purpose in ("sslserver", "sslclient"):
         run("openssl", "verify", "-x509_strict", "-purpose", purpose, "-verify_hostname", "node-a", "-CAfile",
             certificates.directory / "ca.crt", certificates.directory / "node-a.crt")
@@ -265,61 +202,7 @@ def renewed_certificate(world):
     expect_equal(shown().strip(), (certificates.directory / "node-a.crt").read_text().strip(), "the new one")
 
 
-def crash(world, name, who, after_commit, lost=False):
-    """Lender or borrower die before or after the cloud has moved the address, or its reply gets lost."""
-    cloud, (a, b), _ = make_cluster(world, name, ("node-a", "node-b"), 29, low=(0, 5))
-    b.start()
-    b.wait_for_free(5)
-    b.restart(low=0)
-    a.start()
-    span = 3000
-    if lost:
-        cloud.do("fault", kind="lose", action="MoveSecondaryIPMac", committed=str(after_commit).lower())
-    else:
-        a.add("first", timeout=30)  # its own cloud is known to be exhausted
-        cloud.do("latency", min_ms=span, max_ms=span)
-    moves = len([e for e in cloud.truth()["events"] if e["from"] and e["to"]])
-    waiting = a.start_add("waits", timeout=40)
-    if who is not None:
-        victim = {"lender": b, "borrower": a}[who]
-        if after_commit:
-            wait_for(lambda: len([e for e in cloud.truth()["events"] if e["from"] and e["to"]]) > moves, "it has moved", 30)
-        else:
-            wait_for(lambda: lending(b), "it is being lent", 30)
-        victim.kill()
-        cloud.do("latency", min_ms=0, max_ms=0)
-        victim.start()
-        if victim is a:
-            waiting = a.start_add("waits", timeout=40)
-    if waiting.exception() is not None:
-        raise Failure(f"the ADD that waited: {waiting.exception().details()}")
-    settled(cloud, [a, b], seconds=40)
-    records = a.records()
-    expect("waits" in records.values(), f"{records}")
-    expect(len(set(records) & set(b.records())) == 0, "two hold one")
-
-
-def lending(agent):
-    return [key for key, value in agent.figures().items()
-            if key == 'croft_stock_addresses{state="leaving"}' and value > 0]
-
-
-def case_of(function, name, *arguments, **more):
-    def case(world):
-        function(world, name, *arguments, **more)
-    case.__name__ = name
-    return case
-
-
-CRASHES = [case_of(crash, "lender_before", "lender", False), case_of(crash, "lender_after", "lender", True),
-           case_of(crash, "borrower_before", "borrower", False), case_of(crash, "borrower_after", "borrower", True),
-           case_of(crash, "move_lost", None, True, lost=True), case_of(crash, "move_not_done", None, False, lost=True)]
-LOST_ALLOCATIONS = [case_of(lost_allocation, "allocation_lost", "lose"),
-                    case_of(lost_allocation, "allocation_bad_gateway", "http")]
-
-
-# ---------------------------------------------------------------- what others do to the cloud
-
+# ---------------------------------------------------------------- what others do to the cloud, and to the node
 
 def hanging_cloud(world):
     """An operator's push and pop while the cloud does not answer: an error in time, and nothing that may have been done is lost."""
@@ -339,34 +222,22 @@ def hanging_cloud(world):
     show = [world.bin / "croft", "vpc", "show", "--agent", f"unix:{agent.socket}"]
     # As soon as the call that hangs is given up.
     wait_for(lambda: "trouble" in {row["property"] for row in json.loads(run(*show, "-o", "json").stdout)["keeper"]}, "its trouble is told", 60)
-    over_tcp = run(world.bin / "croft", "vpc", "show", "--agent", f"node-a=127.0.0.1:{agent.port}", check=False)
-    expect(over_tcp.returncode != 0 and "its own machine" in over_tcp.stderr, over_tcp.stderr)
     cloud.do("outage", mode="off")
     settled(cloud, [agent])
 
 
 def old_clients(world):
-    """UK8S' own plugin: its flags, an ADD that holds its node's lock, and a record whose address it took back itself."""
-    cloud = Cloud(world, "oldclients", length=29)
+    """The flags of UK8S' own agent. What its plugin asks: stock_server_test.cc."""
+    cloud = Cloud(world, "oldclients")
     agent = Agent(cloud, low=0, high=5, flags=[*QUICK, "-availablePodIPHighWatermark=2", "-availablePodIPHighWatermark=9"])
     alone = run(*agent.command(), "--calicoPolicyFlag=true", check=False, env={"KUBERNETES_SERVICE_HOST": ""})
     expect("--calicoPolicyFlag" in alone.stderr and alone.returncode == 2, f"{alone.returncode} {alone.stderr}")
-    inside = Process(world, "inside", agent.command(), {"KUBERNETES_SERVICE_HOST": "127.0.0.1", "KUBERNETES_SERVICE_PORT": "1"})
+    inside = start_program(world, "inside", agent.command(), KUBERNETES_SERVICE_HOST="127.0.0.1", KUBERNETES_SERVICE_PORT="1")
     wait_for(lambda: "serviceaccount/token" in inside.tail(), "the agent asks the API of the cluster that it is in")
-    inside.terminate(15)
+    inside.kill()
     agent.start()
     expect("water marks 0 and 9" in agent.process.tail(), "of a flag that is given twice the last counts")
-    held = [agent.add(f"c{i}") for i in range(5)]
-    begin = time.monotonic()
-    code, why = refusal(agent.call, "AddPodNetwork", add_request("waits", old=True), timeout=60)
-    took = time.monotonic() - begin
-    expect(code == grpc.StatusCode.INTERNAL and "no addresses left" in why and took < 6, f"{took:.1f} s: {code} {why}")
-    # Its version 2 takes the address from the cloud, and then deletes the record.
-    cloud.do("delete-address", subnet=SUBNET, ip=held[0])
-    agent.call("DelPodNetworkRecord", field(1, "pod-c0") + field(2, "default") + field(3, "c0"))
-    expect_equal(agent.pool(), (set(), set()), "it is not the stock's, and does not cool into it")
-    waiting = agent.start_add("next", timeout=30)
-    expect_equal(network_of(fields_of(waiting.result())[2][0])["ip"], held[0], "what the cloud newly gives is ours")
+    agent.add("one")
     settled(cloud, [agent])
 
 
@@ -394,10 +265,10 @@ def stopped(world):
     with concurrent.futures.ThreadPoolExecutor(max_workers=3) as pool:
         pods = [pool.submit(pod, number) for number in range(50)]
         wait_for(lambda: len(given) >= 5, "pods start")
-        stop_between_commits(agent.process.child, agent.store)
+        stop_between_commits(agent.process, agent.store)
         time.sleep(30)
         alone = len(given)
-        agent.process.child.send_signal(signal.SIGCONT)
+        agent.process.send_signal(signal.SIGCONT)
         for one in pods:
             one.result()
     expect(alone > 15, f"{alone} pods started while the agent was stopped")
@@ -432,7 +303,7 @@ def slow_disk(world):
     expect(time.monotonic() - begin > 10, "it was slow")
     ip = network_of(fields_of(waiting.result())[2][0])["ip"]
     delay.write_text("0")
-    expect_equal((agent.add("slow", timeout=60), agent.process.child.poll()), (ip, None), "the same agent, the same address")
+    expect_equal((agent.add("slow", timeout=60), agent.process.poll()), (ip, None), "the same agent, the same address")
     settled(cloud, [agent], seconds=60)
 
 
@@ -479,8 +350,7 @@ def lost_store(world, name, lose, while_running):
     agent = Agent(cloud, low=3, high=8, flags=[*QUICK, "--cooldown-seconds", "1"]).start()
     agent.wait_for_free(3)
     use = lambda address, verb="add": pods.run("ip", "address", verb, f"{address}/32", "dev", "lo")
-    said = lambda: agent.process.log.read_text(errors="replace")
-    told = lambda text: wait_for(lambda: text in said(), f"{name}: {text}", PATIENCE)
+    told = lambda text: wait_for(lambda: text in agent.process.log(), f"{name}: {text}", PATIENCE)
 
     def served(call, *arguments, **more):
         """As long as it is busy with what it lost, it says why not."""
@@ -515,8 +385,8 @@ def lost_store(world, name, lose, while_running):
         use(given[f"late-{i}"])
     expect_equal(len(living | set(given.values())), 9, f"{name}: {living} live, and given are {given}")
     expect(not living & set().union(*agent.pool()), f"{name}: {living} are in the stock")
-    is_aside = "is set aside as" in said() and list(agent.directory.glob("stock.db.damaged*"))
-    expect(is_aside or while_running, f"{name}: nothing is set aside: {said()}")
+    is_aside = "is set aside as" in agent.process.log() and list(agent.directory.glob("stock.db.damaged*"))
+    expect(is_aside or while_running, f"{name}: nothing is set aside: {agent.process.log()}")
     # What nobody knows a use of any more goes only when an operator says so; not while the agent is just asking the cloud for more.
     for address in living:
         use(address, "delete")
@@ -558,13 +428,20 @@ def insecure_peers(world):
     settled(cloud, [a, b], unused=None)
 
 
+def case_of(function, name, *arguments):
+    def case(world):
+        function(world, name, *arguments)
+    case.__name__ = name
+    return case
+
+
 LOST_STORES = [case_of(lost_store, name, lose, name.startswith("running")) for name, lose in (
     ("flipped", flip), ("emptied", lambda store: store.write_bytes(b"")), ("removed", remove),
     ("running_removed", lambda store: remove(store, "-lock")))]
 
 # The longest first.
-CASES = [hanging_cloud, stopped, slow_disk, water_marks, *LOST_STORES, *CRASHES, *LOST_ALLOCATIONS, borrowing, burst, board, sockets, old_clients,
-         insecure_peers, rebooted, renewed_certificate]
+CASES = [hanging_cloud, stopped, slow_disk, water_marks, *LOST_STORES, borrowing, burst, board, ended, old_clients, insecure_peers, rebooted,
+         renewed_certificate]
 
 
 def test(world):

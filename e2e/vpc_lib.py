@@ -1,13 +1,11 @@
 """The simulated cloud, node agents on it, and calls of them (proto/rpc/ipamd.proto), for the end-to-end tests of `croftd vpc-agent`."""
 
+import concurrent.futures
 import json
 import os
 import pathlib
 import random
 import re
-import signal
-import subprocess
-import threading
 import time
 import urllib.error
 import urllib.parse
@@ -15,7 +13,7 @@ import urllib.request
 
 import protobuf
 from etcd_lib import free_ports
-from lib import Failure, call_environment, expect, expect_equal, run, say, skip, wait_for
+from lib import Daemon, Failure, call_environment, expect, expect_equal, run, say, skip, wait_for
 from protobuf import fields_of
 
 os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # what is refused is told by the answer
@@ -55,31 +53,9 @@ def add_request(sandbox, pod="", uid="", old=False):
 
 # ---------------------------------------------------------------- processes
 
-class Process:
-    """One of our programs, with its log in a file; it goes with the World."""
-
-    def __init__(self, world, name, command, env=None):
-        self.name = name
-        self.log = world.directory / f"{name}.log"
-        with open(self.log, "ab") as log:
-            self.child = subprocess.Popen([str(c) for c in command], stdin=subprocess.DEVNULL, stdout=log, stderr=log,
-                                          env={"PATH": os.environ.get("PATH", ""), **(env or {})})
-        world.stack.callback(self.kill)
-
-    def kill(self):
-        if self.child.poll() is None:
-            self.child.kill()
-        self.child.wait()
-
-    def terminate(self, seconds):
-        self.child.send_signal(signal.SIGTERM)
-        try:
-            return self.child.wait(seconds)
-        except subprocess.TimeoutExpired:
-            raise Failure(f"{self.name} does not end within {seconds} s\n{self.tail()}") from None
-
-    def tail(self, count=40):
-        return "\n".join(self.log.read_text(errors="replace").splitlines()[-count:])
+def start_program(world, name, command, **env):
+    """One of our programs, which knows of this machine no more than where programs are."""
+    return Daemon(world, name, *command, env={"PATH": os.environ.get("PATH", ""), **env})
 
 
 class Cloud:
@@ -100,12 +76,11 @@ class Cloud:
         path.write_text(json.dumps(config))
         self.port, = free_ports(1)
         self.url = f"http://{listen}:{self.port}"
-        self.process = Process(world, f"{name}-cloud", [world.bin / "croft-vpc-sim", "--config", path, "--listen",
-                                                        f"{listen}:{self.port}"])
+        self.process = start_program(world, f"{name}-cloud", [world.bin / "croft-vpc-sim", "--config", path, "--listen", f"{listen}:{self.port}"])
         wait_for(self.is_there, f"the cloud {name} answers", BEGINS)
 
     def is_there(self):
-        expect(self.process.child.poll() is None, f"the cloud has ended:\n{self.process.tail()}")
+        expect(self.process.poll() is None, f"the cloud has ended:\n{self.process.tail()}")
         try:
             return self.truth() is not None
         except OSError:
@@ -169,7 +144,7 @@ class Agent:
                 "--metrics", f"127.0.0.1:{self.metrics_port}", *self.flags]
 
     def start(self):
-        self.process = Process(self.cloud.world, self.name, [*self.before, *self.command()])
+        self.process = start_program(self.cloud.world, self.name, [*self.before, *self.command()])
         wait_for(self.answers, f"{self.name} answers", BEGINS)
         return self
 
@@ -179,7 +154,7 @@ class Agent:
             ("grpc.max_reconnect_backoff_ms", 200), ("grpc.enable_http_proxy", 0)))
 
     def answers(self):
-        if self.process.child.poll() is not None:
+        if self.process.poll() is not None:
             raise Failure(f"{self.name} has ended:\n{self.process.tail()}")
         # A new channel each time: one that was refused waits before it tries again.
         if self.channel is not None:
@@ -195,7 +170,7 @@ class Agent:
         self.process.kill()
 
     def stop(self, seconds=15):
-        expect_equal(self.process.terminate(seconds), 0, f"exit code of {self.name}")
+        self.process.end(seconds)
 
     def restart(self, **changes):
         """After a SIGTERM; with other marks or flags."""
@@ -288,11 +263,11 @@ class Agent:
 
     def memory(self, what):
         """In bytes: VmRSS, or VmHWM since forget_peak()."""
-        status = pathlib.Path(f"/proc/{self.process.child.pid}/status").read_text()
+        status = pathlib.Path(f"/proc/{self.process.pid}/status").read_text()
         return int(re.search(rf"^{what}:\s+(\d+) kB$", status, re.MULTILINE)[1]) << 10
 
     def forget_peak(self):
-        pathlib.Path(f"/proc/{self.process.child.pid}/clear_refs").write_text("5")
+        pathlib.Path(f"/proc/{self.process.pid}/clear_refs").write_text("5")
 
     def wait_for_free(self, count, seconds=SETTLED):
         wait_for(lambda: len(self.free()) == count, f"{self.name} has {count} free; it has {len(self.free())}", seconds)
@@ -359,12 +334,6 @@ class Certificates:
         return ["--tls-ca", self.directory / "ca.crt", "--tls-certificate", self.directory / f"{node}.crt",
                 "--tls-key", self.directory / f"{node}.key"]
 
-    def credentials(self, node=None):
-        read = lambda name: (self.directory / name).read_bytes()  # noqa: E731
-        if node is None:
-            return grpc.ssl_channel_credentials(read("ca.crt"))
-        return grpc.ssl_channel_credentials(read("ca.crt"), read(f"{node}.key"), read(f"{node}.crt"))
-
 
 def make_peers(agents, certificates):
     """Each may borrow from all others."""
@@ -377,29 +346,15 @@ def make_peers(agents, certificates):
 
 def at_once(world, cases, lanes):
     """Runs functions of a World side by side, `lanes` at a time. The first failure ends all."""
-    queue, lock, failures = list(cases), threading.Lock(), []
-
-    def serve():
-        while True:
-            with lock:
-                if not queue or failures:
-                    return
-                case = queue.pop(0)
-            begin = time.monotonic()
-            try:
-                case(world)
-            except Exception as error:  # pylint: disable=broad-except
-                with lock:
-                    failures.append((case.__name__, error))
-                return
-            say(f"{case.__name__}: fine ({time.monotonic() - begin:.1f} s)")
-    threads = [threading.Thread(target=serve, daemon=True) for _ in range(lanes)]
-    for thread in threads:
-        thread.start()
-    while any(thread.is_alive() for thread in threads) and not failures:
-        time.sleep(0.05)
-    if failures:
-        name, error = failures[0]
-        for log in sorted(world.directory.glob(f"{name}*.log")):
-            say(f"--- {log.name}\n" + "\n".join(log.read_text(errors="replace").splitlines()[-30:]))
-        raise Failure(f"{name}: {error!r}" if not isinstance(error, Failure) else f"{name}: {error}") from error
+    def serve(case):
+        begin = time.monotonic()
+        case(world)
+        say(f"{case.__name__}: fine ({time.monotonic() - begin:.1f} s)")
+    pool = concurrent.futures.ThreadPoolExecutor(lanes)
+    running = {pool.submit(serve, case): case.__name__ for case in cases}
+    for one in concurrent.futures.as_completed(running):
+        if error := one.exception():
+            pool.shutdown(wait=False, cancel_futures=True)
+            for log in sorted(world.directory.glob(f"{running[one]}*.log")):
+                say(f"--- {log.name}\n" + "\n".join(log.read_text(errors="replace").splitlines()[-30:]))
+            raise Failure(f"{running[one]}: {error if isinstance(error, Failure) else repr(error)}") from error

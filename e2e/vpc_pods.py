@@ -103,7 +103,7 @@ def replaced_card(cloud, node, far, pods):
             cloud.nodes[node.name] = mac
             cloud.do("replace-interface", node=node.name, mac=mac)
             node.plug()
-            wait_for(lambda: mac in node.process.log.read_text().partition("is replaced")[2], "the agent has found the new card", 30)
+            wait_for(lambda: mac in node.process.log().partition("is replaced")[2], "the agent has found the new card", 30)
         else:
             node.plug()
         # Those in stock, however many a refill on its way made them, and then one that is asked for and probed on the new card.
@@ -115,7 +115,7 @@ def replaced_card(cloud, node, far, pods):
             pod.netns.ping(GATEWAY)
         far.netns.ping(fresh[-1].address)
         pods += fresh
-        expect(node.process is process and process.child.poll() is None, "it is the same agent")
+        expect(node.process is process and process.poll() is None, "it is the same agent")
         say(f"  card {number + 2} of {node.name}, {mac}: {len(fresh)} pods with addresses on it")
 
 
@@ -169,5 +169,4 @@ def test():
         settled(cloud, [a, b, c], {DUPLICATE})
 
 
-if __name__ == "__main__":
-    main(test, 150)
+main(test, 150)
