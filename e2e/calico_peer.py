@@ -9,8 +9,7 @@ import random
 import sys
 import types
 
-from etcd import Node
-from etcd_lib import CalicoPeer, Etcd
+from etcd_lib import CalicoPeer, Etcd, Node
 from kube_apiserver_lib import KubeApiserver
 from kube_store import install_definitions, write_kubeconfig
 from lib import World, expect, expect_equal, main, say
@@ -124,5 +123,4 @@ def test():
         both_at_once(world, place, peer)
 
 
-if __name__ == "__main__":
-    main(test, 3500)
+main(test, 3500)

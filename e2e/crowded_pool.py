@@ -6,8 +6,7 @@ usage: crowded_pool.py BIN_DIR, kube_cases.py BIN_DIR VERSION crowded_pool
 
 import ipaddress
 
-from etcd import Node
-from etcd_lib import Etcd
+from etcd_lib import Etcd, Node
 from kube_agent import cost
 from kube_store import write_kubeconfig
 from lib import expect, expect_equal, main, own_environment, run, say, start_agent, wait_for_agents_memory

@@ -18,7 +18,7 @@ import sys
 import threading
 import time
 
-from lib import Ended, Failure, call_environment, expect, ipam_config, main, memory_of, say, skip
+from lib import Daemon, Ended, Failure, call_environment, expect, ipam_config, main, memory_of, say, skip
 from protobuf import field, fields_of, frame
 
 try:
@@ -217,10 +217,7 @@ def plugin(world, store, op, node="oak"):
 
 def try_agent(world, name, store):
     path = world.directory / f"{name}.sock"
-    with open(world.directory / f"{name}.log", "ab") as log:
-        agent = subprocess.Popen([world.bin / "croftd", "agent", "--store", store, "--socket", path, "--node", "oak"],
-                                 stdout=log, stderr=log)
-    world.stack.callback(agent.kill)
+    agent = Daemon(world, name, world.bin / "croftd", "agent", "--store", store, "--socket", path, "--node", "oak")
     end = time.monotonic() + 3
     while time.monotonic() < end:
         expect(agent.poll() is None or agent.returncode >= 0, f"{name}: the agent ended by signal {agent.returncode}")

@@ -9,68 +9,36 @@ while etcd is put back to states that it had; history.py judges what was seen si
 
 import itertools
 import json
-import os
 import random
-import shutil
-import subprocess
 import sys
 import threading
 import time
 
 import history as checks
-from agent_etcd import NodeAgent, NodeWithAgent
-from etcd import Node
-from etcd_lib import Etcd
+from agent_etcd import NodeWithAgent, agent_of
+from etcd_lib import Etcd, Node
 from lib import expect, expect_equal, main, run, say, wait_for
 
 
-class RestorableEtcd(Etcd):
-    """An etcd that can be put back to what it was."""
-
-    def revision(self):
-        return json.loads(self.ctl("get", "none", "-w", "json").stdout)["header"]["revision"]
-
-    def save(self, name):
-        path = self.world.directory / f"{name}.snapshot"
-        path.unlink(missing_ok=True)
-        self.ctl("snapshot", "save", str(path))
-        return path
-
-    restores = 0
-
-    def restore(self, snapshot):
-        """Steps 2 to 4 of the runbook."""
-        self.kill()
-        shutil.rmtree(self.data)
-        subprocess.run(["etcdctl", "snapshot", "restore", snapshot, "--data-dir", self.data,
-                        "--initial-cluster", f"default={self.peer}", "--initial-advertise-peer-urls", self.peer,
-                        "--initial-cluster-token", f"restored-{self.restores}"],
-                       check=True, capture_output=True, env={**os.environ, "ETCDCTL_API": "3"})
-        self.restores += 1
-        self.start()
-
-    def begin_epoch(self):
-        """Step 6."""
-        run(self.world.bin / "croft", "--store", self.store, "store", "new-epoch")
-
-
 def etcd_with_pool(world, cidr, block_length=26):
-    etcd = RestorableEtcd(world)
+    etcd = Etcd(world)
     world.pool(etcd.store, "a", cidr, "--block-size", f"{block_length}")
     return etcd
+
+
+def revision(etcd):
+    return json.loads(etcd.ctl("get", "none", "-w", "json").stdout)["header"]["revision"]
+
+
+def begin_epoch(etcd):
+    """Step 6 of the runbook."""
+    etcd.world.cli(etcd.store, "store", "new-epoch")
 
 
 def alone(world, etcd, name):
     node = Node(world, etcd.store, name)
     node.ipam["agent"] = "none"
     return node
-
-
-def holders(world, etcd):
-    held = {}
-    for address, row in world.held(etcd.store).items():
-        held.setdefault(row["containerId"], []).append(address)
-    return held
 
 
 def plain(addresses):
@@ -80,25 +48,25 @@ def plain(addresses):
 def acknowledged_adds_stay(world):
     """The agent commits a revision, the restore takes it back, a lone plugin commits another one of the same number."""
     etcd = etcd_with_pool(world, "10.81.0.0/24")
-    agent = NodeAgent(world, etcd, "oak")
-    oak, oak_alone = NodeWithAgent(world, etcd, agent, "oak"), alone(world, etcd, "oak")
+    agent = agent_of(world, etcd.store, "oak")
+    oak, oak_alone = NodeWithAgent(world, etcd.store, agent, "oak"), alone(world, etcd, "oak")
     oak.warm(etcd)
     for behind in (1, 2, 3):
-        snapshot, at = etcd.save("behind"), etcd.revision()
+        snapshot, at = etcd.save("behind"), revision(etcd)
         for i in range(behind + 1):
             oak.add(f"lost-{behind}-{i}")
-        before = etcd.revision()
+        before = revision(etcd)
         expect_equal(before, at + behind + 1, "each ADD is one revision")
         etcd.restore(snapshot)
-        etcd.begin_epoch()
+        begin_epoch(etcd)
         acknowledged = {}
         for i in range(behind):
             container = f"new-{behind}-{i}"
             acknowledged[container] = plain(oak_alone.add(container))
-        expect_equal(etcd.revision(), before, "the revisions repeat")
+        expect_equal(revision(etcd), before, "the revisions repeat")
         for i in range(3):
             acknowledged[f"later-{behind}-{i}"] = plain(oak.add(f"later-{behind}-{i}"))
-        held = holders(world, etcd)
+        held = world.holders(etcd.store)
         for container, addresses in acknowledged.items():
             expect_equal(held.get(container), addresses, f"what {container} holds after a restore by {behind}")
         oak.warm(etcd)
@@ -112,15 +80,15 @@ def acknowledged_adds_stay(world):
 def a_disabled_pool_is_not_served(world):
     """By a revision that the agent's watch believes to have seen; the block's own is older than the snapshot."""
     etcd = etcd_with_pool(world, "10.82.0.0/24")
-    agent = NodeAgent(world, etcd, "oak")
-    oak = NodeWithAgent(world, etcd, agent, "oak")
+    agent = agent_of(world, etcd.store, "oak")
+    oak = NodeWithAgent(world, etcd.store, agent, "oak")
     oak.warm(etcd)
     snapshot = etcd.save("enabled")
     for i in range(5):
         alone(world, etcd, "elm").add(f"lost{i}")
     time.sleep(0.5)
     etcd.restore(snapshot)
-    etcd.begin_epoch()
+    begin_epoch(etcd)
     run(world.bin / "croft", "--store", etcd.store, "pool", "disable", "a")
     # An agent that began anew before the pool was disabled hears of that as of any change: in a moment.
     tried = itertools.count()
@@ -136,8 +104,8 @@ def a_disabled_pool_is_not_served(world):
 
 def a_restored_etcd_is_refused_until_its_epoch_is_another(world):
     etcd = etcd_with_pool(world, "10.83.0.0/24")
-    agent = NodeAgent(world, etcd, "oak")
-    oak, elm = NodeWithAgent(world, etcd, agent, "oak"), alone(world, etcd, "elm")
+    agent = agent_of(world, etcd.store, "oak")
+    oak, elm = NodeWithAgent(world, etcd.store, agent, "oak"), alone(world, etcd, "elm")
     tombstones = world.directory / "tombstones"
     elm.env = {"CROFT_TOMBSTONES": str(tombstones)}
     kept = {"kept": plain(oak.add("kept")), "kept-too": plain(elm.add("kept-too"))}
@@ -151,16 +119,16 @@ def a_restored_etcd_is_refused_until_its_epoch_is_another(world):
     refused = run(world.bin / "croft", "--store", etcd.store, "pool", "disable", "a", check=False)
     expect(refused.returncode != 0 and "new-epoch" in refused.stderr, f"{refused}")
     # Step 5: who lives without being held. A DEL waits.
-    held = holders(world, etcd)
+    held = world.holders(etcd.store)
     for container, addresses in kept.items():
         expect_equal(held.get(container), addresses, f"what {container} holds in the snapshot")
     expect(not set(lost) & set(held), f"{held}")
     elm.delete("lost-too")
     expect_equal(len(list(tombstones.glob("*.json"))), 1, "tombstones")
-    etcd.begin_epoch()
+    begin_epoch(etcd)
     for number in range(3):
         kept[f"new{number}"] = plain((elm if number == 1 else oak).add(f"new{number}"))
-    held = holders(world, etcd)
+    held = world.holders(etcd.store)
     for container, addresses in kept.items():
         expect_equal(held.get(container), addresses, f"what {container} holds")
     everybody = [address for addresses in held.values() for address in addresses]
@@ -238,9 +206,9 @@ class Storm:
         for number in range(8):
             name = f"node{number // 4}"
             if number % 4 == 0:
-                agent = NodeAgent(world, etcd, name)
+                agent = agent_of(world, etcd.store, name)
             # Two of four go past the agent of their node: they write what it remembers.
-            node = NodeWithAgent(world, etcd, agent, name) if number % 2 == 0 else alone(world, etcd, name)
+            node = NodeWithAgent(world, etcd.store, agent, name) if number % 2 == 0 else alone(world, etcd, name)
             workers.append(Worker(self, number, node))
         snapshots = [etcd.save("start")]
         for worker in workers:
@@ -259,7 +227,7 @@ class Storm:
                 snapshots = snapshots[:snapshots.index(chosen) + 1]
                 etcd.restore(chosen)
                 time.sleep(0.3)
-                etcd.begin_epoch()
+                begin_epoch(etcd)
                 self.history = checks.History()
                 time.sleep(0.8)
                 self.check(etcd, workers)
@@ -277,7 +245,7 @@ class Storm:
             for worker in workers:
                 if worker.trouble:
                     raise worker.trouble
-            held = holders(self.world, etcd)
+            held = self.world.holders(etcd.store)
             self.compare(held)
             self.history = checks.History()
             now = self.history.now()
@@ -322,5 +290,4 @@ def test(world):
         Storm(world, seed, int(rounds)).run()
 
 
-if __name__ == "__main__":
-    main(test, 850)
+main(test, 850)

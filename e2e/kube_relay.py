@@ -1,4 +1,4 @@
-"""Between clients and a kube-apiserver: TLS and HTTP/2 frames that pass, are held back, or are swallowed.
+"""Between clients and a kube-apiserver: TLS and HTTP/2 frames that pass, or are swallowed.
 
     relay = Relay(world, kube)
     Node(world, f"kube:{relay.kubeconfig(path)}", "oak")
@@ -12,16 +12,12 @@ import contextlib
 import ssl
 import threading
 
-DATA, HEADERS = 0, 1
-PREFACE = len(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n")
+DATA = 0
 
 
 class Relay:
     def __init__(self, world, kube):
         self.kube = kube
-        self.hold = None  # a client's DATA that has these bytes is held back
-        self.held = {}  # (writer to the server, stream) -> frame
-        self.waiting = set()  # the same of what was held and has no answer yet
         self.stalled, self.swallowed = False, []  # frames
         self.tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         self.tls.load_cert_chain(kube.certificate, kube.key)
@@ -42,13 +38,6 @@ class Relay:
         mine.chmod(0o600)
         return mine
 
-    def release(self):
-        """What was held goes on, though its client may be gone."""
-        self.hold = None
-        while self.held:
-            (writer, _), frame = self.held.popitem()
-            self.loop.call_soon_threadsafe(writer.write, frame)
-
     async def _run(self, ready):
         self.loop, self.end = asyncio.get_running_loop(), asyncio.Event()
         server = await asyncio.start_server(self._serve, "127.0.0.1", 0, ssl=self.tls)
@@ -59,33 +48,19 @@ class Relay:
     async def _serve(self, from_client, to_client):
         from_server, to_server = await asyncio.open_connection("127.0.0.1", self.kube.port, ssl=self.to_server)
         with contextlib.suppress(asyncio.CancelledError):
-            answers = asyncio.ensure_future(self._answers(from_server, to_client, to_server))
-            await self._requests(from_client, to_server)
-            # A client that is gone takes back nothing that is on its way.
-            while any(writer is to_server for writer, _ in self.waiting):
-                await asyncio.sleep(0.05)
+            answers = asyncio.ensure_future(self._answers(from_server, to_client))
+            with contextlib.suppress(OSError):
+                while piece := await from_client.read(65536):
+                    to_server.write(piece)
             answers.cancel()
         for end in (to_client, to_server):
             end.close()
 
-    async def _requests(self, reader, to_server):
-        with contextlib.suppress(OSError, asyncio.IncompleteReadError):
-            to_server.write(await reader.readexactly(PREFACE))
-            while True:
-                kind, stream, frame = await read_frame(reader)
-                if self.hold and kind == DATA and self.hold in frame:
-                    self.waiting.add((to_server, stream))
-                    self.held[to_server, stream] = frame
-                else:
-                    to_server.write(frame)
-
-    async def _answers(self, reader, to_client, to_server):
+    async def _answers(self, reader, to_client):
         mute = set()  # streams
         with contextlib.suppress(OSError, asyncio.IncompleteReadError):
             while True:
                 kind, stream, frame = await read_frame(reader)
-                if kind == HEADERS:
-                    self.waiting.discard((to_server, stream))
                 if kind == DATA and self.stalled and frame[9:].startswith(b'{"type":'):
                     mute.add(stream)  # a watch
                 if kind == DATA and stream in mute:

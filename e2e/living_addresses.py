@@ -7,8 +7,8 @@ usage: living_addresses.py BIN_DIR sqlite|etcd
 import shutil
 import sys
 
-from agent_etcd import NodeAgent
-from etcd_restore import RestorableEtcd
+from agent_etcd import agent_of
+from etcd_lib import Etcd
 from lib import CniError, World, expect, expect_equal, main, say
 from living_lib import Pods, enter_own_namespace
 
@@ -45,9 +45,9 @@ class ThroughEtcd:
 
     def __init__(self, world):
         self.world = world
-        self.etcd = RestorableEtcd(world)
+        self.etcd = Etcd(world)
         self.store = self.etcd.store
-        self.agent = NodeAgent(world, self.etcd, "oak")
+        self.agent = agent_of(world, self.store, "oak")
 
     def save(self):
         self.snapshot = self.etcd.save("before")
@@ -57,7 +57,7 @@ class ThroughEtcd:
         self.world.croft(self.store, "store", "new-epoch")
 
     def check_log(self):
-        expect("passed over" in self.agent.log.read_text(), f"the agent's log says so: {self.agent.log.read_text()}")
+        expect("passed over" in self.agent.log(), f"the agent's log says so: {self.agent.log()}")
 
     def agent_of(self, number):
         return {"agent": str(self.agent.socket)} if number % 2 == 0 else {}
@@ -116,5 +116,4 @@ def test():
         register.check_log()
 
 
-if __name__ == "__main__":
-    main(test, 300)
+main(test, 300)

@@ -1,10 +1,9 @@
 """Croft's own Services on a real etcd: by flags and by manifests, in kubectl's words. What is decided is src/services'. Needs no root."""
 
 import ipaddress
-import json
 
 from etcd_lib import Etcd
-from lib import expect, expect_equal, main
+from lib import Commands, expect, expect_equal, main
 
 MANIFEST = """
 apiVersion: v1
@@ -28,22 +27,11 @@ spec: {type: ExternalName, externalName: db.example.com}
 """
 
 
-class Services:
-    def __init__(self, world, store):
-        self.world, self.store = world, store
-
-    def text(self, *arguments, code=0, stdin=""):
-        done = self.world.cli(self.store, "service", *arguments, codes=(code,), stdin=stdin)
-        return done.stdout + done.stderr
-
-    def data(self, *arguments, stdin=""):
-        return json.loads(self.text(*arguments, "-o", "json", stdin=stdin))
-
-    def used(self):
-        """Of a register in which nothing is wrong: how many each range has given."""
-        report = self.data("audit")
-        expect_equal(report["findings"], [], "findings")
-        return {one["name"]: one["used"] for one in report["ranges"]}
+def used(services):
+    """Of a register in which nothing is wrong: how many each range has given."""
+    report = services.data("audit")
+    expect_equal(report["findings"], [], "findings")
+    return {one["name"]: one["used"] for one in report["ranges"]}
 
 
 def by_flags(services):
@@ -83,19 +71,18 @@ def by_manifest(services):
 
 def test(world):
     etcd = Etcd(world)
-    one = Services(world, etcd.store)
+    one = Commands(world, etcd.store, "service")
     by_flags(one)
     by_manifest(one)
-    expect_equal(one.used(), {"serviceips": 4, "secondaryserviceips": 1, "servicenodeports": 4}, "taken")
+    expect_equal(used(one), {"serviceips": 4, "secondaryserviceips": 1, "servicenodeports": 4}, "taken")
     for item in one.data("list", "-A")["items"]:
         one.text("delete", item["metadata"]["name"], "-n", item["metadata"]["namespace"])
-    expect_equal(one.used(), {"serviceips": 0, "secondaryserviceips": 0, "servicenodeports": 0}, "taken when all are deleted")
+    expect_equal(used(one), {"serviceips": 0, "secondaryserviceips": 0, "servicenodeports": 0}, "taken when all are deleted")
     expect_equal(etcd.ctl("get", "--prefix", "--keys-only", "/registry/").stdout.split(),
-                 ["/registry/ranges/" + name for name in sorted(one.used())], "ranges where a kube-apiserver has them")
+                 ["/registry/ranges/" + name for name in sorted(used(one))], "ranges where a kube-apiserver has them")
     # A prefix that is not the cluster's: nothing is found, and that is no clean bill.
     text = one.text("audit", "--etcd-servers", etcd.url, "--etcd-prefix", "/k8s-b", code=1)
     expect("--etcd-prefix" in text, text)
 
 
-if __name__ == "__main__":
-    main(test)
+main(test)

@@ -3,7 +3,6 @@ into a real kube-apiserver and back. It is killed again and again and goes on. N
 lost, `croft check` is clean; a node left on the old URL is refused; an agent on the new store makes up for DELs before the switch.
 """
 
-import json
 import random
 import signal
 import subprocess
@@ -11,9 +10,8 @@ import sys
 import threading
 import time
 
-from agent_etcd import NodeAgent
-from etcd import Node
-from etcd_lib import Etcd
+from agent_etcd import agent_of
+from etcd_lib import Etcd, Node
 from kube_agent import LEFT_BY_A_CRASH
 from kube_store import write_kubeconfig
 from lib import address_of, expect, expect_equal, main, own_environment, run, say, wait_for
@@ -135,12 +133,6 @@ class Churn:
         self.check()
 
 
-def held_in(world, store):
-    """Container -> address, as the register has it."""
-    listed = json.loads(run(world.bin / "croft", "--store", store, "-o", "json", "ip", "list").stdout)
-    return {one["containerId"]: one["address"] for one in listed if one["state"] == "held"}
-
-
 def start_copy(world, source, target, *more):
     command = [world.bin / "croft", "store", "copy", source, target, *more]
     return subprocess.Popen([str(part) for part in command], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
@@ -203,12 +195,12 @@ def copy(world, source, target, seed):
             churn.wait_for_told(name, 5)
         say(f"killed {kills} times; {waiting} DELs waited at the switch")
         churn.check()
-    agent = NodeAgent(world, type("Store", (), {"store": target}), f"agent-{seed}", "--tombstones", churn.tombstones)
+    agent = agent_of(world, target, f"agent-{seed}", "--tombstones", churn.tombstones)
     wait_for(lambda: not list(churn.tombstones.glob("*.json")), "tombstones that name the old store", 90)
     agent.kill()
     churn.check()
-    held, told = held_in(world, target), churn.ledger.told
-    expect_equal({c: a for c, a in told.items() if held.get(c) != a}, {}, "told and not held so")
+    held, told = world.holders(target), churn.ledger.told
+    expect_equal({c: a for c, a in told.items() if held.get(c) != [a]}, {}, "told and not held so")
     expect_equal({c: a for c, a in held.items() if c not in told}, {}, "held and not told")
     # An ADD that the pause came into between two writes to an API left its handle, which was copied.
     allowed = LEFT_BY_A_CRASH if source.startswith("kube:") else ()

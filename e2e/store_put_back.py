@@ -62,9 +62,7 @@ class Machine:
     def agent(self):
         agent = start_agent(self.world, self.store, NODE, self.socket)
         yield
-        expect(agent.poll() is None, "the agent died")
-        agent.terminate()
-        agent.wait(timeout=30)
+        agent.end(30)
 
     def add_until_log_begins_anew(self, name):
         """Its header has other salts then, once something is written."""
