@@ -59,7 +59,7 @@ class Rig:
         self.controllers += 1
         controller = Controller(self.world, self.of_controller, f"controller-{self.controllers}", "--leader-elect=false",
                                 "--allocate-node-cidrs", "--cluster-cidr", "10.244.0.0/21")
-        yield controller
+        yield
         controller.end()
 
     def ranges_unharmed(self, living, where):

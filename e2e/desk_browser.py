@@ -98,5 +98,4 @@ def test(world):
         raise Failure("the browser did not come to an end")
 
 
-if __name__ == "__main__":
-    main(test, seconds=280)
+main(test, seconds=280)

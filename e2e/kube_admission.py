@@ -4,7 +4,7 @@ left behind it; one that takes holders out of blocks is found by the very call t
 
 import time
 
-from etcd import Node
+from etcd_lib import Node
 from kube_agent import findings
 from kube_store import write_kubeconfig
 from lib import expect, expect_equal, say, wait_for

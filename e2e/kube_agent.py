@@ -7,7 +7,7 @@ import threading
 import time
 
 import lib
-from etcd import Node
+from etcd_lib import Node
 from kube_store import write_kubeconfig
 from lib import expect, expect_equal, own_environment, say, wait_for
 
@@ -85,16 +85,8 @@ def expect_little_reading(asked):
     expect(set(reads) <= {("GET", "ipamblocks")} and sum(reads.values()) <= 2, f"what a burst reads: {asked}")
 
 
-def costs_alone(kube, oak):
-    """A plugin without agent asks for no list that grows with the cluster. How often calls ask, with agent and without: costs.txt."""
-    oak.add("first")
-    asked = cost(kube, lambda: (oak.add("alone"), oak.delete("alone")))
-    grows = ("ipamblocks", "ipamhandles", "nodes", "pods")
-    expect(not any(verb == "LIST" and resource in grows for verb, resource in asked), f"no list that grows: {asked}")
-    oak.delete("first")
-
-
 def costs(kube, oak):
+    """Of bursts; of single calls, with agent and without: kube_costs_test.cc, costs.txt."""
     oak.add("warm")  # what the agent learns once
     wait_for(lambda: sum(cost(kube, lambda: time.sleep(0.5)).values()) == 0, "nobody asks for anything", 20)
     burst = cost(kube, lambda: [expect_equal(code, 0, str(a)) for code, a in
@@ -169,7 +161,6 @@ def play(world, kube):
     kube.make_node("oak")
     world.pool(store, "p", "10.79.0.0/16", "--gateway", "none")
     oak = Node(world, of_nodes, "oak")
-    costs_alone(kube, oak)
     agent, socket = start_agent(world, of_nodes)
     oak.ipam["agent"] = str(socket)
     costs(kube, oak)

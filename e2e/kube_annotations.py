@@ -3,7 +3,7 @@
 import pathlib
 import time
 
-from etcd import Node
+from etcd_lib import Node
 from kube_agent import REQUESTS, LABEL, start_agent
 from kube_store import write_kubeconfig
 from lib import expect, expect_equal, run, say
@@ -28,10 +28,7 @@ class Pods:
                                  f"K8S_POD_UID={self.uids.get(name, 'none')}")
 
     def annotated(self, name, annotations):
-        pod = self.kube.make("/api/v1/namespaces/shop/pods", "Pod", name,
-            annotations=annotations, spec={"nodeName": "oak", "automountServiceAccountToken": False, "containers": [{"name": "a",
-                                           "image": "registry.invalid/a"}]})
-        self.uids[name] = pod["metadata"]["uid"]
+        self.uids[name] = self.kube.make_pod(name, "oak", "shop", annotations)
 
     def add(self, name):
         code, answer, _ = self.oak.finish(self.oak.start("ADD", name))

@@ -11,7 +11,6 @@ import os
 import pathlib
 import re
 import ssl
-import subprocess
 import sys
 import time
 import urllib.error
@@ -19,7 +18,7 @@ import urllib.request
 
 from etcd_lib import Authority, Etcd, free_ports
 from kube_storage import Range, decode_ip_address, decode_service, decode_service_cidr
-from lib import SKIPPED, Failure, expect_equal, main, require_programs, run, skip, wait_for
+from lib import Daemon, Failure, build, expect_equal, main, require_programs, run, wait_for
 
 VERSIONS = ("1.32", "1.36")  # the first has Service addresses in bitmaps, the second as objects
 PROTOBUF, JSON = "application/vnd.kubernetes.protobuf", "application/json"
@@ -81,12 +80,7 @@ def program(version, name="kube-apiserver"):
         if not path.exists():
             # Compilers that collect no garbage below a gigabyte, which hardly any reaches, take a fifth less of the processor.
             env = {"GOGC": "off", "GOMEMLIMIT": "1GiB", **os.environ}
-            done = subprocess.run([SOURCES / "build", cache, version if name == "kube-apiserver" else f"{name}-{version}"], env=env,
-                                  capture_output=True, text=True, timeout=3600, check=False)
-            if done.returncode == SKIPPED:
-                skip(done.stderr.strip().splitlines()[-1])
-            if done.returncode != 0:
-                raise Failure(done.stderr)
+            build(SOURCES / "build", cache, version if name == "kube-apiserver" else f"{name}-{version}", env=env, timeout=3600)
     return path
 
 
@@ -103,9 +97,7 @@ class KubeApiserver:
         self.url = f"https://127.0.0.1:{self.port}"
         self.folder = world.directory / f"kube-{self.port}"
         self.folder.mkdir()
-        self.process, self.started_in = None, None
         self._make_files()
-        world.stack.callback(self.kill)
 
     def __enter__(self):
         self.start()
@@ -126,19 +118,17 @@ class KubeApiserver:
     def start(self, patience=120):
         """Until its first repair of the ranges is written, and its own Service exists: some time after it is ready."""
         begin = time.monotonic()
-        with open(self.log, "ab") as log:
-            self.process = subprocess.Popen(
-                [self.program, "--etcd-servers", self.etcd.url, "--bind-address", "127.0.0.1",
-                 "--secure-port", str(self.port), "--cert-dir", self.folder,
-                 "--tls-cert-file", self.certificate, "--tls-private-key-file", self.key,
-                 "--service-account-issuer", "https://kube.invalid", "--service-account-key-file", self.account_key,
-                 "--service-account-signing-key-file", self.account_key,
-                 "--authorization-mode", "Node,RBAC", "--anonymous-auth=false", "--token-auth-file", self.tokens,
-                 "--service-cluster-ip-range", self.addresses, "--service-node-port-range", self.ports,
-                 "--storage-media-type", self.media,
-                 # Loopback can't be the address of the Service `kubernetes`, and nobody looks for its endpoints.
-                 "--advertise-address", "192.0.2.1", "--endpoint-reconciler-type", "none", *self.arguments],
-                stdout=log, stderr=log)
+        self.process = Daemon(
+            self.world, f"kube-{self.port}", self.program, "--etcd-servers", self.etcd.url, "--bind-address", "127.0.0.1",
+            "--secure-port", self.port, "--cert-dir", self.folder,
+            "--tls-cert-file", self.certificate, "--tls-private-key-file", self.key,
+            "--service-account-issuer", "https://kube.invalid", "--service-account-key-file", self.account_key,
+            "--service-account-signing-key-file", self.account_key,
+            "--authorization-mode", "Node,RBAC", "--anonymous-auth=false", "--token-auth-file", self.tokens,
+            "--service-cluster-ip-range", self.addresses, "--service-node-port-range", self.ports,
+            "--storage-media-type", self.media,
+            # Loopback can't be the address of the Service `kubernetes`, and nobody looks for its endpoints.
+            "--advertise-address", "192.0.2.1", "--endpoint-reconciler-type", "none", *self.arguments)
         wait_for(self._is_ready, f"kube-apiserver {self.version} is ready", patience)
         self.started_in = time.monotonic() - begin
         wait_for(self._has_own_service, f"kube-apiserver {self.version} has made its own Service", patience)
@@ -153,20 +143,11 @@ class KubeApiserver:
         self.start()
 
     def kill(self):
-        if self.process:
-            self.process.kill()
-            self.process.wait()
-        self.process = None
-
-    @property
-    def log(self):
-        return self.folder / "log"
+        self.process.kill()
 
     def _is_ready(self):
         if self.process.poll() is not None:
-            lines = self.log.read_text(errors="replace").splitlines()
-            raise Failure(f"kube-apiserver {self.version} ended with {self.process.returncode}: "
-                          + "\n".join(lines[-15:]))
+            raise Failure(f"kube-apiserver {self.version} ended with {self.process.returncode}: {self.process.tail(15)}")
         with contextlib.suppress(OSError, Refused):
             # It listens long before it serves; a connection of that time is better given up.
             return self._send("GET", "/readyz", timeout=2) == b"ok"
@@ -234,6 +215,18 @@ class KubeApiserver:
 
     def make_node(self, name, **more):
         return self.make("/api/v1/nodes", "Node", name, **more)
+
+    def make_pod(self, name, node="", namespace="default", annotations=None, **spec):
+        """Its UID."""
+        spec = {"nodeName": node, "automountServiceAccountToken": False, "containers": [{"name": "c", "image": "registry.invalid/c"}], **spec}
+        return self.make(f"/api/v1/namespaces/{namespace}/pods", "Pod", name, annotations, spec=spec)["metadata"]["uid"]
+
+    def may(self, account, verb, resource, group="", where="", namespace="default"):
+        """Whether a service account of a namespace may do that with a resource somewhere."""
+        return self.call("POST", "/apis/authorization.k8s.io/v1/subjectaccessreviews", {
+            "apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview", "spec": {
+                "user": f"system:serviceaccount:{namespace}:{account}", "groups": ["system:serviceaccounts", "system:authenticated"],
+                "resourceAttributes": {"group": group, "resource": resource, "namespace": where, "verb": verb}}})["status"]["allowed"]
 
     @staticmethod
     def _services(namespace, name=""):

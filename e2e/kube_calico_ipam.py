@@ -4,10 +4,9 @@ account, a kubeconfig in YAML with a token, and nothing of Croft but the file of
 
 import base64
 import json
-import subprocess
 
 from kube_store import CALICO
-from lib import expect, expect_equal, own_environment, say
+from lib import begin, call_environment, expect, expect_equal, finish, say
 
 # What Calico's manifests allow the account calico-cni-plugin.
 RIGHTS = """
@@ -81,28 +80,22 @@ class Rig:
                   "ipam_lock_file": str(self.world.directory / "ipam.lock"),
                   "ipam": {"type": "calico-ipam", **(ipam or {})}, "policy": {"type": "k8s"},
                   "kubernetes": {"kubeconfig": str(self.kubeconfig)}, **(more or {})}
-        env = {"CNI_COMMAND": command, "CNI_CONTAINERID": container, "CNI_NETNS": "/var/run/netns/none",
-               "CNI_IFNAME": "eth0", "CNI_PATH": str(self.world.bin),
-               "CNI_ARGS": f"IgnoreUnknown=1;K8S_POD_NAMESPACE=default;K8S_POD_NAME={pod or container}",
-               **own_environment(self.world.directory), **(variables or {})}
-        env.pop("CROFT_STORE", None)
-        return subprocess.run([self.world.bin / "calico-ipam"], input=json.dumps(config), capture_output=True, text=True,
-                              env=env, timeout=60, check=False)
+        args = f"IgnoreUnknown=1;K8S_POD_NAMESPACE=default;K8S_POD_NAME={pod or container}"
+        env = call_environment(self.world, command, container, args, **(variables or {}))
+        return finish(begin(self.world.bin / "calico-ipam", json.dumps(config), env))
 
     def add(self, container, **how):
-        done = self.call("ADD", container, **how)
-        expect_equal(done.returncode, 0, f"ADD {container}: {done.stdout}{done.stderr}")
-        return json.loads(done.stdout)["ips"][0]["address"]
+        code, answer, err = self.call("ADD", container, **how)
+        expect_equal(code, 0, f"ADD {container}: {answer} {err}")
+        return answer["ips"][0]["address"]
 
     def delete(self, container, **how):
-        done = self.call("DEL", container, **how)
-        expect_equal((done.returncode, done.stdout), (0, ""), f"DEL {container}: {done.stderr}")
+        code, answer, err = self.call("DEL", container, **how)
+        expect_equal((code, answer), (0, None), f"DEL {container}: {err}")
 
     def refused(self, words, code, container, **how):
-        done = self.call("ADD", container, **how)
-        expect(done.returncode != 0, f"ADD {container} is refused: {done.stdout}")
-        error = json.loads(done.stdout)
-        expect_equal(error["code"], code, f"code of {error}")
+        _, error, _ = self.call("ADD", container, **how)
+        expect_equal(error.get("code"), code, f"ADD {container} is refused: {error}")
         expect(words in error["msg"] + error.get("details", ""), f"{words!r} in {error}")
 
     def items(self, plural):

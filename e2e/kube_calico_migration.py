@@ -9,7 +9,7 @@ import itertools
 import json
 import time
 
-from etcd import Node
+from etcd_lib import Node
 from kube_agent import LEFT_BY_A_CRASH, findings, start_agent
 from kube_store import newer_group, write_kubeconfig
 from lib import expect, expect_equal, say, wait_for

@@ -18,7 +18,7 @@ RBAC = "/apis/rbac.authorization.k8s.io/v1"
 ADMISSION = "/apis/admissionregistration.k8s.io/v1"
 # The certificate is of one address, and kube_install asks at another.
 ARGUMENTS = ["--disable-admission-plugins", "ServiceAccount", "--bind-address", "0.0.0.0"]
-OF_A_NAMESPACE = ("serviceaccounts", "events", "pods", "configmaps", "services")
+KEPT = ("kubernetes", "extension-apiserver-authentication", "kube-apiserver-legacy-service-account-token-tracking")
 
 
 def delete(kube, path):
@@ -28,22 +28,21 @@ def delete(kube, path):
 
 def begin_anew(kube):
     with_empty_register(kube)
-    for folder in ("/api/v1/nodes", f"{RBAC}/clusterroles", f"{RBAC}/clusterrolebindings", f"{ADMISSION}/validatingadmissionpolicies",
-                   f"{ADMISSION}/validatingadmissionpolicybindings"):
+
+    def clear(folder, goes=lambda name: name not in KEPT):
         for item in kube.call("GET", folder)["items"]:
             name = item["metadata"]["name"]
-            if "kubernetes.io/bootstrapping" not in item["metadata"].get("labels", {}):
+            if goes(name) and "kubernetes.io/bootstrapping" not in item["metadata"].get("labels", {}):
                 delete(kube, f"{folder}/{name}")
+    for folder in ("/api/v1/nodes", f"{RBAC}/clusterroles", f"{RBAC}/clusterrolebindings", f"{ADMISSION}/validatingadmissionpolicies",
+                   f"{ADMISSION}/validatingadmissionpolicybindings"):
+        clear(folder)
     for namespace in ("default", "croft-system", "kube-system"):
-        for kind in OF_A_NAMESPACE:
-            for item in kube.call("GET", f"/api/v1/namespaces/{namespace}/{kind}")["items"]:
-                if item["metadata"]["name"] not in ("kubernetes", "extension-apiserver-authentication", "kube-apiserver-legacy-service-account-token-tracking"):
-                    delete(kube, f"/api/v1/namespaces/{namespace}/{kind}/{item['metadata']['name']}")
+        for kind in ("serviceaccounts", "events", "pods", "configmaps", "services"):
+            clear(f"/api/v1/namespaces/{namespace}/{kind}")
     for namespace in ("croft-system", "kube-system"):
         for kind in ("rolebindings", "roles"):
-            for item in kube.call("GET", f"{RBAC}/namespaces/{namespace}/{kind}")["items"]:
-                if item["metadata"]["name"].startswith("croft-"):
-                    delete(kube, f"{RBAC}/namespaces/{namespace}/{kind}/{item['metadata']['name']}")
+            clear(f"{RBAC}/namespaces/{namespace}/{kind}", lambda name: name.startswith("croft-"))
     delete(kube, "/apis/coordination.k8s.io/v1/namespaces/croft-system/leases/croftd-controller")
     make_accounts(kube)
 

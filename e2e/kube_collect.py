@@ -4,8 +4,8 @@ import json
 import pathlib
 import time
 
-import kube_store
-from etcd import Node
+import lib
+from etcd_lib import Node
 from kube_agent import start_agent
 from kube_relay import Relay
 from kube_store import CALICO, write_kubeconfig
@@ -28,8 +28,7 @@ class Cluster:
         self.kube.make_node(name, spec=spec)
 
     def pod(self, name, node, **spec):
-        return self.kube.make(PODS, "Pod", name,
-            spec={"nodeName": node, "containers": [{"name": "c", "image": "none"}], **spec})["metadata"]["uid"]
+        return self.kube.make_pod(name, node, **spec)
 
     def report(self, name, address, phase="Running", **status):
         self.kube.patch(f"{PODS}/{name}/status", {"status": {"phase": phase, "podIP": address, "podIPs": [{"ip": address}], **status}})
@@ -52,7 +51,7 @@ class Cluster:
         return address
 
 
-class Controller(kube_store.Controller):
+class Controller(lib.Controller):
     def __init__(self, world, store, name, *flags):
         super().__init__(world, store, name, "--grace", f"{GRACE_SECONDS}s", "--interval", "300ms",
                          "--leader-elect-lease-duration-ms", "3000", *flags)
@@ -152,7 +151,7 @@ def stalled_watches(world, cluster, kube, operator, controller_store, of_oak):
     for kind in (b'"kind":"Pod"', b'"kind":"IPAMBlock"'):
         expect(any(kind in frame for frame in relay.swallowed), f"a watch had to say something of {kind}: {relay.swallowed}")
     say(f"{len(relay.swallowed)} frames of watches were swallowed, and nothing that lives was freed")
-    for process in (controller.process, agent):
+    for process in (controller, agent):
         process.kill()
     oak.ipam["agent"] = "none"
     oak.delete("through-2")

@@ -1,11 +1,13 @@
-"""The first pools of a cluster, as kubeadm has them, made once however many nodes ask. What is refused: default_pools_test.cc, kube_rights.py."""
+"""The first pools of a cluster, as kubeadm has them, made once however many nodes ask. What is refused: default_pools_test.cc, kube_rights.py;
+a pool that is being deleted: resources_test.cc, pool_status_test.cc.
+"""
 
 import json
 import os
 import subprocess
 
 from kube_store import write_kubeconfig
-from lib import expect, expect_equal, run, say, wait_for
+from lib import expect, expect_equal, run, say
 
 AT_ONCE = 40
 KUBEADM = "/api/v1/namespaces/kube-system/configmaps"
@@ -78,36 +80,7 @@ def of_many_one_makes_them(rig):
                  [("default-ipv4-ippool", "10.244.0.0/16", "unchanged")], "afterwards nothing is made")
 
 
-def being_deleted(rig):
-    """A pool whose object waits for a finalizer gives nothing, and says so wherever it is shown."""
-    pools = "/apis/crd.projectcalico.org/v1/ippools"
-    name = "default-ipv4-ippool"
-    croft = lambda *words: run(rig.world.bin / "croft", "--store", rig.store, *words, check=False)
-    row = lambda: next(line for line in croft("pool", "list").stdout.splitlines() if line.startswith(name))
-    expect("unallocatable" not in row() and "being deleted" not in rig.defaults(), "before")
-    pool = rig.kube.call("GET", f"{pools}/{name}")
-    pool["metadata"]["finalizers"] = ["croft.test/keep"]
-    rig.kube.call("PUT", f"{pools}/{name}", pool)
-    rig.kube.call("DELETE", f"{pools}/{name}")
-    said = rig.defaults()
-    for word in (name, "unchanged", "being deleted", "finalizer"):
-        expect(word in said, f"{word}: {said}")
-    expect("unallocatable" in row(), row())
-    expect_equal([one["allocatable"] for one in json.loads(croft("pool", "list", "-o", "json").stdout) if one["name"] == name], [False], "as JSON")
-    done = croft("check", "-o", "json")
-    found = [one for one in json.loads(done.stdout) if one["finding"] == "pool_not_allocatable"]
-    expect(done.returncode == 3 and [one["subject"] for one in found] == [f"pool {name}"], f"{done}")
-    expect("finalizer" in found[0]["remedy"] and name in found[0]["remedy"], f"{found}")
-    pool = rig.kube.call("GET", f"{pools}/{name}")
-    pool["metadata"]["finalizers"] = []
-    rig.kube.call("PUT", f"{pools}/{name}", pool)
-    wait_for(lambda: name not in [one["metadata"]["name"] for one in rig.kube.call("GET", pools)["items"]], "it is gone", 30)
-    expect("default-ipv4-ippool created" in rig.defaults(), "it is made anew")
-    say(f"a pool that is being deleted: {said.strip()}")
-
-
 def play(world, kube):
     rig = Rig(world, kube)
     as_kubeadm_has_them(rig)
     of_many_one_makes_them(rig)
-    being_deleted(rig)

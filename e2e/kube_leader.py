@@ -5,7 +5,7 @@ import re
 import signal
 import time
 
-import kube_store
+import lib
 from kube_store import OWN, write_kubeconfig
 from lib import expect, expect_equal, say, wait_for
 from metrics import free_port, scrape
@@ -17,7 +17,7 @@ LONG, SHORT = 15_000, 2000
 STATUS = 'leader_election_master_status{name="croftd-controller"}'
 
 
-class Controller(kube_store.Controller):
+class Controller(lib.Controller):
     """Gives every node a range, a pass every 0.2 s; with its Lease in ms."""
 
     def __init__(self, world, store, name, duration, *flags, with_metrics=False, allocates=True):
@@ -72,7 +72,7 @@ def killed_and_stopped(world, kube, store):
     two = Controller(world, store, "two", SHORT, with_metrics=True)
     wait_for(lambda: "this controller waits" in two.log(), "two waits")
     begin = time.monotonic()
-    one.process.kill()
+    one.kill()
     wait_for(lambda: LEADS in two.log(), "two leads", 20)
     took = time.monotonic() - begin
     say(f"after a SIGKILL: another leads after {took:.2f} s, by a Lease of 2 s")
@@ -83,16 +83,16 @@ def killed_and_stopped(world, kube, store):
     wait_for(lambda: "this controller waits" in three.log(), "three waits")
     kube.make_node("n3")
     wait_for(lambda: two.gave() == ["n3"], "two works")
-    two.process.send_signal(signal.SIGSTOP)
+    two.send_signal(signal.SIGSTOP)
     wait_for(lambda: LEADS in three.log(), "three leads", 20)
     # With the new leader stopped too, only the old one could give a range.
-    three.process.send_signal(signal.SIGSTOP)
+    three.send_signal(signal.SIGSTOP)
     kube.make_node("n4")
-    two.process.send_signal(signal.SIGCONT)
+    two.send_signal(signal.SIGCONT)
     wait_for(lambda: "no longer the leader" in two.log(), "two sees that it leads no more")
     expect_equal((two.gave(), scrape(two.metrics)[STATUS], has_range(kube, "n4")), (["n3"], 0, False), "what two did")
     led = two.times_of(LEADS)
-    three.process.send_signal(signal.SIGCONT)
+    three.send_signal(signal.SIGCONT)
     wait_for(lambda: has_range(kube, "n4"), "one of them leads again", 20)
     say(f"after a SIGSTOP: two had led {led} times, three gave {three.gave()}, two gave {two.gave()}")
     if "n4" in two.gave():

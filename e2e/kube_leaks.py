@@ -138,5 +138,4 @@ def test():
         beside_calicoctl(rig, config, planted, found)
 
 
-if __name__ == "__main__":
-    main(test, 3500)
+main(test, 3500)

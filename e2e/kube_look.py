@@ -77,15 +77,11 @@ class Looker:
 
     def may(self, verb, resource, group, allowed=True):
         """Waits until the API server has heard of a binding."""
-        asked = {"apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview", "spec": {
-            "user": f"system:serviceaccount:default:{self.name}", "groups": ["system:serviceaccounts", "system:authenticated"],
-            "resourceAttributes": {"verb": verb, "group": group, "resource": resource}}}
-        path = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
-        wait_for(lambda: self.kube.call("POST", path, asked)["status"]["allowed"] == allowed, f"{self.name} may {verb} {resource}: {allowed}", 30)
+        wait_for(lambda: self.kube.may(self.name, verb, resource, group) == allowed, f"{self.name} may {verb} {resource}: {allowed}", 30)
 
 
 def croft(world, store, *arguments):
-    return run(world.bin / "croft", "--store", store, *arguments, check=False, env={**own_environment(world.directory)})
+    return world.cli(store, *arguments, codes=None)
 
 
 def looks(world, store, commands, not_read=(), code=FINE):

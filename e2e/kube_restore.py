@@ -10,11 +10,10 @@ import os
 import pathlib
 import re
 import shlex
-import shutil
 import sys
 import time
 
-from etcd import Node
+from etcd_lib import Node
 from kube_apiserver_lib import KubeApiserver, program
 from kube_collect import PODS, Cluster
 from kube_store import calico_definitions, install_definitions, make_accounts, write_kubeconfig
@@ -146,29 +145,18 @@ class Restored:
     def start_agent(self):
         self.agent = start_agent(self.world, self.cluster.store, NODE, self.socket, env=own_environment(self.world.directory))
 
-    def save(self, name):
-        path = self.world.directory / name
-        self.kube.etcd.ctl("snapshot", "save", str(path))
-        return path
-
     def restore(self, snapshot):
         """Steps 2 and 3, with an etcd that lacks --bump-revision: what watches the API is begun anew."""
         self.kube.kill()
-        etcd = self.kube.etcd
-        etcd.kill()
-        shutil.rmtree(etcd.data)
-        run("etcdctl", "snapshot", "restore", snapshot, "--data-dir", etcd.data, "--initial-cluster", f"default={etcd.peer}",
-            "--initial-advertise-peer-urls", etcd.peer, env={**os.environ, "ETCDCTL_API": "3"})
-        etcd.start()
+        self.kube.etcd.restore(snapshot)
         self.kube.start()
-        self.agent.terminate()
-        self.agent.wait(timeout=20)
+        self.agent.end()
         self.start_agent()
 
     def churn(self, name):
         """Pods go after a snapshot, and others come, some with the addresses of those."""
         kept = {pod: self.kubelet.address(pod) for pod in self.kubelet.sandboxes}
-        before = self.save(f"{name}.snapshot")
+        before = self.kube.etcd.save(name)
         leaving = sorted(kept)[:2]
         was = {self.kubelet.address(pod) for pod in leaving}
         for pod in leaving:
@@ -236,8 +224,7 @@ def with_kubelets_running(cluster):
         cluster.cluster.pod(f"at-once-{number}", NODE)
         cluster.kubelet.try_to_make(f"at-once-{number}")
     owners = cluster.pods.check_no_address_twice()
-    agent_log = cluster.world.directory / "agent.log"
-    expect("passed over" in agent_log.read_text(), f"the agent passes over what lives: {agent_log.read_text()}")
+    expect("passed over" in cluster.agent.log(), f"the agent passes over what lives: {cluster.agent.log()}")
     say(f"  {len(owners)} pods live, {len(alive)} of them with what the register has as free")
     found = cluster.runbook.on_the_node()
     expect_equal({row["pod"] for row in found if row["finding"] == "not_held"}, set(made), "who lives and holds nothing")
@@ -257,7 +244,7 @@ def alone_beside_an_agent(cluster):
         wait_for(lambda: said.append(oak.finish(oak.start("ADD", container, **ipam))) or said[-1][0] == 0, f"ADD {container}: {said[-1:]}", 60)
         return said[-1][1]["ips"][0]["address"].split("/")[0]
     told = {f"a{i}": add(f"a{i}", **through) for i in range(3)}
-    snapshot = cluster.save("alone.snapshot")
+    snapshot = cluster.kube.etcd.save("alone")
     lost = {f"b{i}": add(f"b{i}", **through) for i in range(6)}
     cluster.restore(snapshot)
     told |= {f"c{i}": add(f"c{i}", agent="none") for i in range(6)}
@@ -286,5 +273,4 @@ def test():
         alone_beside_an_agent(cluster)
 
 
-if __name__ == "__main__":
-    main(test, 3500)
+main(test, 3500)

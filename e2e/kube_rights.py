@@ -13,12 +13,12 @@ import sys
 import time
 
 from desk import ask
-from etcd import Node
+from etcd_lib import Node
 from kube_apiserver_lib import KubeApiserver
 from kube_chart import Tools
 from kube_default_pools import KUBEADM, cluster_configuration
-from kube_store import CALICO, OWN, V1, V3, V3_NAMES, Controller, install_definitions, shipped_definitions, write_kubeconfig
-from lib import Failure, expect, expect_equal, main, own_environment, run, say, start_agent, wait_for, wait_for_agents_memory
+from kube_store import CALICO, OWN, V1, V3, V3_NAMES, install_definitions, shipped_definitions, write_kubeconfig
+from lib import Controller, Failure, expect, expect_equal, main, own_environment, run, say, start_agent, wait_for, wait_for_agents_memory
 from metrics import free_port
 
 TABLE = pathlib.Path(__file__).with_suffix(".txt")
@@ -150,11 +150,6 @@ class Rig:
         self.kube.make_node(name)
         return name
 
-    def pod(self, name, **annotations):
-        self.kube.make("/api/v1/namespaces/default/pods", "Pod", name,
-            annotations=annotations, spec={"nodeName": "oak", "automountServiceAccountToken": False, "containers": [{"name": "a",
-                                           "image": "registry.invalid/a"}]})
-
     def without_ranges(self):
         for kind in ("croftnoderanges", "croftnoderangesets"):
             self.kube.call("DELETE", f"{OWN}/{kind}")
@@ -183,13 +178,10 @@ class Rig:
     @contextlib.contextmanager
     def controller(self, *flags):
         """A controller, which ends in order and was refused nothing."""
-        one = Controller(self.world, self.stores["croft-controller"], f"controller-{next(self.numbers)}", "--grace", "200ms",
-                         "--interval", "100ms", "--status-interval", "100ms", *flags)
-        try:
+        with Controller(self.world, self.stores["croft-controller"], f"controller-{next(self.numbers)}", "--grace", "200ms",
+                        "--interval", "100ms", "--status-interval", "100ms", *flags) as one:
             yield
-        except Failure as failure:
-            raise Failure(f"{failure}; the controller: {one.log()[-3000:]}") from failure
-        one.end()
+            one.end()
         expect("forbidden" not in one.log(), one.log())
 
 
@@ -269,8 +261,7 @@ def works_as_agent(rig, rights):
             break
         # What it knows by its watches it reads before they are there, which is for a moment.
         one = rig.pool()
-        agent.terminate()
-        agent.wait(20)
+        agent.end()
         agent = begin()
         for command in ("ADD", "DEL"):
             rig.cni("croft-node", command, "n-agent", f"early-{number}", pool=one)
@@ -280,7 +271,7 @@ def works_as_agent(rig, rights):
     wait_for(lambda: rig.events_of("told"), "a pod is told why it has no address")
     follows = lambda what: any(request[2] == what and request[4] == "watch" for request, _ in rig.asked()["croft-node"])
     wait_for(lambda: follows("pods") and follows("namespaces"), "the agent follows annotations")
-    expect("forbidden" not in (rig.world.directory / "agent.log").read_text(), (rig.world.directory / "agent.log").read_text())
+    expect("forbidden" not in agent.log(), agent.log())
 
 
 def works_as_collector(rig):
@@ -481,8 +472,8 @@ def furnish(rig):
     make("second", cidr="10.97.0.0/16")
     # As no Croft makes it: over the same addresses, with blocks of another size.
     make("rival", cidr="10.76.0.0/15", disabled=True)
-    rig.pod("kept")
-    rig.pod("annotated", **{"ipam.croft.dev/ipv4pools": '["big"]'})
+    rig.kube.make_pod("kept", "oak")
+    rig.kube.make_pod("annotated", "oak", annotations={"ipam.croft.dev/ipv4pools": '["big"]'})
     rig.cni("admin", "ADD", "oak", "kept")
 
 

@@ -1,4 +1,4 @@
-"""A register in a real kube-apiserver: the store's own suite, and then Croft's programs on it.
+"""A register in a real kube-apiserver: the store's own suite. Croft's programs on it are the other cases'.
 
 Calico's definitions come from its Go module, as bench/peers pins it; without that a test skips itself.
 """
@@ -9,11 +9,10 @@ import os
 import pathlib
 import re
 import subprocess
-import time
 
 import lib
 from kube_apiserver_lib import TOKEN, Refused
-from lib import call_ipam, own_environment, expect, expect_equal, run, say, skip, wait_for
+from lib import call_ipam, expect, expect_equal, say, skip, wait_for
 
 OWN = "/apis/ipam.croft.dev/v1alpha1"
 CALICO = "/apis/crd.projectcalico.org/v1"
@@ -93,98 +92,11 @@ def write_kubeconfig(world, kube, account=None, namespace="croft-system", **user
     return lib.write_kubeconfig(world.directory / f"kubeconfig-{account or 'admin'}", kube.url, kube.ca.certificate, user)
 
 
-class Controller:
-    """croftd controller, which ends with the world at the latest."""
-
-    def __init__(self, world, store, name, *flags):
-        self.log_path = world.directory / f"{name}.log"
-        with open(self.log_path, "ab") as log:
-            self.process = subprocess.Popen([world.bin / "croftd", "controller", "--store", store, *flags],
-                                            env=own_environment(world.directory), stdout=log, stderr=log)
-        world.stack.callback(self.process.kill)
-
-    def log(self):
-        return self.log_path.read_text()
-
-    def end(self):
-        """By SIGTERM; the seconds that it took."""
-        begin = time.monotonic()
-        self.process.terminate()
-        expect_equal(self.process.wait(timeout=20), 0, f"exit code; its log:\n{self.log()}")
-        return time.monotonic() - begin
-
-
 def plugin(world, command, container, store):
     """The address of an ADD on node-a."""
     code, answer = call_ipam(world, command, container, store, args=f"K8S_POD_NAMESPACE=default;K8S_POD_NAME={container}")
     expect_equal(code, 0, f"{command} {container}: {answer}")
     return answer["ips"][0]["address"].split("/")[0] if command == "ADD" else None
-
-
-def as_kubectl_does(world, kube, listed):
-    """`--kubeconfig`, KUBECONFIG with `--context`, and `kubectl croft` find the same register."""
-    config = write_kubeconfig(world, kube, "croft-operator")
-    (world.directory / "kubectl-croft").symlink_to(world.bin / "croft")
-    for program, flags, variables in ((world.bin / "croft", ("--kubeconfig", config), {}),
-                                      (world.bin / "croft", ("--context", "test"), {"KUBECONFIG": str(config)}),
-                                      (world.directory / "kubectl-croft", (), {"KUBECONFIG": str(config)})):
-        done = run(program, *flags, "-o", "json", "ip", "list", env=variables)
-        expect_equal(json.loads(done.stdout), listed, f"{program.name} {flags} {variables}")
-
-
-def programs(world, kube):
-    """Croft's programs on the register, each with the rights of its account, and what others see of it."""
-    store = f"kube:{write_kubeconfig(world, kube, 'croft-node')}"
-    croft = [world.bin / "croft", "--store", f"kube:{write_kubeconfig(world, kube, 'croft-operator')}"]
-    refused = run(world.bin / "croft", "--store", store, "pool", "create", "default", "--cidr", "10.0.0.0/16", check=False)
-    expect(refused.returncode != 0 and "forbidden" in refused.stderr, f"a node makes no pools: {refused}")
-    run(*croft, "pool", "create", "default", "--cidr", "10.0.0.0/16")
-    addresses = {name: plugin(world, "ADD", name, store) for name in ("one", "two", "three")}
-    expect_equal(len(set(addresses.values())), 3, "addresses of three pods")
-    expect_equal(plugin(world, "ADD", "one", store), addresses["one"], "the same pod again")
-    listed = json.loads(run(*croft, "-o", "json", "ip", "list").stdout)
-    say(f"{len(addresses)} addresses: {addresses}")
-    as_kubectl_does(world, kube, listed)
-
-    blocks = kube.call("GET", f"{CALICO}/ipamblocks")["items"]
-    expect_equal(len(blocks), 1, "blocks")
-    block = blocks[0]
-    expect_equal(block["spec"]["affinity"], "host:node-a", "whose it is")
-    expect_equal(block["spec"]["strictAffinity"], False, "the schema wants it")
-    held = sum(a is not None for a in block["spec"]["allocations"])
-    expect_equal(held, 3, "addresses held in the block")
-    affinity = kube.call("GET", f"{CALICO}/blockaffinities")["items"][0]
-    expect_equal(affinity["spec"]["state"], "confirmed", "the claim")
-    expect_equal(affinity["spec"]["deleted"], "false", "a text, as v1 has it")
-    expect_equal(affinity["metadata"]["labels"]["projectcalico.org/hostname-hash"],
-                 "PY3TQE2E3XMTETLM2MJO3UITKPFB27YUJ4T4E5XGPEJON3SM4QAA", "Calico's digest of node-a")
-    expect_equal(len(kube.call("GET", f"{CALICO}/ipamhandles")["items"]), 3, "handles")
-
-    # What others put on an object stays.
-    block["metadata"].setdefault("labels", {})["team"] = "shop"
-    block["metadata"].setdefault("annotations", {})["note"] = "by hand"
-    block["metadata"]["finalizers"] = ["example.com/keep"]
-    kube.call("PUT", f"{CALICO}/ipamblocks/{block['metadata']['name']}", block)
-    plugin(world, "DEL", "two", store)
-    after = kube.call("GET", f"{CALICO}/ipamblocks/{block['metadata']['name']}")
-    expect_equal(sum(a is not None for a in after["spec"]["allocations"]), 2, "addresses after a DEL")
-    expect_equal(after["metadata"]["labels"]["team"], "shop", "somebody's label")
-    expect_equal(after["metadata"]["annotations"]["note"], "by hand", "somebody's annotation")
-    expect_equal(after["metadata"]["finalizers"], ["example.com/keep"], "somebody's finalizer")
-    expect_equal(len(kube.call("GET", f"{CALICO}/ipamhandles")["items"]), 2, "handles after a DEL")
-    after["metadata"]["finalizers"] = []
-    kube.call("PUT", f"{CALICO}/ipamblocks/{block['metadata']['name']}", after)
-    findings = run(*croft, "check").stdout
-    say(findings.strip().splitlines()[-1])
-    expect(len(json.dumps(listed)) > 10, "the list is not empty")
-
-    # Calico says that its data must not be written.
-    info = {"apiVersion": "crd.projectcalico.org/v1", "kind": "ClusterInformation", "metadata": {"name": "default"},
-            "spec": {"datastoreReady": False}}
-    kube.call("POST", f"{CALICO}/clusterinformations", info)
-    refused = subprocess.run([*map(str, croft), "pool", "create", "second", "--cidr", "10.1.0.0/16"], capture_output=True, text=True,
-                             check=False, timeout=60)
-    expect(refused.returncode != 0 and "datastoreReady" in refused.stderr, f"a write to what is not ready: {refused}")
 
 
 def with_empty_register(kube):
@@ -210,4 +122,3 @@ def play(world, kube):
     else:
         say("the store's suite is not built here")
     with_empty_register(kube)
-    programs(world, kube)

@@ -6,15 +6,14 @@ usage: kube_storm.py BIN_DIR VERSION [OPERATIONS] [SEED]
 
 import random
 import signal
-import subprocess
 import sys
 import time
 
-from etcd import Node
+from etcd_lib import Node
 from kube_agent import LEFT_BY_A_CRASH, findings
 from kube_apiserver_lib import KubeApiserver
 from kube_store import calico_definitions, install_definitions, make_accounts, write_kubeconfig
-from lib import World, expect, expect_equal, main, own_environment, say
+from lib import Daemon, World, expect, expect_equal, main, own_environment, say
 from store_copy import Churn
 
 NODES = 8
@@ -24,14 +23,10 @@ class Agent:
     def __init__(self, world, store, name):
         self.world, self.store, self.name = world, store, name
         self.socket = world.directory / f"{name}.sock"
-        self.process = None
-        world.stack.callback(lambda: self.process and self.process.kill())
 
     def start(self):
-        log = open(self.world.directory / f"agent-{self.name}.log", "ab")
-        self.process = subprocess.Popen(
-            [self.world.bin / "croftd", "agent", "--store", self.store, "--node", self.name, "--socket", self.socket],
-            env=own_environment(self.world.directory), stdout=log, stderr=log)
+        self.process = Daemon(self.world, f"agent-{self.name}", self.world.bin / "croftd", "agent", "--store", self.store, "--node", self.name,
+                              "--socket", self.socket, env=own_environment(self.world.directory))
 
     def disturb(self, chance):
         what = chance.choice(("kill", "end", "stop"))
@@ -119,5 +114,4 @@ def test():
         expect({kind for kind, _ in found} <= set(LEFT_BY_A_CRASH), f"croft check: {found}")
 
 
-if __name__ == "__main__":
-    main(test, 3500)
+main(test, 3500)

@@ -3,7 +3,7 @@
 import re
 import time
 
-from etcd import Node
+from etcd_lib import Node
 from kube_agent import findings, start_agent
 from kube_store import write_kubeconfig
 from lib import expect, expect_equal, say, wait_for

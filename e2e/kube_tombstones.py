@@ -6,7 +6,7 @@ that came later. How many wait, and what `croft check` says of them: tombstones_
 import json
 import time
 
-from etcd import Node
+from etcd_lib import Node
 from kube_agent import counts, findings, start_agent, together, until_done
 from kube_store import write_kubeconfig
 from lib import expect, expect_equal, say, wait_for

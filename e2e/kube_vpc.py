@@ -53,11 +53,7 @@ def is_taken(kube):
     expect(template["spec"]["hostNetwork"] and template["spec"]["priorityClassName"] == "system-node-critical", f"{template}")
     for group, resource, namespace, allowed, forbidden in RIGHTS:
         for verb in allowed + forbidden:
-            answer = kube.call("POST", "/apis/authorization.k8s.io/v1/subjectaccessreviews", {
-                "apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview",
-                "spec": {"user": "system:serviceaccount:kube-system:cni-vpc-ipamd", "groups": ["system:serviceaccounts", "system:authenticated"],
-                         "resourceAttributes": {"group": group, "resource": resource, "namespace": namespace, "verb": verb}}})
-            expect_equal(answer["status"]["allowed"], verb in allowed, f"{verb} {resource} in {namespace!r}")
+            expect_equal(kube.may("cni-vpc-ipamd", verb, resource, group, namespace, "kube-system"), verb in allowed, f"{verb} {resource} in {namespace!r}")
 
 
 def events_of(kube, kind, reason):
@@ -84,16 +80,12 @@ def tells_of_troubles(world, kube, account):
     agent.wait_for_free(1)
     cloud.do("exhaust", subnet=SUBNET)
     agent.add("has-one")
-    uid = make_pod(kube, "crowd")
+    uid = kube.make_pod("crowd")
     _, why = refusal(agent.call, "AddPodNetwork", add_request("crowded", "crowd", uid, old=True), timeout=30)
     told = wait_for(lambda: [one for one in events_of(kube, "Pod", "FailedAddressAssignment") if one["involvedObject"]["uid"] == uid],
                     f"an Event of the refusal: {why}", 30)[0]
     expect_equal(told["type"], "Warning", f"{told}")
     agent.stop()
-
-
-def make_pod(kube, name, **annotations):
-    return kube.make(PODS, "Pod", name, annotations, spec={"automountServiceAccountToken": False, "containers": [{"name": "a", "image": "a"}]})["metadata"]["uid"]
 
 
 def keeps_fixed_addresses(world, kube, account):
@@ -115,13 +107,13 @@ def keeps_fixed_addresses(world, kube, account):
 
     def owner_of(address):
         return next((node for node, held in cloud.held().items() if address in held), None)
-    uid = make_pod(kube, "db-0", **KEEPS)
+    uid = kube.make_pod("db-0", annotations=KEEPS)
     address = add("node-f", "c1", "db-0", uid)
     claim = kube.call("GET", f"{CLAIMS}/db-0")
     expect_equal((claim["spec"]["ip"], claim["status"]["attached"], claim["status"]["sandboxId"]), (address, True, "c1"), f"{claim}")
     expect_equal(claim["metadata"]["labels"], {"attached": "true", "owner-statefulset": "db"}, f"{claim}")
     kube.call("DELETE", f"{PODS}/db-0?gracePeriodSeconds=0")
-    old, uid = uid, make_pod(kube, "db-0", **KEEPS)
+    old, uid = uid, kube.make_pod("db-0", annotations=KEEPS)
     expect_equal(add("node-g", "c2", "db-0", uid), address, "on another node it has it again")
     expect_equal((owner_of(address), kube.call("GET", f"{CLAIMS}/db-0")["status"]["mac"].lower()), ("node-g", cloud.nodes["node-g"]),
                  "the cloud delivers it there, and the claim says so")
@@ -130,9 +122,9 @@ def keeps_fixed_addresses(world, kube, account):
     # A late ADD of the pod that is gone, and one of whose claim is wrong. Other wrong claims: vpc_cluster_test.cc, stock_lending_test.cc.
     fails("node-f", "late", "db-0", old, "another one by now", uid)
     kube.make(CLAIMS, "VpcIpClaim", "db-2", spec={"ip": address}, status={"mac": ""})
-    fails("node-f", "db-2", "db-2", make_pod(kube, "db-2", **KEEPS), address, "two claims name it")
+    fails("node-f", "db-2", "db-2", kube.make_pod("db-2", annotations=KEEPS), address, "two claims name it")
     expect_equal(owner_of(address), "node-g", "after a second claim of it")
-    expect(add("node-g", "c3", "job-1", make_pod(kube, "job-1")) != address, "who keeps none gets another")
+    expect(add("node-g", "c3", "job-1", kube.make_pod("job-1")) != address, "who keeps none gets another")
     refused(404, kube.call, "GET", f"{CLAIMS}/job-1")
     # A claim that is deleted goes when no pod lives with its address any more, and not before.
     kube.call("DELETE", f"{CLAIMS}/db-0")
@@ -143,14 +135,9 @@ def keeps_fixed_addresses(world, kube, account):
     wait_for(lambda: if_there(kube.call, "GET", f"{CLAIMS}/db-0") is None, "the claim goes", 30)
 
 
-def write_account(world, kube):
-    """The agent's own account, as the manifest made it."""
-    return f"kube:{write_kubeconfig(world, kube, 'cni-vpc-ipamd', 'kube-system')}"
-
-
 def annotates(kube):
     kube.call("POST", "/api/v1/namespaces/default/serviceaccounts", {"metadata": {"name": "default"}})
-    own = make_pod(kube, "web-0", kept="yes")
+    own = kube.make_pod("web-0", annotations={"kept": "yes"})
 
     def patch(uid):
         body = {"metadata": {"uid": uid, "annotations": {"cni.projectcalico.org/podIP": "10.0.0.5",
@@ -170,10 +157,9 @@ def test():
         has_its_kinds(kube)
         is_taken(kube)
         annotates(kube)
-        account = write_account(world, kube)
+        account = f"kube:{write_kubeconfig(world, kube, 'cni-vpc-ipamd', 'kube-system')}"  # as the manifest made it
         keeps_fixed_addresses(world, kube, account)
         tells_of_troubles(world, kube, account)
 
 
-if __name__ == "__main__":
-    main(test, 300)
+main(test, 300)

@@ -5,13 +5,11 @@ Samples of ranges: metrics_test.cc; the server: server_test.cc.
 import json
 import pathlib
 import re
-import signal
-import subprocess
 import urllib.error
 import urllib.request
 
 from etcd_lib import free_ports
-from lib import Failure, call_ipam, expect, expect_equal, main, own_environment, run, say, start_agent, wait_for
+from lib import Controller, Failure, call_ipam, expect, expect_equal, main, own_environment, run, say, start_agent, wait_for
 
 SAMPLE = re.compile(r"([a-z_]+)(?:\{(.*)\})? (\S+)")
 
@@ -50,30 +48,6 @@ def scrape(address):
     return samples
 
 
-class Controller:
-    """croftd controller while a block lasts; `address` empty: no metrics."""
-
-    def __init__(self, world, store, address, *arguments):
-        self.command = [str(world.bin / "croftd"), "controller", "--store", store, *arguments]
-        if address:
-            self.command += ["--metrics-bind-address", address]
-
-    def __enter__(self):
-        self.process = subprocess.Popen(self.command, stderr=subprocess.PIPE, text=True)
-        return self
-
-    def __exit__(self, *why):
-        self.process.send_signal(signal.SIGTERM)
-        try:
-            self.log = self.process.communicate(timeout=20)[1]
-        except subprocess.TimeoutExpired:
-            self.process.kill()
-            self.log = self.process.communicate()[1]
-            raise
-        if why[0] is not None:
-            say(self.log)
-
-
 def probe(address, path):
     """What a probe gets: status and text; None as long as nobody answers."""
     try:
@@ -91,7 +65,7 @@ def health(world):
     store, address = world.store("health"), f"127.0.0.1:{free_port()}"
     path = pathlib.Path(store.removeprefix("sqlite:"))
     world.croft(store, "pool", "create", "p", "--cidr", "10.99.0.0/24", "--gateway", "none")
-    with Controller(world, store, address, "--interval", "200ms", "--grace", "1h"):
+    with Controller(world, store, "health", "--metrics-bind-address", address, "--interval", "200ms", "--grace", "1h"):
         wait_for(lambda: probe(address, "/readyz") == (200, "[+]collector ok\nreadyz check passed\n"), "ready after the first pass")
         hidden = path.rename(path.with_name("hidden.db"))
         path.mkdir()
@@ -121,14 +95,14 @@ def pools(world):
 
     # Pods wait for a node's addresses, and nobody for its metrics.
     beside = start_agent(world, store, "node-b", world.directory / "beside.sock", "--metrics-bind-address", agents, env=own_environment(world.directory))
-    log = world.directory / "agent.log"
-    wait_for(lambda: f"metrics can't be served at {agents}" in log.read_text() and log.read_text().count("serving node node-b"), "it says so, and serves", 20)
-    expect(beside.poll() is None, log.read_text())
+    wait_for(lambda: f"metrics can't be served at {agents}" in beside.log() and "serving node node-b" in beside.log(), "it says so, and serves", 20)
+    expect(beside.poll() is None, beside.log())
 
     def plugin(command, container):
         return call_ipam(world, command, container, store, agent=str(socket_path))
 
-    with Controller(world, store, address, "--interval", "100ms", "--status-interval", "100ms", "--grace", "1h") as controller:
+    with Controller(world, store, "pools", "--metrics-bind-address", address, "--interval", "100ms", "--status-interval", "100ms", "--grace",
+                    "1h") as controller:
         for number in range(10):
             expect_equal(plugin("ADD", f"c{number}")[0], 0, "an ADD")
         plugin("DEL", "c9")
@@ -156,7 +130,7 @@ def pools(world):
         run(world.bin / "croft", "--store", store, "pool", "disable", "web")
         wait_for(lambda: scrape(address)['croft_pool_disabled{pool="web",family="IPv4"}'] == 1, "disabled")
         expect_equal(world.croft(store, "check"), [], "a pool that is to give nothing is not full")
-    told = [line for line in controller.log.splitlines() if "pool web" in line and "full" in line]
+    told = [line for line in controller.log().splitlines() if "pool web" in line and "full" in line]
     expect_equal(len([line for line in told if " is full: " in line]), 1, f"said once: {told}")
 
 

@@ -11,7 +11,7 @@ import subprocess
 
 from kube_install import Host
 from kube_store import write_kubeconfig
-from lib import expect, expect_equal, own_environment, say
+from lib import begin, call_environment, expect, expect_equal, finish, own_environment, say
 
 RUNBOOK = pathlib.Path(__file__).resolve().parent.parent / "docs" / "runbooks" / "migrate.md"
 
@@ -63,13 +63,10 @@ class CalicoNode:
         network = json.loads(self.conflist.read_text())
         plugin = network["plugins"][0]
         config = {"cniVersion": network["cniVersion"], "name": network["name"], **plugin}
-        env = {**own_environment(self.world.directory), "CNI_COMMAND": command, "CNI_CONTAINERID": container,
-               "CNI_NETNS": "/var/run/netns/none", "CNI_IFNAME": "eth0", "CNI_PATH": str(self.host.bin), "PATH": os.environ["PATH"],
-               "CNI_ARGS": f"K8S_POD_NAMESPACE=default;K8S_POD_NAME={container};K8S_POD_UID=u"}
-        done = subprocess.run([self.host.bin / plugin["ipam"]["type"]], input=json.dumps(config), env=env, capture_output=True,
-                              text=True, timeout=60, check=False)
-        expect_equal(done.returncode, 0, f"{command} {container}: {done.stdout}{done.stderr}")
-        return done.stdout
+        args = f"K8S_POD_NAMESPACE=default;K8S_POD_NAME={container};K8S_POD_UID=u"
+        env = call_environment(self.world, command, container, args, CNI_PATH=str(self.host.bin), PATH=os.environ["PATH"])
+        code, answer, err = finish(begin(self.host.bin / plugin["ipam"]["type"], json.dumps(config), env))
+        expect_equal(code, 0, f"{command} {container}: {answer} {err}")
 
     def has_its_access(self, what):
         status = self.conflist.stat()

@@ -28,7 +28,7 @@ import termios
 import time
 
 from etcd_lib import Etcd, free_ports
-from lib import World, call_ipam, expect, expect_equal, fill_disk, main, run, say, wait_for
+from lib import Controller, World, call_ipam, expect, expect_equal, fill_disk, main, run, say, wait_for
 
 INSTANTS, SECONDS = 200, 20
 NOT_TRUSTED_S = 0.5  # around a call: when its commit was made inside it, the caller does not know
@@ -61,12 +61,11 @@ class Recorded:
     def __init__(self, world, store, way=None):
         self.world, self.store, self.way, self.file = world, store, way, world.directory / "history.db"
         self.ledger = {}  # address -> [pod, began, answered, deleting, deleted]
-        self.process, self.away = None, []
+        self.process = None
 
     def start(self):
-        log = open(self.world.directory / "controller.log", "ab")
-        self.process = subprocess.Popen([str(self.world.bin / "croftd"), "controller", "--store", self.way.store if self.way else self.store, "--grace", "0s", "--history", str(self.file)],
-                                        stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+        store = self.way.store if self.way else self.store
+        self.process = Controller(self.world, store, "controller", "--grace", "0s", "--history", self.file)
 
     def stop(self, number):
         self.process.send_signal(number)
@@ -175,50 +174,40 @@ def take_terminal():
     fcntl.ioctl(0, termios.TIOCSCTTY, 0)
 
 
-def top(recorded, tail, begin=None):
-    return subprocess.Popen([str(recorded.world.bin / "croft"), "--store", recorded.store, "top", "--history", str(recorded.file), "--interval", "1"],
-                            stdin=tail, stdout=tail, stderr=tail, env={**os.environ, "TERM": "xterm"}, preexec_fn=begin)
-
-
-def is_told(recorded):
-    """`croft top` ends by SIGTERM, and the terminal is as it was."""
-    head, tail = pty.openpty()
-    before = termios.tcgetattr(tail)
-    process = top(recorded, tail)
-    seen = b""
-    while b"node-a" not in seen:
-        expect(select.select([head], [], [], 20)[0], "it draws")
-        seen += os.read(head, 65536)
-    expect(termios.tcgetattr(tail) != before, "keys come one by one")
-    process.terminate()
-    expect_equal(process.wait(10), -signal.SIGTERM, "what ended croft top")
-    expect_equal(termios.tcgetattr(tail), before, "the terminal")
-    while select.select([head], [], [], 1)[0]:
-        seen += os.read(head, 65536)
-    expect(seen.rstrip().endswith(b"\x1b[?1049l"), f"the screen of before is back: {seen[-100:]}")
-    os.close(head)
-    os.close(tail)
-
-
 def on_a_terminal(recorded):
-    """`croft top` draws, obeys its keys, and gives the terminal back."""
-    head, tail = pty.openpty()
-    process = top(recorded, tail, take_terminal)
-    seen = b""
-    for key, wanted in ((b"", b"node-a"), (b"m", "two addresses a character".encode()), (b"n", b"pods"), (b"\x03", b"\x1b[?1049l")):
-        os.write(head, key)
-        begin = len(seen)
-        end = time.monotonic() + 20
-        while wanted not in seen[begin:]:
-            expect(time.monotonic() < end, f"{wanted} is shown: {seen[-2000:]}")
-            if select.select([head], [], [], 0.2)[0]:
-                with contextlib.suppress(OSError):
-                    seen += os.read(head, 65536)
-    expect_equal(process.wait(10), -signal.SIGINT, "what ended croft top")
-    expect(b"\x1b[?7l" in seen and b"\x1b[?7h" in seen, "lines are cut at the edge, and later no more")
-    os.close(head)
-    os.close(tail)
-    is_told(recorded)
+    """`croft top` draws, obeys its keys, ends by ^C and by SIGTERM, and gives the terminal back as it was."""
+    for keys, number in (((b"m", b"two addresses a character"), (b"n", b"pods")), signal.SIGINT), ((), signal.SIGTERM):
+        head, tail = pty.openpty()
+        before = termios.tcgetattr(tail)
+        process = subprocess.Popen([recorded.world.bin / "croft", "--store", recorded.store, "top", "--history", recorded.file, "--interval", "1"],
+                                   stdin=tail, stdout=tail, stderr=tail, env={**os.environ, "TERM": "xterm"},
+                                   preexec_fn=take_terminal if keys else None)
+        seen = b""
+
+        def shows(wanted):
+            nonlocal seen
+            begin, end = len(seen), time.monotonic() + 20
+            while wanted not in seen[begin:]:
+                expect(time.monotonic() < end, f"{wanted} is shown: {seen[-2000:]}")
+                if select.select([head], [], [], 0.2)[0]:
+                    with contextlib.suppress(OSError):
+                        seen += os.read(head, 65536)
+        shows(b"node-a")
+        expect(termios.tcgetattr(tail) != before, "keys come one by one")
+        for key, wanted in keys:
+            os.write(head, key)
+            shows(wanted)
+        if keys:
+            os.write(head, b"\x03")
+        else:
+            process.terminate()
+        shows(b"\x1b[?1049l")
+        expect_equal(process.wait(10), -number, "what ended croft top")
+        # Whose terminal it was hangs up with it.
+        expect(keys or termios.tcgetattr(tail) == before, "the terminal is as it was")
+        expect(b"\x1b[?7l" in seen and b"\x1b[?7h" in seen, "lines are cut at the edge, and later no more")
+        os.close(head)
+        os.close(tail)
     once = run(str(recorded.world.bin / "croft"), "--store", recorded.store, "top", "--once").stdout
     expect("10.79.0.0/27" in once and "A MINUTE" in once, once)
 

@@ -60,6 +60,12 @@ class Story:
                 and not pod["metadata"].get("deletionTimestamp")
                 and all(one["ready"] for one in pod["status"].get("containerStatuses", [{"ready": False}]))]
 
+    def ping(self, pod, *addresses):
+        """From a pod."""
+        for address in addresses:
+            done = self.cluster.kubectl("exec", pod["metadata"]["name"], "--", "ping", "-c", "1", "-W", "5", address)
+            expect("1 packets received" in done.stdout, done.stdout)
+
     def wait_running(self, count, *selector, patience=90):
         return wait_for(lambda: (lambda pods: pods if len(pods) == count else None)(self.running(*selector)),
                         f"{count} pods of {selector} run", patience)
@@ -141,11 +147,13 @@ class Story:
         say(f"the controller's own address, by the plugin alone: {line}")
         self.wait_running(1, "-l", "app=first")
 
+    def network_is_unavailable(self, status, reason):
+        self.cluster.kubectl("patch", "node", "node-1", "--subresource=status", "--type=strategic", "-p", json.dumps(
+            {"status": {"conditions": [{"type": "NetworkUnavailable", "status": status, "reason": reason, "message": reason}]}}))
+
     def agent_comes(self):
         """It takes NetworkUnavailable back, as a cloud's controller leaves it on a node that is new."""
-        self.cluster.kubectl("patch", "node", "node-1", "--subresource=status", "--type=strategic", "-p", json.dumps(
-            {"status": {"conditions": [{"type": "NetworkUnavailable", "status": "True", "reason": "NoRouteCreated",
-                                        "message": "no route yet"}]}}))
+        self.network_is_unavailable("True", "NoRouteCreated")
         wait_for(lambda: "node.kubernetes.io/network-unavailable" in self.node.taints(), "the node is tainted", 30)
         self.node.run("rmdir", "/run/croft/agent.sock")
         # At once, and not when kubelet tries it again.
@@ -166,16 +174,13 @@ class Story:
         self.cluster.apply({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "web"},
                             "spec": {"selector": {"app": "web"}, "ports": [{"port": 80, "targetPort": 8080}]}})
         pods = self.wait_running(6, "-l", "app=web")
-        names = [pod["metadata"]["name"] for pod in pods]
-        for pod in pods[1:]:
-            done = self.cluster.kubectl("exec", names[0], "--", "ping", "-c", "1", "-W", "5", pod["status"]["podIP"])
-            expect("1 packets received" in done.stdout, done.stdout)
+        self.ping(pods[0], *(pod["status"]["podIP"] for pod in pods[1:]))
         service = self.cluster.get("service", "web")["spec"]["clusterIP"]
         said = []
 
         def answers():
             asked = f"printf 'GET /none HTTP/1.0\\r\\n\\r\\n' | nc -w 3 {service} 80"
-            done = self.cluster.kubectl("exec", names[0], "--", "sh", "-c", asked, check=False)
+            done = self.cluster.kubectl("exec", pods[0]["metadata"]["name"], "--", "sh", "-c", asked, check=False)
             said[:] = [done.stdout + done.stderr]
             return "404" in said[0]
 

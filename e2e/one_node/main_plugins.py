@@ -95,10 +95,6 @@ class Plugin(Story):
             wait_for(lambda: self.cluster.kubectl("get", "node", "node-1", check=False).returncode == 0, "the node exists", 60)
             self.network_is_unavailable("True", "NoRouteCreated")
 
-    def network_is_unavailable(self, status, reason):
-        self.cluster.kubectl("patch", "node", "node-1", "--subresource=status", "--type=strategic", "-p", json.dumps(
-            {"status": {"conditions": [{"type": "NetworkUnavailable", "status": status, "reason": reason, "message": reason}]}}))
-
     def flanneld_starts(self):
         """What flanneld does once its node has a range, which Croft's controller gives: a pod that runs without a pod network."""
         wait_for(lambda: "node.kubernetes.io/network-unavailable" in self.node.taints(), "the node is tainted", 30)
@@ -131,11 +127,8 @@ class Plugin(Story):
         addresses = [pod["status"]["podIP"] for pod in pods]
         expect_equal(len(set(addresses)), 5, f"addresses: {addresses}")
         expect(all(ipaddress.ip_address(address) in range_ for address in addresses), f"{addresses} are of {range_}")
-        source = pods[0]["metadata"]["name"]
         # Under Calico it is Felix that lets pods out of the pods' network; there is none here.
-        for address in [*addresses[1:], *([] if self.which == "calico" else [CONTROL])]:
-            done = self.cluster.kubectl("exec", source, "--", "ping", "-c", "1", "-W", "5", address)
-            expect("1 packets received" in done.stdout, done.stdout)
+        self.ping(pods[0], *addresses[1:], *([] if self.which == "calico" else [CONTROL]))
         if self.which == "flannel":
             expect(set(addresses) <= self.host_locals_files(), f"host-local's files: {self.host_locals_files()}")
         else:

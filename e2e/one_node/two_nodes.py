@@ -47,10 +47,7 @@ class TwoNodes(Story):
         owners = self.make_routes()
         self.holders_are_right()
         for here, there in (self.nodes, self.nodes[::-1]):
-            source = by_node[here.name][0]["metadata"]["name"]
-            for pod in by_node[there.name]:
-                done = self.cluster.kubectl("exec", source, "--", "ping", "-c", "1", "-W", "5", pod["status"]["podIP"])
-                expect("1 packets received" in done.stdout, done.stdout)
+            self.ping(by_node[here.name][0], *(pod["status"]["podIP"] for pod in by_node[there.name]))
         say(f"{len(pods)} pods on two nodes reach each other; blocks: {owners}")
 
     def notes(self):
