@@ -51,14 +51,8 @@ class Machine:
         expect(via is None or f"via={via}" in line, f"not served by the {via}: {line}")
         return answer
 
-    @contextlib.contextmanager
-    def agent(self, node=NODE, *more):
-        process = start_agent(self.world, self.store, node, self.socket, "--log-calls", *more)
-        try:
-            yield process
-        finally:
-            process.kill()
-            process.wait()
+    def agent(self):
+        return start_agent(self.world, self.store, NODE, self.socket, "--log-calls")
 
     def expect_no_status(self, *texts):
         """The operator asks for the agent's status, and is told why there is none and what to do."""
@@ -93,13 +87,11 @@ def through_the_agent(machine):
         expect_equal((said["node"], said["store"], said["cacheInUse"], said["failed"]), (NODE, machine.store, True, "0"),
                      "what the agent says of itself")
         expect(int(said["servedFromCache"]) > 100, f"served from the cache: {said}")
-        log = (machine.world.directory / "agent.log").read_text()
-        expect(log.count("from=cache") > 100, "the cache hardly ever served")
+        expect(agent.log().count("from=cache") > 100, "the cache hardly ever served")
         for i in range(110):
             machine.call("DEL", f"c{i}", via="agent")
         machine.sound()
-        agent.send_signal(signal.SIGTERM)
-        expect_equal(agent.wait(timeout=15), 0, "exit code after SIGTERM")
+        agent.end(15)
         expect(not machine.socket.exists(), "the socket is gone with its agent")
         machine.expect_no_status("no agent answers", "No such file or directory", "Start or restart `croftd agent ")
         off = run(machine.world.bin / "croft", "agent", "status", env={"CROFT_AGENT": "none"}, check=False)
@@ -112,7 +104,6 @@ def killed(machine):
     with machine.agent() as agent:
         address = machine.call("ADD", "one", via="agent")
         agent.kill()
-        agent.wait()
         expect_equal(machine.call("ADD", "one", via="store"), address, "asked again after kill -9")
         machine.call("ADD", "two", via="store")
     with machine.agent():

@@ -1,7 +1,6 @@
 """Many plugins at once on one node, through one agent or alone: one address each, few commits, and nothing lost when
 the agent dies."""
 
-import contextlib
 import json
 import random
 import subprocess
@@ -26,15 +25,10 @@ class Burst:
         self.log = world.directory / "ipam.log"
         world.pool(store, "a", "10.81.0.0/20", "--block-size", "26")
 
-    @contextlib.contextmanager
     def agent(self, *more):
-        process = start_agent(self.world, self.store, NODE, self.socket, *more)
-        try:
-            wait_for_agents_memory(self.world, self.socket)
-            yield process
-        finally:
-            process.kill()
-            process.wait()
+        agent = start_agent(self.world, self.store, NODE, self.socket, *more)
+        wait_for_agents_memory(self.world, self.socket)
+        return agent
 
     def status(self):
         answer = json.loads(run(self.world.bin / "croft", "agent", "status", "--socket", self.socket, "-o", "json").stdout)

@@ -14,7 +14,7 @@ import shutil
 import subprocess
 import sys
 
-from lib import (PLUGINS, World, expect, expect_equal, image_script, main, make_busybox, own_environment,
+from lib import (PLUGINS, Daemon, World, expect, expect_equal, image_script, main, make_busybox, own_environment,
                  require_network_namespaces, require_programs, run, say, wait_for)
 
 IMAGE = "croft.test/busybox:1"
@@ -70,22 +70,20 @@ def prepare_mounts(directory, bin_dir, configuration):
 
 
 class Containerd:
-    def __init__(self, directory, namespace):
-        self.directory, self.namespace = directory, namespace
+    def __init__(self, world, namespace):
+        directory = self.directory = world.directory
+        self.namespace = namespace
         self.socket = directory / "containerd.sock"
-        self.log = directory / "containerd.log"
         config = directory / "containerd.toml"
         config.write_text(
             f'version = 2\nroot = "{directory}/root"\nstate = "/run/croft-containerd"\n'
             'disabled_plugins = ["io.containerd.grpc.v1.cri", "io.containerd.internal.v1.opt"]\n'
             f'[grpc]\n  address = "{self.socket}"\n[ttrpc]\n  address = "{self.socket}.ttrpc"\n', encoding="utf-8")
-        with open(self.log, "w", encoding="utf-8") as log:
-            self.process = subprocess.Popen(["containerd", "--config", str(config)], stdin=subprocess.DEVNULL,
-                                            stdout=log, stderr=log)
-        wait_for(self.answers, f"containerd to answer; its log:\n{self.log.read_text(encoding='utf-8')}", 30)
+        self.process = Daemon(world, "containerd", "containerd", "--config", config)
+        wait_for(self.answers, f"containerd to answer; its log:\n{self.process.log()}", 30)
 
     def answers(self):
-        expect(self.process.poll() is None, f"containerd ended:\n{self.log.read_text(encoding='utf-8')}")
+        expect(self.process.poll() is None, f"containerd ended:\n{self.process.log()}")
         return self.ctr("version", check=False).returncode == 0
 
     def command(self, *arguments):
@@ -150,7 +148,7 @@ def inside(bin_dir, directory, namespace):
                      "nodename": "node-e2e", "pools": [POOL, POOL6], "assign_ipv4": "true", "assign_ipv6": "true"}})
         image = directory / "image.tar"
         oci_image(image)
-        containerd = Containerd(directory, namespace)
+        containerd = Containerd(world, namespace)
         try:
             containerd.ctr("image", "import", "--snapshotter", "native", str(image))
             containers = [Container(containerd, name) for name in ("one", "two", "three")]

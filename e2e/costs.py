@@ -8,6 +8,7 @@ usage: costs.py BIN_DIR [kube VERSION] [--rewrite]
   --rewrite      writes the rows anew with what is counted now: read the diff, it is the change of costs
 """
 
+import itertools
 import json
 import os
 import pathlib
@@ -236,13 +237,11 @@ def host_local(world, table, rewrite):
 def on_sqlite(world, table, rewrite):
     wrong = []
     for plugin in ("croft-ipam", "calico-ipam"):
-        count = 0
+        numbers = itertools.count(1)
 
-        def fresh(plugin=plugin):
+        def fresh(plugin=plugin, numbers=numbers):
             # A new file each time: what a lone process reads of the log grows with every commit.
-            nonlocal count
-            count += 1
-            url = world.store(f"{plugin}-{count:03}")
+            url = world.store(f"{plugin}-{next(numbers):03}")
             make_pool(world, url)
             place = block_place(world, plugin, url, "alone")
             place.call("ADD", "first")
@@ -260,19 +259,22 @@ def on_sqlite(world, table, rewrite):
     return wrong
 
 
+def both_ways(world, table, rewrite, url, requests, room_alone=None):
+    wrong = []
+    for way in ("alone", "agent"):
+        _, env = agent_of(world, url) if way == "agent" else (None, {})
+        for plugin in ("croft-ipam", "calico-ipam"):
+            place = block_place(world, plugin, url, way, env, requests=requests)
+            place.call("ADD", f"first-of-{plugin}-{way}")
+            wrong += measure(table, rewrite, lambda place=place: place, room_alone if way == "alone" else None)
+    return wrong
+
+
 def on_etcd(world, table, rewrite):
     from etcd_lib import Etcd
     etcd = Etcd(world)
     make_pool(world, etcd.store)
-    requests = lambda: sum(etcd.requests().values())
-    wrong = []
-    for way in ("alone", "agent"):
-        _, env = agent_of(world, etcd.store) if way == "agent" else (None, {})
-        for plugin in ("croft-ipam", "calico-ipam"):
-            place = block_place(world, plugin, etcd.store, way, env, requests=requests)
-            place.call("ADD", f"first-of-{plugin}-{way}")
-            wrong += measure(table, rewrite, lambda place=place: place)
-    return wrong
+    return both_ways(world, table, rewrite, etcd.store, lambda: sum(etcd.requests().values()))
 
 
 def on_a_cloud(world, table, rewrite):
@@ -289,12 +291,11 @@ def on_a_cloud(world, table, rewrite):
             "type": "croft-vpc", "agent": str(socket), "store": store, "api": cloud.url, "metadata": f"{cloud.url}/node-a",
             "probe": False}}
         return Place(world, "croft-vpc", way, "stock", config, {"CROFT_LOG_DIRECTORY": str(log.parent)}, log=log, **more)
-    count = 0
+    numbers = itertools.count(1)
 
     def fresh():
         # As on sqlite; of a cloud that knows nothing of the files before.
-        nonlocal count
-        count += 1
+        count = next(numbers)
         cloud = vpc_lib.Cloud(world, f"alone-{count:03}")
         lone = place("alone", cloud, "none", world.store(f"stock-{count:03}"), requests=lambda: len(cloud.calls()), via="cloud|store")
         lone.call("ADD", "first")
@@ -302,7 +303,7 @@ def on_a_cloud(world, table, rewrite):
     wrong = measure(table, rewrite, fresh)
     cloud = vpc_lib.Cloud(world, "agent")
     agent = vpc_lib.Agent(cloud, low=3, high=6).start()
-    through = place("agent", cloud, agent.socket, f"sqlite:{agent.store}", agent=Agents(world, agent.process.child), via="agent")
+    through = place("agent", cloud, agent.socket, f"sqlite:{agent.store}", agent=Agents(world, agent.process), via="agent")
     through.call("ADD", "first")
     return wrong + measure(table, rewrite, lambda: through)
 
@@ -311,7 +312,6 @@ def on_kube(world, table, rewrite, version):
     from kube_agent import counts
     from kube_apiserver_lib import KubeApiserver
     from kube_store import install_definitions, make_accounts, write_kubeconfig
-    wrong = []
     with KubeApiserver(world, version) as kube:
         install_definitions(world, kube)
         make_accounts(kube)
@@ -320,13 +320,7 @@ def on_kube(world, table, rewrite, version):
         def requests():
             # But for what an agent asks every few seconds, whatever it is asked.
             return sum(n for what, n in counts(kube).items() if what != ("GET", "clusterinformations"))
-        for way in ("alone", "agent"):
-            _, env = agent_of(world, url) if way == "agent" else (None, {})
-            for plugin in ("croft-ipam", "calico-ipam"):
-                place = block_place(world, plugin, url, way, env, requests=requests)
-                place.call("ADD", f"first-of-{plugin}-{way}")
-                wrong += measure(table, rewrite, lambda place=place: place, ROOM_OF_TLS if way == "alone" else None)
-    return wrong
+        return both_ways(world, table, rewrite, url, requests, ROOM_OF_TLS)
 
 
 def read_anew(plugin):

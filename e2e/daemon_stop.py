@@ -12,7 +12,7 @@ import sys
 import time
 
 from etcd_lib import Etcd
-from lib import begin_ipam, expect, expect_equal, main, run, say, wait_for
+from lib import Daemon, begin_ipam, expect, expect_equal, main, run, say, wait_for
 
 END_WITHIN = 5.0
 SERVING, NOT_SERVING = 1, 2
@@ -40,23 +40,15 @@ class Rig:
         self.socket.parent.mkdir(mode=0o755)
         self.errors = world.directory / "daemon.log"
 
-    @contextlib.contextmanager
     def daemon(self, *arguments):
-        with open(self.errors, "w", encoding="utf-8") as errors:
-            process = subprocess.Popen([self.world.bin / "croftd", *arguments], stdin=subprocess.DEVNULL, stderr=errors)
-        try:
-            yield process
-        finally:
-            if process.poll() is None:
-                process.kill()
-            process.wait()
+        self.errors.unlink(missing_ok=True)
+        return Daemon(self.world, "daemon", self.world.bin / "croftd", *arguments)
 
-    @contextlib.contextmanager
     def agent(self, store, *arguments):
-        with self.daemon("agent", "--store", store, "--socket", self.socket, "--node", "oak", *arguments) as process:
-            wait_for(lambda: process.poll() is not None or health(self.socket) == SERVING, "the agent serves")
-            expect(process.poll() is None, f"the agent ended: {self.errors.read_text()}")
-            yield process
+        process = self.daemon("agent", "--store", store, "--socket", self.socket, "--node", "oak", *arguments)
+        wait_for(lambda: process.poll() is not None or health(self.socket) == SERVING, "the agent serves")
+        expect(process.poll() is None, f"the agent ended: {process.log()}")
+        return process
 
     def add(self, store, container):
         process = begin_ipam(self.world, "ADD", container, store, "oak", agent=str(self.socket))
@@ -161,5 +153,4 @@ def test(world):
     without_its_store(rig, etcd)
 
 
-if __name__ == "__main__":
-    main(test, 280)
+main(test, 280)

@@ -92,5 +92,4 @@ def test(world):
         expect_equal(reservations(folder), {a: holder(one.container) for one in pods for a in one.addresses}, f"after DEL of pod {pod.name}")
 
 
-if __name__ == "__main__":
-    main(test)
+main(test)

@@ -120,16 +120,6 @@ def expect_evidence(rows, subject, *texts):
         expect(text in evidence, f"evidence of {subject}: expected {text!r} in:\n{evidence}")
 
 
-def unnamed_namespace(world, address):
-    """A process in a network namespace that has no name, with an address."""
-    process = subprocess.Popen(["unshare", "--net", "sleep", "1000"])
-    world.stack.callback(process.wait)
-    world.stack.callback(process.kill)
-    own = os.readlink("/proc/self/ns/net")
-    wait_for(lambda: os.readlink(f"/proc/{process.pid}/ns/net") != own, "a namespace without a name")
-    run("nsenter", "-t", str(process.pid), "--net", "ip", "address", "add", f"{address}/24", "dev", "lo")
-
-
 def pinned_namespace(world, address):
     """One that lives by a mount in another mount namespace alone, as container engines keep theirs."""
     pin = world.directory / "pin of a namespace"
@@ -162,7 +152,7 @@ def crashed_node(node):
     node.cache_file("doubt").write_bytes(b"")
     node.lay("10.77.0.104", holder("young"))
     node.lay("10.77.0.105", holder("hidden"))         # lives in a namespace without a name
-    unnamed_namespace(node.world, "10.77.0.105")
+    node.world.nameless_netns().run("ip", "address", "add", "10.77.0.105/24", "dev", "lo")
     node.lay("10.77.0.106", holder("pinned"))         # lives in one that a mount of another mount namespace keeps
     pinned_namespace(node.world, "10.77.0.106")
     node.lay("192.0.2.7", holder("alive"))            # of ranges that were changed since

@@ -6,7 +6,7 @@ import json
 import os
 import subprocess
 
-from lib import cache_entry, call_ipam, expect, expect_equal, main, own_environment, run
+from lib import Commands, cache_entry, call_ipam, expect, expect_equal, main, own_environment, run
 
 NOT_FOUND, USAGE, FINDINGS, REFUSED = 1, 2, 3, 5  # exit codes
 SHORT = ("--hours", "0.1", "--no-advice", "-o", "json")
@@ -22,21 +22,9 @@ REFUSED_PLANS = [
 ]
 
 
-class Operator:
+class Operator(Commands):
     def __init__(self, world, name):
-        self.world = world
-        self.store = world.store(name)
-        self.path = self.store.removeprefix("sqlite:")
-
-    def run(self, *arguments, code=0):
-        return self.world.cli(self.store, *arguments, codes=(code,))
-
-    def text(self, *arguments, code=0):
-        done = self.run(*arguments, code=code)
-        return done.stdout + done.stderr
-
-    def data(self, *arguments):
-        return json.loads(self.run(*arguments, "-o", "json").stdout)
+        super().__init__(world, world.store(name))
 
     def add(self, container, node, pod="p", namespace="default"):
         """The plugin's answer."""
@@ -134,8 +122,6 @@ def reports(croft, held):
     expect("cache_empty" in text and "not_attached" not in text, f"an empty cache: {text}")
     report = json.loads(empty.read_text())
     expect(all(one["inUse"] for list_ in report["allocations"].values() for one in list_), "an empty cache proves nothing")
-    croft.text("check", "--cni-cache", str(cache), "--node", "nope", code=1)
-    croft.text("check", "--node", "node-a", code=2)
     cache_entry(cache / "results", "other", netns="/proc/self/ns/net")
     first, second = directory / "first.json", directory / "second.json"
     croft.text("check", "--cni-cache", str(cache), "--grace-seconds", "0", "--report", str(first), code=FINDINGS)
@@ -155,8 +141,7 @@ def reports(croft, held):
     states = {row["address"]: row["state"] for row in croft.data("ip", "list")}
     expect_equal([states[a] for a in (*held, new)], ["cooling"] * 3 + ["held"], "after the release")
     foreign = directory / "foreign.json"
-    report["clusterGUID"] = "croft:sqlite:/elsewhere.db"
-    foreign.write_text(json.dumps(report))
+    foreign.write_text(json.dumps({**report, "clusterGUID": "croft:sqlite:/elsewhere.db"}))
     croft.text("ip", "release", "--from-report", str(foreign), "--force", code=REFUSED)
 
 

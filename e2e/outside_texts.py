@@ -8,36 +8,28 @@ import os
 import re
 import subprocess
 
-from lib import call_environment, expect, expect_equal, ipam_config, main, own_environment, say, write_past_croft
+from lib import begin, call_environment, expect, expect_equal, finish, ipam_config, main, run, say, write_past_croft
 
 
-def call(world, store, name, log_file, directory, program="croft-ipam", container="c1", command="ADD"):
-    config = {"cniVersion": "1.0.0", "name": name, "nodename": "oak", "ipam": {"type": program, "store": store}}
+def call(world, store, program, command, log_file="", **env):
+    config = {"cniVersion": "1.0.0", "name": "net", "nodename": "oak", "ipam_lock_file": str(world.directory / "lock" / "ipam.lock"),
+              "ipam": {"type": program, "store": store}}
     (config if program == "calico-ipam" else config["ipam"])["log_file_path"] = str(log_file)
-    if program == "calico-ipam":
-        config["ipam_lock_file"] = str(world.directory / "lock" / "ipam.lock")
-    env = call_environment(world, command, container, CROFT_LOG_DIRECTORY=str(directory))
-    done = subprocess.run([world.bin / program], input=json.dumps(config), env=env, capture_output=True, text=True,
-                          timeout=60, check=False)
-    expect_equal((done.returncode, done.stderr), (0, ""), f"{program} {command}: {done.stdout}")
+    return finish(begin(world.bin / program, json.dumps(config), call_environment(world, command, "c1", **env)))
 
 
 def relative_places(world, store):
     elsewhere = world.directory / "elsewhere"
     elsewhere.mkdir()
+    os.chdir(elsewhere)
     for program in ("croft-ipam", "calico-ipam"):
-        config = {"cniVersion": "1.0.0", "name": "net", "nodename": "oak", "ipam": {"type": program, "store": store}}
         for variable in ("CROFT_TOMBSTONES", "CROFT_AGENT"):
             for command in ("ADD", "DEL"):
-                env = call_environment(world, command, "c1", **{variable: "var/place"})
-                done = subprocess.run([world.bin / program], input=json.dumps(config), env=env, cwd=elsewhere, capture_output=True,
-                                      text=True, timeout=60, check=False)
-                answer = json.loads(done.stdout)
-                expect_equal((done.returncode, answer["code"]), (1, 102), f"{program} {command} with a relative {variable}")
+                code, answer, _ = call(world, store, program, command, **{variable: "var/place"})
+                expect_equal((code, answer["code"]), (1, 102), f"{program} {command} with a relative {variable}")
                 expect(all(word in answer["msg"] for word in (variable, '"var/place"', "begins with /", '"none"')), f"it says why: {answer}")
     for flag in ("--tombstones", "--socket"):
-        done = subprocess.run([world.bin / "croftd", "agent", "--store", store, flag, "var/place"], env=own_environment(world.directory),
-                              cwd=elsewhere, capture_output=True, text=True, timeout=60, check=False)
+        done = run(world.bin / "croftd", "agent", "--store", store, flag, "var/place", check=False)
         expect(done.returncode != 0 and flag in done.stderr and "begins with /" in done.stderr, f"the agent's {flag}: {done}")
     expect_equal(os.listdir(elsewhere), [], "what relative places left")
     say("a relative place in the environment is refused")
@@ -108,7 +100,8 @@ def log_places(world, store):
     logs.mkdir()
     for program in ("croft-ipam", "calico-ipam"):
         for command in ("ADD", "DEL"):
-            call(world, store, "net", passwd, logs, program, command=command)
+            code, answer, err = call(world, store, program, command, passwd, CROFT_LOG_DIRECTORY=str(logs))
+            expect_equal((code, err), (0, ""), f"{program} {command}: {answer}")
         last = (logs / "ipam.log").read_text().splitlines()[-1]
         expect(f'log_file_path="{passwd}"' in last and "released=" in last, f"the line of {passwd}: {last}")
     expect_equal(passwd.read_text(), "root:x:0:0\n", "somebody else's file")
@@ -122,5 +115,4 @@ def test(world):
     by_every_channel(world)
 
 
-if __name__ == "__main__":
-    main(test)
+main(test)

@@ -11,10 +11,9 @@ import re
 import shutil
 import subprocess
 import sys
-import urllib.request
 
-from lib import expect, expect_equal, main, own_environment, require_programs, run, say, skip, wait_for, write_kubeconfig
-from metrics import free_port
+from lib import Daemon, expect, expect_equal, main, own_environment, require_programs, run, say, skip, wait_for, write_kubeconfig
+from metrics import free_port, probe
 
 TREE = pathlib.Path(__file__).resolve().parent.parent
 IN_CROFT = {"/usr/bin/croft", "/usr/bin/croftd", "/usr/bin/cnivpctl", "/usr/bin/cni-vpc-ipamd", "/lib/systemd/system/croftd-agent.service",
@@ -197,20 +196,9 @@ def in_an_empty_root(world, top, plugins):
         said = there("/usr/bin/croft", "--store", f"kube:/tmp/{name}", "pool", "list", code=4)
         expect_equal("looking up" in said, name == "elsewhere.test", f"the name {name}: {said}")
     port = free_port()
-    with open(world.directory / "controller.log", "wb") as log:
-        controller = subprocess.Popen([*map(str, inside), "/usr/bin/croftd", "controller", "--store", store, "--metrics-bind-address",
-                                       f"127.0.0.1:{port}"], stdout=log, stderr=log)
-        world.stack.callback(controller.kill)
-
-        def answers():
-            try:
-                with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=5) as page:
-                    return page.read().decode()
-            except OSError:
-                return ""
-        wait_for(lambda: "# TYPE" in answers(), "metrics of the static controller", 20)
-        controller.terminate()
-        expect_equal(controller.wait(20), 0, "the controller's end")
+    controller = Daemon(world, "controller", *inside, "/usr/bin/croftd", "controller", "--store", store, "--metrics-bind-address", f"127.0.0.1:{port}")
+    wait_for(lambda: "# TYPE" in (probe(f"127.0.0.1:{port}", "/metrics") or (0, ""))[1], "metrics of the static controller", 20)
+    controller.end()
     return say(f"croft, croftd and croft-ipam work in a root that has nothing but {top.name}")
 
 

@@ -125,5 +125,4 @@ def test(world):
         try_example(world, number, config)
 
 
-if __name__ == "__main__":
-    main(test)
+main(test)

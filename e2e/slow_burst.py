@@ -127,15 +127,9 @@ def kube_place(world, version):
 
 @contextlib.contextmanager
 def agent_of(world, store):
-    socket = world.directory / "run" / "agent.sock"
-    socket.parent.mkdir(exist_ok=True)
-    agent = start_agent(world, store, NODE, socket, env=own_environment(world.directory))
-    wait_for_agents_memory(world, socket)
-    try:
-        yield str(socket)
-    finally:
-        agent.terminate()
-        agent.wait(timeout=60)
+    with start_agent(world, store, NODE, world.directory / "agent.sock", env=own_environment(world.directory)) as agent:
+        wait_for_agents_memory(world, agent.socket)
+        yield str(agent.socket)
 
 
 @contextlib.contextmanager

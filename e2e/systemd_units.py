@@ -119,5 +119,4 @@ def test(world):
         pass
 
 
-if __name__ == "__main__":
-    main(test)
+main(test)
