@@ -7,10 +7,9 @@ import os
 import pathlib
 import re
 import signal
-import subprocess
 import time
 
-from lib import call_ipam, expect, expect_equal, main, require_programs, say, wait_for, wait_for_agents_memory
+from lib import Daemon, call_ipam, expect, expect_equal, main, require_programs, say, wait_for, wait_for_agents_memory
 
 NODE = "node-a"
 PAUSES = (0.0, 0.5, 1.0)  # seconds before a call
@@ -55,12 +54,11 @@ def test(world):
     world.croft(store, "pool", "create", "a", "--cidr", "10.82.0.0/22", "--cooldown-seconds", "0")
     socket = world.directory / "agent.sock"
     trace = world.directory / "trace"
-    errors = open(world.directory / "agent.log", "wb")
-    agent = subprocess.Popen(
-        ["strace", "-f", "-ttt", "-o", trace, "-e",
-         "trace=accept4,epoll_wait,epoll_pwait,poll,ppoll,select,pselect6,futex,nanosleep,clock_nanosleep,sendto,sendmsg",
-         world.bin / "croftd", "agent", "--store", store, "--socket", socket, "--node", NODE], stderr=errors)
-    world.stack.callback(lambda: (end(agent, signal.SIGKILL), errors.close()))
+    agent = Daemon(
+        world, "agent", "strace", "-f", "-ttt", "-o", trace, "-e",
+        "trace=accept4,epoll_wait,epoll_pwait,poll,ppoll,select,pselect6,futex,nanosleep,clock_nanosleep,sendto,sendmsg",
+        world.bin / "croftd", "agent", "--store", store, "--socket", socket, "--node", NODE)
+    world.stack.callback(end, agent, signal.SIGKILL)
     wait_for(socket.exists, "the agent's socket")
     wait_for_agents_memory(world, socket)
     told = {}  # of each pause: the sleeps of the calls that were answered soon

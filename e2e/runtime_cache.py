@@ -25,14 +25,10 @@ class Rig:
     def entry(self, container, netns, network="net", address=None, pod=None, directory=None):
         cache_entry(directory or self.cache / "results", container, network, netns, address, pod and ("ns", pod))
 
-    def check_text(self, *more):
+    def check(self, *more):
         done = run(self.world.bin / "croft", "--store", self.store, "-o", "json", "check", "--cni-cache", self.cache,
                    "--grace-seconds", "0", *more, check=False)
-        return done, done.stdout
-
-    def check(self, *more):
-        done, text = self.check_text(*more)
-        return done, json.loads(text)
+        return done, done.stdout and json.loads(done.stdout)
 
     def found(self, *more):
         """What a look finds that takes what it sees for the machine, as address or subject -> row."""
@@ -139,7 +135,7 @@ def multus(rig):
         rig.entry("shared", here, network=network, address=address[what], pod="web", directory=below)
     expect_equal(rig.found(), {}, "with that of Multus below it")
     expect_equal(rig.found("--cni-cache", str(below.parent)), {}, "which may be named")
-    done, _ = rig.check_text("--cni-cache", str(rig.world.directory / "none"))
+    done, _ = rig.check("--cni-cache", str(rig.world.directory / "none"))
     expect(done.returncode == 2 and "none/results" in done.stderr, f"one that is not there: {done.returncode} {done.stderr}")
     # Of a third network the register knows nothing, and gives its address to another: Multus' own cache alone knows who lives with it.
     lost = "10.81.0.77"

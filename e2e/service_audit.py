@@ -27,26 +27,18 @@ class Auditor:
         expect_equal(done.returncode, code, f"croft service {verb} {' '.join(arguments)}: {done.stdout}{done.stderr}")
         return json.loads(done.stdout)
 
-    def _reads_only(self, verb, code):
-        before = self.kube.revisions(*WATCHED)
-        report = self._run(verb, code=code)
-        expect_equal(self.kube.revisions(*WATCHED), before, f"revisions after {verb}")
-        expect_equal(report["applied"], False, f"{verb} has written")
-        return report
-
     def audit(self, *findings):
         """Looks, and finds just these, each (type, range, value, Service); it writes nothing, and nor does a repair that isn't
         told to. What collides or is out of range: service_audit_views_test.cc and what that names."""
         for verb in ("audit", "repair"):
-            report = self._reads_only(verb, FOUND if findings else 0)
-            self._expect_findings(report, findings, verb)
-        return report
-
-    @staticmethod
-    def _expect_findings(report, wanted, verb):
-        expect_equal({(f["type"], f["range"], f["value"], f["service"]) for f in report["findings"]}, set(wanted), f"findings of {verb}")
-        for finding in report["findings"]:
-            expect(finding["reason"] and finding["message"], f"no reason or no message: {finding}")
+            before = self.kube.revisions(*WATCHED)
+            report = self._run(verb, code=FOUND if findings else 0)
+            expect_equal(self.kube.revisions(*WATCHED), before, f"revisions after {verb}")
+            expect_equal(report["applied"], False, f"{verb} has written")
+            found = {(f["type"], f["range"], f["value"], f["service"]) for f in report["findings"]}
+            expect_equal(found, set(findings), f"findings of {verb}")
+            for finding in report["findings"]:
+                expect(finding["reason"] and finding["message"], f"no reason or no message: {finding}")
 
     def mend(self, *arguments, code=0):
         """Exit 3 when something is left."""
