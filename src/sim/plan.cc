@@ -78,7 +78,7 @@ class Fleet {
         chance_(plan.seed * 77),
         control_clock_(schedule_, 0, beginning()),
         control_(schedule_) {
-    server_.keep_no_history();
+    server_.records().keep_no_history();
     server_.on_commit([this](const std::vector<Changed>& changes) { claimed_.committed(changes); });
   }
   ~Fleet() {
