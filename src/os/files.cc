@@ -236,36 +236,14 @@ std::string absolute_path(const std::string& path) {
   return failed ? path : absolute.lexically_normal().string();
 }
 
-namespace {
-
-[[nodiscard]] Error not_own(const std::string& path, std::string_view why) {
-  return {ErrorCode::permission_denied,
-          fmt::format("{} {}; it counts only as a file of root or of this user that nobody else may write", path, why),
-          {}};
-}
-
-[[nodiscard]] Result<void> check_own(const std::string& path, const struct stat& s) {
-  if (S_ISLNK(s.st_mode)) return fail(not_own(path, "is a symbolic link"));
-  if (s.st_uid != 0 && s.st_uid != ::geteuid()) {
-    return fail(not_own(path, fmt::format("belongs to user {}", s.st_uid)));
-  }
-  if ((s.st_mode & (S_IWGRP | S_IWOTH)) == 0) return {};
-  return fail(not_own(path, fmt::format("can be written by others (mode {:04o})", s.st_mode & 07777)));
-}
-
-enum class Whose { anybodys, own };
-
-[[nodiscard]] Result<std::string> read(const std::string& path, std::size_t bytes_max, Whose whose) {
-  const int no_links = whose == Whose::own ? O_NOFOLLOW : 0;
-  const FileDescriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY | no_links));
-  if (!file.is_open() && errno == ELOOP && whose == Whose::own) return fail(not_own(path, "is a symbolic link"));
+Result<std::string> read_file(const std::string& path, std::size_t bytes_max) {
+  const FileDescriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
   if (!file.is_open()) return fail(system_error("open", path, errno));
   struct stat s {};
   if (::fstat(file.get(), &s) != 0) return fail(system_error("look at", path, errno));
   if (!S_ISREG(s.st_mode)) {
     return fail(ErrorCode::invalid_argument, fmt::format("{} is not a regular file; correct the path", path));
   }
-  if (whose == Whose::own) TRY_VOID(check_own(path, s));
   const auto too_long = [&] {
     return fail(ErrorCode::invalid_argument, fmt::format("{} is longer than {} bytes", path, bytes_max));
   };
@@ -285,27 +263,6 @@ enum class Whose { anybodys, own };
     content.append(chunk, 0, static_cast<std::size_t>(got));
     if (content.size() > bytes_max) return too_long();
   }
-}
-
-}  // namespace
-
-Result<std::string> read_file(const std::string& path, std::size_t bytes_max) {
-  return read(path, bytes_max, Whose::anybodys);
-}
-
-Result<std::string> read_own_file(const std::string& path, std::size_t bytes_max) {
-  return read(path, bytes_max, Whose::own);
-}
-
-Result<void> check_own_directory(const std::string& path) {
-  struct stat s {};
-  // Behind a slash a link would be followed.
-  const std::string itself = path.substr(0, path.find_last_not_of('/') + 1);
-  if (::lstat(itself.empty() ? path.c_str() : itself.c_str(), &s) != 0)
-    return fail(system_error("look at", path, errno));
-  TRY_VOID(check_own(path, s));
-  if (S_ISDIR(s.st_mode)) return {};
-  return fail(ErrorCode::invalid_argument, fmt::format("{} is no directory; correct the path", path));
 }
 
 Result<void> replace_file_durably(const std::string& path, std::string_view content, FileMode mode) {

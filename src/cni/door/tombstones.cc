@@ -81,7 +81,6 @@ Result<std::size_t> Tombstones::leave(wire::Tombstone tombstone, Sign sign) cons
     return fail(ErrorCode::refused_by_configuration, "no directory for tombstones is given");
   }
   TRY_VOID(os::make_directories(directory_));
-  TRY_VOID(os::check_own_directory(directory_));
   const std::string sure = name_of(tombstone.owner), unsure = name_of(tombstone.owner, kUnsure);
   TRY(const auto is_sure, os::entry_status(path_of(sure)));
   const bool may_be_dropped = sign == Sign::none && !is_sure;
@@ -127,7 +126,6 @@ Result<std::vector<Tombstones::Waiting>> Tombstones::waiting() const {
   if (!are_kept()) return all;
   TRY(const auto is_there, os::entry_status(directory_));
   if (!is_there) return all;
-  if (const auto own = os::check_own_directory(directory_); !own) all.push_back({directory_, fail(own.error())});
   TRY(auto names, os::list_directory(directory_, 2 * kTombstonesMax));
   std::sort(names.begin(), names.end());
   for (const std::string& name : names) {
@@ -137,7 +135,7 @@ Result<std::vector<Tombstones::Waiting>> Tombstones::waiting() const {
       continue;
     }
     if (!name.ends_with(kEnding)) continue;
-    auto content = os::read_own_file(path, wire::kTombstoneBytesMax);
+    auto content = os::read_file(path, wire::kTombstoneBytesMax);
     // Replayed meanwhile.
     if (!content && content.error().code == ErrorCode::not_found) continue;
     all.push_back({path, content ? wire::decode_tombstone(*content) : Result<wire::Tombstone>(fail(content.error()))});
@@ -151,8 +149,7 @@ Tombstones::Outcome Tombstones::replay_one(const std::string& name, const engine
   os::FileLock lock(path_of(kLock));
   const Deadline wait{std::min(Deadline::after(clock_.now(), kLockWaitMax).at_since_boot, what.deadline.at_since_boot)};
   if (!lock.lock(clock_, wait)) return Outcome::left;
-  const auto content = os::read_own_file(path, wire::kTombstoneBytesMax);
-  if (!content && content.error().code == ErrorCode::permission_denied) tell_once(path, content.error(), what);
+  const auto content = os::read_file(path, wire::kTombstoneBytesMax);
   // A failed read says nothing of the file: there may be no descriptor, or no memory, for now.
   if (!content && content.error().code != ErrorCode::invalid_argument) return Outcome::left;
   auto tombstone = content ? wire::decode_tombstone(*content) : Result<wire::Tombstone>(fail(content.error()));
@@ -163,11 +160,7 @@ Tombstones::Outcome Tombstones::replay_one(const std::string& name, const engine
   if (!tombstone) {
     if (tombstone.error().code == ErrorCode::newer_version) return Outcome::left;
     const DecisionLine line(clock_, "TOMBSTONE file=" + in_quotes_if_needed(path));
-    if (const auto aside = os::rename_durably(path, path_of(name + std::string(kSetAside))); !aside) {
-      tell_once(path, Error(tombstone.error()).in(fmt::format("it can't be set aside ({})", aside.error().message)),
-                what);
-      return Outcome::left;
-    }
+    if (!os::rename_durably(path, path_of(name + std::string(kSetAside)))) return Outcome::left;
     what.log(line.ended("error", fmt::format("set_aside={} ", kSetAside) + text_of(tombstone.error())));
     return Outcome::left;
   }
@@ -191,23 +184,9 @@ Tombstones::Outcome Tombstones::replay_one(const std::string& name, const engine
   return Outcome::done;
 }
 
-void Tombstones::tell_once(const std::string& path, const Error& error, const Replay& what) const {
-  {
-    const std::lock_guard lock(told_->mutex);
-    if (told_->paths.size() >= kTombstonesMax) told_->paths.clear();
-    if (!told_->paths.insert(path).second) return;
-  }
-  const DecisionLine line(clock_, "TOMBSTONE file=" + in_quotes_if_needed(path));
-  what.log(line.ended("error", "left=true " + text_of(error)));
-}
-
 Tombstones::Replayed Tombstones::replay(const engine::Context& context, const Replay& what) const {
   Replayed result;
   if (!are_kept()) return result;
-  if (const auto own = os::check_own_directory(directory_); !own) {
-    if (own.error().code != ErrorCode::not_found) tell_once(directory_, own.error(), what);
-    return result;
-  }
   auto names = os::list_directory(directory_, 2 * kTombstonesMax);
   if (!names) return result;
   std::erase_if(*names, [](const std::string& name) { return !name.ends_with(kEnding); });

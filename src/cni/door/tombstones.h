@@ -3,9 +3,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
-#include <memory>
-#include <mutex>
-#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -47,8 +44,7 @@ class Tombstones {
   enum class Sign : std::uint8_t { none, result };
   /// Leaves one, durably, in place of an earlier one of the owner; `left_at` is set here. The directory is made when it
   /// is missing. Answers how many of others, likewise without a sign, had to go for it. Errors:
-  /// refused_by_configuration when none are kept; permission_denied where others may write the directory, so that
-  /// nobody would believe it; exhausted beyond kTombstonesMax; the file system's.
+  /// refused_by_configuration when none are kept; exhausted beyond kTombstonesMax; the file system's.
   [[nodiscard]] Result<std::size_t> leave(wire::Tombstone tombstone, Sign sign = Sign::none) const;
 
   /// To be called before an ADD of the owner asks anybody: an earlier DEL must not take what it gets. Whether there was
@@ -80,8 +76,8 @@ class Tombstones {
     bool is_store_away = false;  ///< the last one failed in a way that may pass: it stays
   };
   /// Releases for those who could not, as far as it gets, those with a sign first; never fails. A file that can't be
-  /// read is set aside with the ending `.damaged`. Files that others may have written are left as they are, and named
-  /// once by each object. The context's store is the one that is_ours means; its limits are cut to the deadline.
+  /// read is set aside with the ending `.damaged`. The context's store is the one that is_ours means; its limits are cut
+  /// to the deadline.
   Replayed replay(const engine::Context& context, const Replay& what) const;
 
  private:
@@ -90,17 +86,9 @@ class Tombstones {
   enum class Outcome { done, left, away };
   [[nodiscard]] Result<std::size_t> make_room_for(const std::string& unsure) const;
   [[nodiscard]] Outcome replay_one(const std::string& name, const engine::Context& context, const Replay& what) const;
-  /// Tells of a file that stays as it is; once.
-  void tell_once(const std::string& path, const Error& error, const Replay& what) const;
-
-  struct Told {
-    std::mutex mutex;
-    std::set<std::string> paths;
-  };
 
   std::string directory_;
   const Clock& clock_;
-  std::shared_ptr<Told> told_ = std::make_shared<Told>();
 };
 
 }  // namespace croft::edge

@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <sys/resource.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <chrono>
@@ -232,54 +231,6 @@ TEST_F(TombstonesTest, WhatCantBeReadIsSetAsideAndNamedOnce) {
   log_.clear();
   replay();
   EXPECT_THAT(log_, IsEmpty());
-}
-
-/// Who may write a tombstone may release any address: only root and this user.
-TEST_F(TombstonesTest, WhatOthersMayHaveWrittenIsToldOnceAndLeftAsItIs) {
-  for (const char* container : {"c1", "c2", "c3"}) add(container);
-  for (const char* container : {"c1", "c2", "c3"}) leave(container);
-  const auto names = files();
-  ASSERT_EQ(names.size(), 3U);
-  const std::string elsewhere = directory_.file("elsewhere.json");
-  std::filesystem::rename(place_ + "/" + names[0], elsewhere);
-  std::filesystem::create_symlink(elsewhere, place_ + "/" + names[0]);
-  ASSERT_EQ(::chmod((place_ + "/" + names[1]).c_str(), 0620), 0);
-  const bool may_give_away = ::chown((place_ + "/" + names[2]).c_str(), 65534, 65534) == 0;
-  if (!may_give_away) {
-    ASSERT_EQ(::chmod((place_ + "/" + names[2]).c_str(), 0602), 0);
-  }
-  EXPECT_EQ(replay().done, 0U);
-  EXPECT_EQ(log_.size(), 3U);
-  for (const std::string& line : log_) EXPECT_THAT(line, HasSubstr("permission_denied"));
-  replay();
-  EXPECT_EQ(log_.size(), 3U) << "once";
-  EXPECT_EQ(held("c1") + held("c2") + held("c3"), 3U);
-  EXPECT_EQ(files().size(), 3U);
-  const auto waiting = tombstones_.waiting();
-  ASSERT_TRUE(waiting);
-  for (const auto& [path, content] : *waiting) {
-    ASSERT_FALSE(content) << path;
-    EXPECT_EQ(content.error().code, ErrorCode::permission_denied) << path;
-  }
-}
-
-TEST_F(TombstonesTest, NothingInADirectoryThatOthersMayWriteIsBelieved) {
-  add("c1");
-  leave("c1");
-  ASSERT_EQ(::chmod(place_.c_str(), 0777), 0);
-  EXPECT_EQ(replay().done, 0U);
-  replay();
-  ASSERT_EQ(log_.size(), 1U);
-  EXPECT_THAT(log_[0], HasSubstr("(mode 0777)"));
-  EXPECT_EQ(held("c1"), 1U);
-  const auto waiting = tombstones_.waiting();
-  ASSERT_TRUE(waiting && !waiting->empty());
-  EXPECT_EQ(waiting->front().path, place_);
-  const auto left = tombstones_.leave({kStore, owner("c2"), {}});
-  ASSERT_FALSE(left) << "nobody would make up for it";
-  EXPECT_EQ(left.error().code, ErrorCode::permission_denied);
-  ASSERT_EQ(::chmod(place_.c_str(), 0755), 0);
-  EXPECT_EQ(replay().done, 1U);
 }
 
 TEST_F(TombstonesTest, WhatCannotBeReadForNowIsLeft) {

@@ -33,7 +33,6 @@
 #include "noderanges/commands/cluster_nodes.h"
 #include "noderanges/daemon/node_ranges.h"
 #include "os/process.h"
-#include "os/service_manager.h"
 #include "services/daemon/service_ranges.h"
 #include "store/kube/events.h"
 #include "store/kube/pod_list.h"

@@ -17,7 +17,6 @@
 #include "agent/metrics/metrics.h"
 #include "base/result.h"
 #include "os/process.h"
-#include "os/service_manager.h"
 #include "store/kube/api.h"
 #include "store/kube/leadership.h"
 #include "store/store.h"
