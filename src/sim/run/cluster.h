@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "agent/door/service.h"
-#include "collector/use/sources.h"
+#include "collector/use/node_facts.h"
 #include "collector/use/sweep.h"
 #include "ipam/decide/assign.h"
 #include "ipam/use/transact.h"
