@@ -3,6 +3,7 @@
 // is said to be; a time is that of the pair.
 
 #include <cstdint>
+#include <optional>
 #include <random>
 #include <vector>
 
@@ -13,7 +14,6 @@
 
 namespace {
 
-using croft::core::space::DenseBitmap;
 using croft::core::space::OrderedFreeList;
 using croft::core::space::Ordinal;
 
@@ -46,6 +46,18 @@ void take_and_give_back(benchmark::State& state, S& space) {
   }
   state.counters["free"] = static_cast<double>(space.free_count());
 }
+
+/// One behind the other, as node ranges are given.
+struct DenseBitmap : croft::core::space::DenseBitmap {
+  using croft::core::space::DenseBitmap::DenseBitmap;
+  std::optional<Ordinal> take_next() {
+    const auto found = next_free(Ordinal{next});
+    if (found) take(*found);
+    next = found ? found->value + 1 : 0;
+    return found;
+  }
+  std::uint32_t next = 0;
+};
 
 void bitmap_scattered(benchmark::State& state) {
   const std::uint32_t size = 1U << state.range(0);

@@ -10,20 +10,26 @@ namespace {
 using std::chrono::nanoseconds;
 using std::chrono::seconds;
 
-struct Parts {
-  int year, month, day, hour, minute, second;
-};
-
-Parts split(std::chrono::sys_seconds time) {
+/// "2026-01-15T10:00:01".
+std::string seconds_text(std::chrono::sys_seconds time) {
   const auto days = std::chrono::floor<std::chrono::days>(time);
   const std::chrono::year_month_day date(days);
   const std::chrono::hh_mm_ss clock(time - days);
-  return {static_cast<int>(date.year()),
-          static_cast<int>(static_cast<unsigned>(date.month())),
-          static_cast<int>(static_cast<unsigned>(date.day())),
-          static_cast<int>(clock.hours().count()),
-          static_cast<int>(clock.minutes().count()),
-          static_cast<int>(clock.seconds().count())};
+  return fmt::format("{:04}-{:02}-{:02}T{:02}:{:02}:{:02}", static_cast<int>(date.year()),
+                     static_cast<unsigned>(date.month()), static_cast<unsigned>(date.day()), clock.hours().count(),
+                     clock.minutes().count(), clock.seconds().count());
+}
+
+/// The second in which it is, and ".5" behind that, without trailing zeros.
+std::string exact_text(WallTime time) {
+  std::string text = seconds_text(std::chrono::floor<seconds>(time));
+  // Not their difference: the second in which time begins began before it.
+  constexpr std::int64_t kSecond = 1'000'000'000;
+  if (const auto rest = (time.time_since_epoch().count() % kSecond + kSecond) % kSecond; rest != 0) {
+    text += fmt::format(".{:09}", rest);
+    text.erase(text.find_last_not_of('0') + 1);
+  }
+  return text;
 }
 
 /// Reads fixed-width fields from the front of a text; `ok` stays false after the first mismatch.
@@ -99,22 +105,9 @@ std::optional<WallTime> date_and_time(Reader& in, std::string_view separator) {
 
 }  // namespace
 
-std::string rfc3339_rounded_up(WallTime time) {
-  const Parts p = split(std::chrono::ceil<seconds>(time));
-  return fmt::format("{:04}-{:02}-{:02}T{:02}:{:02}:{:02}Z", p.year, p.month, p.day, p.hour, p.minute, p.second);
-}
+std::string rfc3339_rounded_up(WallTime time) { return seconds_text(std::chrono::ceil<seconds>(time)) + "Z"; }
 
-std::string rfc3339_exact(WallTime time) {
-  const auto whole = std::chrono::floor<std::chrono::seconds>(time);
-  const auto fraction = (time - whole).count();
-  std::string text = rfc3339_rounded_up(whole);
-  if (fraction != 0) {
-    std::string digits = fmt::format(".{:09}", fraction);
-    digits.erase(digits.find_last_not_of('0') + 1);
-    text.insert(text.size() - 1, digits);
-  }
-  return text;
-}
+std::string rfc3339_exact(WallTime time) { return exact_text(time) + "Z"; }
 
 Result<WallTime> parse_rfc3339(std::string_view text) {
   Reader in(text);
@@ -136,17 +129,9 @@ Result<WallTime> parse_rfc3339(std::string_view text) {
 }
 
 std::string go_utc_text(WallTime time) {
-  const auto whole = std::chrono::floor<seconds>(time);
-  const Parts p = split(whole);
-  std::string fraction;
-  // Not their difference: the second in which time begins began before it.
-  constexpr std::int64_t kSecond = 1'000'000'000;
-  if (const auto rest = (time.time_since_epoch().count() % kSecond + kSecond) % kSecond; rest != 0) {
-    fraction = fmt::format(".{:09}", rest);
-    fraction.erase(fraction.find_last_not_of('0') + 1);
-  }
-  return fmt::format("{:04}-{:02}-{:02} {:02}:{:02}:{:02}{} +0000 UTC", p.year, p.month, p.day, p.hour, p.minute,
-                     p.second, fraction);
+  std::string text = exact_text(time);
+  text[text.find('T')] = ' ';
+  return text + " +0000 UTC";
 }
 
 Result<WallTime> parse_go_utc_text(std::string_view text) {

@@ -9,7 +9,6 @@
 
 #include "base/clock.h"
 #include "base/result.h"
-#include "http/grpc_handler.h"
 #include "http/grpc_listener.h"
 #include "http/grpc_session.h"
 #include "http/unix_listener.h"

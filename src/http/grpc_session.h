@@ -12,7 +12,7 @@
 
 #include "base/clock.h"
 #include "base/token_bucket.h"
-#include "http/grpc_handler.h"
+#include "http/grpc_listener.h"
 
 struct nghttp2_session;
 

@@ -70,12 +70,6 @@ struct FileStatus {
 /// or longer than `bytes_max`.
 [[nodiscard]] Result<std::string> read_file(const std::string& path, std::size_t bytes_max);
 
-/// As read_file, of what nobody but root and this user can have written; a symbolic link is not followed. Error also:
-/// permission_denied, saying whose it is, for a file of another, one that its group or all may write, and a link.
-[[nodiscard]] Result<std::string> read_own_file(const std::string& path, std::size_t bytes_max);
-/// The same question of a directory. Errors: not_found; permission_denied; invalid_argument when it is none.
-[[nodiscard]] Result<void> check_own_directory(const std::string& path);
-
 /// A relative path as one from the root, by the current directory; without `.` and `..`. Nothing has to be there.
 [[nodiscard]] std::string absolute_path(const std::string& path);
 

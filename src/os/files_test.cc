@@ -40,16 +40,6 @@ TEST(Files, ResolvedPathFollowsLinksAndAllowsAMissingLastPart) {
   EXPECT_EQ(resolved_path(scratch.path() + "/").error().code, ErrorCode::invalid_argument);
 }
 
-TEST(Files, ALinkIsNoDirectoryOfOursHoweverItIsWritten) {
-  const ScratchDirectory scratch;
-  fs::create_directory(scratch.file("real"));
-  fs::create_symlink(scratch.file("real"), scratch.file("link"));
-  for (const char* ending : {"", "/", "//"}) {
-    EXPECT_TRUE(check_own_directory(scratch.file("real") + ending)) << ending;
-    EXPECT_FALSE(check_own_directory(scratch.file("link") + ending)) << ending;
-  }
-}
-
 TEST(Files, DirectoryOf) {
   EXPECT_EQ(directory_of("/a/b"), "/a");
   EXPECT_EQ(directory_of("/b"), "/");

@@ -1,5 +1,3 @@
-#include "os/host_addresses.h"
-
 #include <linux/rtnetlink.h>
 
 #include <algorithm>

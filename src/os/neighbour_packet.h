@@ -6,7 +6,7 @@
 #include <span>
 #include <string>
 
-#include "os/ip_bytes.h"
+#include "os/host_route.h"
 
 // The Ethernet frames by which one asks who has an address, and says so: ARP (RFC 826, RFC 5227) for IPv4, neighbour
 // discovery (RFC 4861, RFC 4862) for IPv6. Pure functions of bytes.

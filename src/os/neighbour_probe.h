@@ -9,7 +9,7 @@
 
 #include "base/clock.h"
 #include "base/result.h"
-#include "os/ip_bytes.h"
+#include "os/host_route.h"
 
 namespace croft::os {
 

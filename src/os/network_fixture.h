@@ -18,7 +18,7 @@
 
 #include "os/clock.h"
 #include "os/file_descriptor.h"
-#include "os/ip_bytes.h"
+#include "os/host_route.h"
 
 namespace croft::os {
 

@@ -3,7 +3,9 @@
 #include <fcntl.h>
 #include <malloc.h>
 #include <sys/ioctl.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -11,6 +13,8 @@
 #include <cerrno>
 #include <climits>
 #include <csignal>
+#include <cstdlib>
+#include <cstring>
 
 #include "base/letters.h"
 #include "os/file_descriptor.h"
@@ -110,6 +114,21 @@ SameNamespace is_own_network_namespace(const std::string& path) {
   struct stat theirs {};
   if (!other.is_open() || ::fstat(other.get(), &theirs) != 0) return SameNamespace::cannot_open;
   return own.st_dev == theirs.st_dev && own.st_ino == theirs.st_ino ? SameNamespace::yes : SameNamespace::no;
+}
+
+void tell_service_manager(std::string_view state) {
+  const char* path = std::getenv("NOTIFY_SOCKET");  // NOLINT(concurrency-mt-unsafe): nothing here sets a variable
+  const std::size_t length = path != nullptr ? std::strlen(path) : 0;
+  sockaddr_un to{};
+  if (length < 2 || length >= sizeof(to.sun_path) || (*path != '/' && *path != '@')) return;
+  to.sun_family = AF_UNIX;
+  std::memcpy(to.sun_path, path, length);
+  if (*path == '@') to.sun_path[0] = '\0';  // an abstract one
+  const FileDescriptor socket(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  if (!socket.is_open()) return;
+  static_cast<void>(::sendto(socket.get(), state.data(), state.size(), MSG_NOSIGNAL | MSG_DONTWAIT,
+                             reinterpret_cast<const sockaddr*>(&to),
+                             static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + length)));
 }
 
 }  // namespace croft::os

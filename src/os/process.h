@@ -70,4 +70,8 @@ enum class SameNamespace { no, yes, cannot_open, own_cannot_open };
 /// 0: it can't be told.
 [[nodiscard]] std::uint64_t own_network_namespace();
 
+/// Tells systemd how this process is, as sd_notify(3) does: "READY=1", "WATCHDOG=1", "STOPPING=1". Nothing where no
+/// NOTIFY_SOCKET is set; never waits, and what can't be sent is lost.
+void tell_service_manager(std::string_view state);
+
 }  // namespace croft::os

@@ -18,7 +18,6 @@
 
 #include "os/file_descriptor.h"
 #include "os/scratch_directory.h"
-#include "os/service_manager.h"
 #include "os/stop_signal.h"
 
 namespace croft::os {

@@ -1,12 +1,19 @@
 #include "sim/plan.h"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cmath>
+#include <cstddef>
+#include <cstdint>
 #include <deque>
 #include <map>
 #include <set>
+#include <string>
+#include <unordered_map>
+#include <unordered_set>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -15,11 +22,198 @@
 #include "ipam/use/batch.h"
 #include "ipam/use/pools.h"
 #include "ipam/use/release.h"
+#include "register/affinity.h"
 #include "register/block.h"
-#include "sim/node_memory.h"
 #include "sim/server.h"
+#include "store/cached/cached_store.h"
+#include "store/forwarding_store.h"
 
 namespace croft::sim {
+
+/// The keys of all claimed blocks, one list for all nodes of a plan, as old as news of a watch are.
+class ClaimedKeys {
+ public:
+  ClaimedKeys(Schedule& schedule, Span lag) : schedule_(schedule), lag_(lag) {}
+
+  /// To be told of each commit.
+  void committed(const std::vector<Changed>& changes);
+  /// Takes in a claim that was there before.
+  void put(const core::Key& affinity) { apply(affinity, true); }
+
+  [[nodiscard]] core::KeyList list(net::Family family) { return keys_[family == net::Family::v4 ? 0 : 1].list(); }
+  /// The number of claims.
+  [[nodiscard]] std::size_t count() const { return affinities_.size(); }
+  [[nodiscard]] bool contains(const core::Key& block) const { return claims_.contains(block.name); }
+
+ private:
+  void apply(const core::Key& affinity, bool is_there);
+
+  Schedule& schedule_;
+  const Span lag_;
+  std::vector<std::pair<core::Key, bool>> waiting_;
+  std::unordered_set<std::string> affinities_;
+  std::unordered_map<std::string, std::size_t> claims_;  ///< of a block, by its name
+  std::array<store::SharedKeys, 2> keys_;
+};
+
+/// A node's way to the register without memory. A look for a block to claim lists claims and blocks by label in a real
+/// Kubernetes API, and the measured server goes through all of them. `claimed` is null for an agent, whose memory has
+/// them.
+class NodeStore final : public store::ForwardingStore {
+ public:
+  NodeStore(Client& client, Server& server, const ClaimedKeys* claimed)
+      : ForwardingStore(client), server_(server), claimed_(claimed) {}
+  [[nodiscard]] Result<store::ReadAnswer> read(const core::Missing& wanted, Deadline deadline) override;
+  [[nodiscard]] std::vector<Result<store::Revision>> commit_each(std::span<const store::Write> writes,
+                                                                 const store::WriteToken& token,
+                                                                 Deadline deadline) override {
+    return beneath().commit_each(writes, token, deadline);
+  }
+
+ private:
+  Server& server_;
+  const ClaimedKeys* claimed_;
+};
+
+/// The answers of the memory of a node's agent (store/cached), for thousands of nodes in one process. Its own records
+/// are those of the server at that moment, and take no time. Records that an agent does not know are asked for beneath.
+class NodeMemory final : public store::ForwardingStore {
+ public:
+  NodeMemory(store::Store& direct, Server& server, ClaimedKeys& claimed, const core::AffinityOwner& node);
+  [[nodiscard]] Result<store::ReadAnswer> read(const core::Missing& wanted, Deadline deadline) override;
+  [[nodiscard]] std::vector<Result<store::Revision>> commit_each(std::span<const store::Write> writes,
+                                                                 const store::WriteToken& token,
+                                                                 Deadline deadline) override {
+    return beneath().commit_each(writes, token, deadline);
+  }
+
+ private:
+  enum class Known : std::uint8_t { yes, absent, no };
+  [[nodiscard]] Known knows(const core::Key& key);
+  [[nodiscard]] bool knows_lists(const core::Missing& wanted) const;
+
+  Server& server_;
+  ClaimedKeys& claimed_;
+  const std::string own_names_;
+};
+
+namespace {
+
+/// News come in bundles.
+constexpr Span kBundle = std::chrono::milliseconds(10);
+
+/// The name of the block that a claim, a vacancy or a mark is of: "ipv4/10.0.0.64/26".
+std::string_view block_in(std::string_view name) {
+  const std::size_t at = name.rfind("/ipv");
+  return at == name.npos ? name : name.substr(at + 1);
+}
+
+}  // namespace
+
+void ClaimedKeys::committed(const std::vector<Changed>& changes) {
+  const bool is_first = waiting_.empty();
+  for (const Changed& changed : changes) {
+    if (changed.key.kind == core::Kind::affinity) waiting_.emplace_back(changed.key, changed.after.has_value());
+  }
+  if (!is_first || waiting_.empty()) return;
+  schedule_.after(lag_ + kBundle, [this] {
+    for (const auto& [key, is_there] : std::exchange(waiting_, {})) apply(key, is_there);
+  });
+}
+
+void ClaimedKeys::apply(const core::Key& affinity, bool is_there) {
+  if (is_there ? !affinities_.insert(affinity.name).second : affinities_.erase(affinity.name) == 0) return;
+  const core::Key block{core::Kind::block, std::string(block_in(affinity.name))};
+  store::SharedKeys& keys = keys_[block.name.starts_with("ipv4") ? 0 : 1];
+  std::size_t& count = claims_[block.name];
+  count = is_there ? count + 1 : count - 1;
+  if (is_there && count == 1) keys.insert(block);
+  if (count > 0) return;
+  keys.erase(block);
+  claims_.erase(block.name);
+}
+
+Result<store::ReadAnswer> NodeStore::read(const core::Missing& wanted, Deadline deadline) {
+  if (server_.manners().can.atomic_commit) return beneath().read(wanted, deadline);
+  const auto looks = std::ranges::count_if(
+      wanted.lists, [](const auto& one) { return one.kind == core::Kind::affinity && one.as_stored; });
+  const Manners::Work& work = server_.manners().work;
+  if (claimed_ != nullptr) {
+    server_.serve((2 * work.an_item + work.a_block) * looks * static_cast<std::int64_t>(claimed_->count()));
+  }
+  return beneath().read(wanted, deadline);
+}
+
+NodeMemory::NodeMemory(store::Store& direct, Server& server, ClaimedKeys& claimed, const core::AffinityOwner& node)
+    : ForwardingStore(direct), server_(server), claimed_(claimed), own_names_(core::owned_names_of(node)) {}
+
+NodeMemory::Known NodeMemory::knows(const core::Key& key) {
+  switch (key.kind) {
+    case core::Kind::block: {
+      if (server_.records().contains({core::Kind::affinity, own_names_ + key.name})) return Known::yes;
+      return claimed_.contains(key) ? Known::no : Known::absent;
+    }
+    case core::Kind::high_water_mark:
+      return claimed_.contains({core::Kind::block, key.name}) ? Known::no : Known::absent;
+    case core::Kind::vacancy:
+    case core::Kind::affinity:
+      return key.name.starts_with(own_names_) ? Known::yes : Known::no;
+    case core::Kind::pool:
+    case core::Kind::reservation:
+    case core::Kind::ipam_config:
+    case core::Kind::node:
+    case core::Kind::handle:
+      return Known::yes;
+    default:
+      return Known::no;
+  }
+}
+
+bool NodeMemory::knows_lists(const core::Missing& wanted) const {
+  if (std::ranges::any_of(wanted.free_blocks, &core::FreeBlock::as_stored)) return false;
+  for (const core::Listing& listing : wanted.lists) {
+    const bool is_small = listing.kind == core::Kind::pool || listing.kind == core::Kind::reservation;
+    if (!is_small && !listing.name_prefix.starts_with(own_names_)) return false;
+  }
+  return std::ranges::all_of(wanted.keys, [&](const core::Listing& listing) {
+    return !listing.as_stored && (listing.kind == core::Kind::block || listing.name_prefix.starts_with(own_names_));
+  });
+}
+
+Result<store::ReadAnswer> NodeMemory::read(const core::Missing& wanted, Deadline deadline) {
+  if (!knows_lists(wanted)) return beneath().read(wanted, deadline);
+  core::Missing truth;
+  for (const core::Key& key : wanted.records) {
+    const Known known = knows(key);
+    if (known == Known::no) return beneath().read(wanted, deadline);
+    if (known == Known::yes) truth.records.insert(key);
+  }
+  truth.lists = wanted.lists;
+  for (const core::Listing& listing : wanted.keys) {
+    if (listing.kind != core::Kind::block) truth.keys.insert(listing);
+  }
+  TRY(store::ReadAnswer found, server_.records().read(truth, deadline));
+  store::ReadAnswer answer;
+  answer.lists = std::move(found.lists);
+  auto next = found.records.begin();
+  for (const core::Key& key : wanted.records) {
+    answer.records.push_back(truth.records.contains(key) ? std::move(*next++) : std::nullopt);
+  }
+  for (const core::FreeBlock& block : wanted.free_blocks) {
+    answer.free_blocks.push_back(core::find_free_block(block, *claimed_.list(block.pool.family())));
+    answer.free_blocks.back().is_from_memory = true;
+  }
+  auto next_keys = found.keys.begin();
+  for (const core::Listing& listing : wanted.keys) {
+    if (listing.kind != core::Kind::block) {
+      answer.keys.push_back(std::move(*next_keys++));
+    } else {
+      answer.keys.push_back(claimed_.list(listing.name_prefix.starts_with("ipv4") ? net::Family::v4 : net::Family::v6));
+    }
+  }
+  return answer;
+}
+
 namespace {
 
 using namespace std::chrono_literals;
@@ -78,7 +272,7 @@ class Fleet {
         chance_(plan.seed * 77),
         control_clock_(schedule_, 0, beginning()),
         control_(schedule_) {
-    server_.keep_no_history();
+    server_.records().keep_no_history();
     server_.on_commit([this](const std::vector<Changed>& changes) { claimed_.committed(changes); });
   }
   ~Fleet() {

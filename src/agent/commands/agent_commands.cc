@@ -5,7 +5,7 @@
 
 #include "agent/door/agent.h"
 #include "cli/croft/command_line.h"
-#include "cli/croft/json_text.h"
+#include "cli/croft/data.h"
 #include "cli/croft/table.h"
 
 namespace croft::app {

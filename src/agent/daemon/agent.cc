@@ -30,7 +30,6 @@
 #include "ipam/use/damage_telling.h"
 #include "os/host_route.h"
 #include "os/process.h"
-#include "os/service_manager.h"
 #include "store/cached/cached_store.h"
 #include "store/kube/events.h"
 #include "store/kube/node_objects.h"

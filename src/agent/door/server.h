@@ -8,7 +8,7 @@
 #include "agent/door/service.h"
 #include "base/clock.h"
 #include "base/result.h"
-#include "http/grpc_handler.h"
+#include "http/grpc_listener.h"
 #include "http/grpc_server.h"
 #include "http/unix_listener.h"
 

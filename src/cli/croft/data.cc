@@ -7,8 +7,6 @@
 
 #include <nlohmann/json.hpp>
 
-#include "cli/croft/json_text.h"
-
 namespace croft::app {
 namespace {
 

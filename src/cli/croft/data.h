@@ -1,9 +1,14 @@
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
-#include <nlohmann/json_fwd.hpp>
+#include <nlohmann/json.hpp>
+
+#include "base/net/count.h"
+#include "base/net/prefix.h"
 
 namespace croft::app {
 
@@ -24,5 +29,33 @@ class Data {
  private:
   std::shared_ptr<const nlohmann::ordered_json> value_;
 };
+
+/// JSON as it is printed. Bytes that are no UTF-8, which a record of others may have, become U+FFFD: one of them must
+/// not keep all the rest from being shown.
+[[nodiscard]] inline std::string printed_json(const nlohmann::ordered_json& json) {
+  return json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
+}
+
+// Values in it.
+
+[[nodiscard]] inline nlohmann::ordered_json text_or_null(const std::string& text) {
+  return text.empty() ? nlohmann::ordered_json() : nlohmann::ordered_json(text);
+}
+/// Up to here every reader of JSON keeps a whole number as it is; jq and JavaScript round those above.
+inline constexpr std::uint64_t kExactNumberMax = (std::uint64_t{1} << 53) - 1;
+/// A number where every reader keeps it exactly, else its digits as text.
+[[nodiscard]] inline nlohmann::ordered_json count_json(const net::Count& count) {
+  const bool is_exact = count.fits_64() && count.as_64() <= kExactNumberMax;
+  return is_exact ? nlohmann::ordered_json(count.as_64()) : nlohmann::ordered_json(count.to_string());
+}
+/// A number of 64 bits, whatever its value is: its digits as text.
+[[nodiscard]] inline nlohmann::ordered_json number_64_json(std::uint64_t number) {
+  return nlohmann::ordered_json(std::to_string(number));
+}
+[[nodiscard]] inline nlohmann::ordered_json prefixes_json(const std::vector<net::Prefix>& prefixes) {
+  nlohmann::ordered_json json = nlohmann::ordered_json::array();
+  for (const net::Prefix& prefix : prefixes) json.push_back(prefix.to_string());
+  return json;
+}
 
 }  // namespace croft::app

@@ -10,7 +10,7 @@
 #include "base/counted.h"
 #include "base/printable.h"
 #include "base/time_text.h"
-#include "cli/croft/json_text.h"
+#include "cli/croft/data.h"
 #include "cli/croft/table.h"
 #include "register/format/records.h"
 

@@ -11,7 +11,7 @@
 
 #include "base/json/document.h"
 #include "base/time_text.h"
-#include "cli/croft/json_text.h"
+#include "cli/croft/data.h"
 
 namespace croft::app {
 namespace {

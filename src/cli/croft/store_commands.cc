@@ -19,7 +19,7 @@
 #include "base/net/echo.h"
 #include "base/net/prefix.h"
 #include "cli/croft/command_line.h"
-#include "cli/croft/json_text.h"
+#include "cli/croft/data.h"
 #include "cni/error_table.h"
 #include "hostlocal/door/host_local_facts.h"
 #include "ipam/use/assign.h"

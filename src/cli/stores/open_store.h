@@ -4,6 +4,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/clock.h"
@@ -71,9 +72,14 @@ struct KubePlace {
 [[nodiscard]] Result<wire::kube::KubeAccess> kube_access(const KubePlace& place);
 
 /// The argument of open_store in a program that works on Kubernetes' records: kubernetes_registry. Others don't link
-/// it.
+/// what it needs.
 using RegistryMaker = Result<std::unique_ptr<store::etcd::Registry>> (*)(const EtcdPlace&);
-[[nodiscard]] Result<std::unique_ptr<store::etcd::Registry>> kubernetes_registry(const EtcdPlace& place);
+[[nodiscard]] inline Result<std::unique_ptr<store::etcd::Registry>> kubernetes_registry(const EtcdPlace& place) {
+  store::etcd::KubernetesOptions options;
+  options.services = !place.kubernetes_prefix.empty();
+  if (options.services) options.prefix = place.kubernetes_prefix;
+  return store::etcd::make_kubernetes_registry(std::move(options));
+}
 /// Likewise of Services in a Kubernetes API: store::kube::make_service_forms.
 using ServiceForms = std::vector<std::unique_ptr<store::kube::Form>> (*)();
 

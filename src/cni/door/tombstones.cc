@@ -1,6 +1,7 @@
 #include "cni/door/tombstones.h"
 
 #include <algorithm>
+#include <chrono>
 #include <utility>
 
 #include <fmt/format.h>
@@ -15,6 +16,7 @@
 #include "os/files.h"
 
 namespace croft::edge {
+
 namespace {
 
 constexpr const char* kLock = "lock";
@@ -81,7 +83,6 @@ Result<std::size_t> Tombstones::leave(wire::Tombstone tombstone, Sign sign) cons
     return fail(ErrorCode::refused_by_configuration, "no directory for tombstones is given");
   }
   TRY_VOID(os::make_directories(directory_));
-  TRY_VOID(os::check_own_directory(directory_));
   const std::string sure = name_of(tombstone.owner), unsure = name_of(tombstone.owner, kUnsure);
   TRY(const auto is_sure, os::entry_status(path_of(sure)));
   const bool may_be_dropped = sign == Sign::none && !is_sure;
@@ -127,7 +128,6 @@ Result<std::vector<Tombstones::Waiting>> Tombstones::waiting() const {
   if (!are_kept()) return all;
   TRY(const auto is_there, os::entry_status(directory_));
   if (!is_there) return all;
-  if (const auto own = os::check_own_directory(directory_); !own) all.push_back({directory_, fail(own.error())});
   TRY(auto names, os::list_directory(directory_, 2 * kTombstonesMax));
   std::sort(names.begin(), names.end());
   for (const std::string& name : names) {
@@ -137,7 +137,7 @@ Result<std::vector<Tombstones::Waiting>> Tombstones::waiting() const {
       continue;
     }
     if (!name.ends_with(kEnding)) continue;
-    auto content = os::read_own_file(path, wire::kTombstoneBytesMax);
+    auto content = os::read_file(path, wire::kTombstoneBytesMax);
     // Replayed meanwhile.
     if (!content && content.error().code == ErrorCode::not_found) continue;
     all.push_back({path, content ? wire::decode_tombstone(*content) : Result<wire::Tombstone>(fail(content.error()))});
@@ -151,8 +151,7 @@ Tombstones::Outcome Tombstones::replay_one(const std::string& name, const engine
   os::FileLock lock(path_of(kLock));
   const Deadline wait{std::min(Deadline::after(clock_.now(), kLockWaitMax).at_since_boot, what.deadline.at_since_boot)};
   if (!lock.lock(clock_, wait)) return Outcome::left;
-  const auto content = os::read_own_file(path, wire::kTombstoneBytesMax);
-  if (!content && content.error().code == ErrorCode::permission_denied) tell_once(path, content.error(), what);
+  const auto content = os::read_file(path, wire::kTombstoneBytesMax);
   // A failed read says nothing of the file: there may be no descriptor, or no memory, for now.
   if (!content && content.error().code != ErrorCode::invalid_argument) return Outcome::left;
   auto tombstone = content ? wire::decode_tombstone(*content) : Result<wire::Tombstone>(fail(content.error()));
@@ -163,11 +162,7 @@ Tombstones::Outcome Tombstones::replay_one(const std::string& name, const engine
   if (!tombstone) {
     if (tombstone.error().code == ErrorCode::newer_version) return Outcome::left;
     const DecisionLine line(clock_, "TOMBSTONE file=" + in_quotes_if_needed(path));
-    if (const auto aside = os::rename_durably(path, path_of(name + std::string(kSetAside))); !aside) {
-      tell_once(path, Error(tombstone.error()).in(fmt::format("it can't be set aside ({})", aside.error().message)),
-                what);
-      return Outcome::left;
-    }
+    if (!os::rename_durably(path, path_of(name + std::string(kSetAside)))) return Outcome::left;
     what.log(line.ended("error", fmt::format("set_aside={} ", kSetAside) + text_of(tombstone.error())));
     return Outcome::left;
   }
@@ -191,23 +186,9 @@ Tombstones::Outcome Tombstones::replay_one(const std::string& name, const engine
   return Outcome::done;
 }
 
-void Tombstones::tell_once(const std::string& path, const Error& error, const Replay& what) const {
-  {
-    const std::lock_guard lock(told_->mutex);
-    if (told_->paths.size() >= kTombstonesMax) told_->paths.clear();
-    if (!told_->paths.insert(path).second) return;
-  }
-  const DecisionLine line(clock_, "TOMBSTONE file=" + in_quotes_if_needed(path));
-  what.log(line.ended("error", "left=true " + text_of(error)));
-}
-
 Tombstones::Replayed Tombstones::replay(const engine::Context& context, const Replay& what) const {
   Replayed result;
   if (!are_kept()) return result;
-  if (const auto own = os::check_own_directory(directory_); !own) {
-    if (own.error().code != ErrorCode::not_found) tell_once(directory_, own.error(), what);
-    return result;
-  }
   auto names = os::list_directory(directory_, 2 * kTombstonesMax);
   if (!names) return result;
   std::erase_if(*names, [](const std::string& name) { return !name.ends_with(kEnding); });
@@ -225,6 +206,62 @@ Tombstones::Replayed Tombstones::replay(const engine::Context& context, const Re
     if (result.is_store_away) return result;
   }
   return result;
+}
+
+namespace {
+
+/// How long an ADD waits while a tombstone of its owner is replayed, and what a call gives for the DELs of others.
+constexpr std::chrono::seconds kLiftWaitMax{10};
+constexpr std::chrono::seconds kMakeUpMax{1};
+
+}  // namespace
+
+NodeTurn::NodeTurn(const CniCall& call, const Clock& clock, std::string lock_file, Deadline deadline,
+                   const std::function<void()>& before_waiting)
+    : lock_(std::move(lock_file)) {
+  const auto made = os::make_shared_directories(os::directory_of(lock_.path()));
+  auto locked = made ? lock_.lock(clock, before_waiting ? Deadline{{}} : deadline) : Result<void>(fail(made.error()));
+  if (!locked && before_waiting && locked.error().code == ErrorCode::deadline_exceeded) {
+    before_waiting();
+    locked = lock_.lock(clock, deadline);
+  }
+  if (!locked) call.warn("going on without the host-wide lock: " + locked.error().message);
+}
+
+Result<GivenBack> defer_release(const Tombstones& tombstones, wire::Tombstone tombstone, Tombstones::Sign sign,
+                                const Error& why) {
+  if (!can_be_made_up_for(why.code)) return fail(why);
+  const auto left = tombstones.leave(std::move(tombstone), sign);
+  if (left) {
+    std::string words = " deferred=" + in_quotes(why.message);
+    if (*left > 0) words += fmt::format(" dropped={}", *left);
+    return GivenBack{{}, std::move(words)};
+  }
+  Error both = why;
+  if (left.error().code != ErrorCode::refused_by_configuration) {
+    both.message += "; nor could the release be left for later: " + left.error().message;
+  }
+  return fail(std::move(both));
+}
+
+Result<bool> lift_tombstone(const Tombstones& tombstones, const core::Owner& owner, const Clock& clock) {
+  auto lifted = tombstones.lift(owner, Deadline::after(clock.now(), kLiftWaitMax));
+  if (!lifted) return fail(lifted.error().in("an earlier DEL of this container waits to be made up for"));
+  return lifted;
+}
+
+std::string lifted_text(bool was_lifted) { return was_lifted ? " tombstone=lifted" : ""; }
+
+void make_up_for_some(const Tombstones& tombstones, const engine::Context& context, const std::string& store_url,
+                      const CniCall::WriteLine& write) {
+  Tombstones::Replay replay;
+  replay.is_ours = [&](std::string_view url) { return url == store_url; };
+  replay.log = [&](const std::string& line) {
+    if (write) write(line);
+  };
+  const Deadline most = Deadline::after(context.clock.now(), kMakeUpMax);
+  replay.deadline = {std::min(most.at_since_boot, context.not_after.at_since_boot)};
+  static_cast<void>(tombstones.replay(context, replay));
 }
 
 }  // namespace croft::edge

@@ -3,17 +3,17 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
-#include <memory>
-#include <mutex>
-#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "base/clock.h"
+#include "base/error.h"
 #include "base/result.h"
+#include "cni/door/personality.h"
 #include "cni/format/tombstone.h"
 #include "ipam/use/transact.h"
+#include "os/file_lock.h"
 #include "register/owner.h"
 
 // The files that DELs leave on the disk of their node while neither agent nor store can be reached. Each owner has one,
@@ -22,6 +22,7 @@
 // A DEL can't read the sequence number of what it would release: the store is away. So a tombstone is of an owner, and
 // an ADD of that owner removes it, durably, before it asks for anything. A replay holds the lock of the directory from
 // looking whether a tombstone is there until it is gone; an ADD that finds one waits for that lock.
+
 namespace croft::edge {
 
 inline constexpr const char* kDefaultTombstones = "/var/lib/croft/tombstones";
@@ -47,8 +48,7 @@ class Tombstones {
   enum class Sign : std::uint8_t { none, result };
   /// Leaves one, durably, in place of an earlier one of the owner; `left_at` is set here. The directory is made when it
   /// is missing. Answers how many of others, likewise without a sign, had to go for it. Errors:
-  /// refused_by_configuration when none are kept; permission_denied where others may write the directory, so that
-  /// nobody would believe it; exhausted beyond kTombstonesMax; the file system's.
+  /// refused_by_configuration when none are kept; exhausted beyond kTombstonesMax; the file system's.
   [[nodiscard]] Result<std::size_t> leave(wire::Tombstone tombstone, Sign sign = Sign::none) const;
 
   /// To be called before an ADD of the owner asks anybody: an earlier DEL must not take what it gets. Whether there was
@@ -80,8 +80,8 @@ class Tombstones {
     bool is_store_away = false;  ///< the last one failed in a way that may pass: it stays
   };
   /// Releases for those who could not, as far as it gets, those with a sign first; never fails. A file that can't be
-  /// read is set aside with the ending `.damaged`. Files that others may have written are left as they are, and named
-  /// once by each object. The context's store is the one that is_ours means; its limits are cut to the deadline.
+  /// read is set aside with the ending `.damaged`. The context's store is the one that is_ours means; its limits are
+  /// cut to the deadline.
   Replayed replay(const engine::Context& context, const Replay& what) const;
 
  private:
@@ -90,17 +90,39 @@ class Tombstones {
   enum class Outcome { done, left, away };
   [[nodiscard]] Result<std::size_t> make_room_for(const std::string& unsure) const;
   [[nodiscard]] Outcome replay_one(const std::string& name, const engine::Context& context, const Replay& what) const;
-  /// Tells of a file that stays as it is; once.
-  void tell_once(const std::string& path, const Error& error, const Replay& what) const;
-
-  struct Told {
-    std::mutex mutex;
-    std::set<std::string> paths;
-  };
 
   std::string directory_;
   const Clock& clock_;
-  std::shared_ptr<Told> told_ = std::make_shared<Told>();
 };
+
+// The common part of the personalities on a cluster's register: the queue of a node's calls, and DELs that wait for a
+// store.
+
+/// The turn of a call among those of its node that go to the store themselves: 110 at once are a queue then, and no
+/// race for one block. The kernel drops it with the process. Nothing rests on it: who can't have it until `deadline`
+/// goes on without, and a line in the log says why. The file's directory is made when it is missing.
+/// `before_waiting` is called once where another has the turn: for what then need not be done in it.
+class NodeTurn {
+ public:
+  NodeTurn(const CniCall& call, const Clock& clock, std::string lock_file, Deadline deadline,
+           const std::function<void()>& before_waiting = {});
+
+ private:
+  os::FileLock lock_;
+};
+
+/// The answer of a DEL that failed with `why`: left for later, where that failure may pass and a tombstone could be
+/// left, else the failure. `sign` as Tombstones::leave has it.
+[[nodiscard]] Result<GivenBack> defer_release(const Tombstones& tombstones, wire::Tombstone tombstone,
+                                              Tombstones::Sign sign, const Error& why);
+
+/// At the begin of an ADD (Tombstones::lift).
+[[nodiscard]] Result<bool> lift_tombstone(const Tombstones& tombstones, const core::Owner& owner, const Clock& clock);
+/// The words about it for the log; mostly none.
+[[nodiscard]] std::string lifted_text(bool was_lifted);
+
+/// Makes up for a few earlier DELs once a call has opened the store with this URL and done its own work.
+void make_up_for_some(const Tombstones& tombstones, const engine::Context& context, const std::string& store_url,
+                      const CniCall::WriteLine& write);
 
 }  // namespace croft::edge

@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <sys/resource.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <chrono>
@@ -11,17 +10,21 @@
 #include <set>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "cni/door/call_so_far.h"
+#include "cni/format/tombstone.h"
 #include "ipam/use/test_world.h"
 #include "os/clock.h"
 #include "os/file_lock.h"
 #include "os/scratch_directory.h"
 
 namespace croft::edge {
+
 namespace {
 
 using testing::ElementsAre;
@@ -234,54 +237,6 @@ TEST_F(TombstonesTest, WhatCantBeReadIsSetAsideAndNamedOnce) {
   EXPECT_THAT(log_, IsEmpty());
 }
 
-/// Who may write a tombstone may release any address: only root and this user.
-TEST_F(TombstonesTest, WhatOthersMayHaveWrittenIsToldOnceAndLeftAsItIs) {
-  for (const char* container : {"c1", "c2", "c3"}) add(container);
-  for (const char* container : {"c1", "c2", "c3"}) leave(container);
-  const auto names = files();
-  ASSERT_EQ(names.size(), 3U);
-  const std::string elsewhere = directory_.file("elsewhere.json");
-  std::filesystem::rename(place_ + "/" + names[0], elsewhere);
-  std::filesystem::create_symlink(elsewhere, place_ + "/" + names[0]);
-  ASSERT_EQ(::chmod((place_ + "/" + names[1]).c_str(), 0620), 0);
-  const bool may_give_away = ::chown((place_ + "/" + names[2]).c_str(), 65534, 65534) == 0;
-  if (!may_give_away) {
-    ASSERT_EQ(::chmod((place_ + "/" + names[2]).c_str(), 0602), 0);
-  }
-  EXPECT_EQ(replay().done, 0U);
-  EXPECT_EQ(log_.size(), 3U);
-  for (const std::string& line : log_) EXPECT_THAT(line, HasSubstr("permission_denied"));
-  replay();
-  EXPECT_EQ(log_.size(), 3U) << "once";
-  EXPECT_EQ(held("c1") + held("c2") + held("c3"), 3U);
-  EXPECT_EQ(files().size(), 3U);
-  const auto waiting = tombstones_.waiting();
-  ASSERT_TRUE(waiting);
-  for (const auto& [path, content] : *waiting) {
-    ASSERT_FALSE(content) << path;
-    EXPECT_EQ(content.error().code, ErrorCode::permission_denied) << path;
-  }
-}
-
-TEST_F(TombstonesTest, NothingInADirectoryThatOthersMayWriteIsBelieved) {
-  add("c1");
-  leave("c1");
-  ASSERT_EQ(::chmod(place_.c_str(), 0777), 0);
-  EXPECT_EQ(replay().done, 0U);
-  replay();
-  ASSERT_EQ(log_.size(), 1U);
-  EXPECT_THAT(log_[0], HasSubstr("(mode 0777)"));
-  EXPECT_EQ(held("c1"), 1U);
-  const auto waiting = tombstones_.waiting();
-  ASSERT_TRUE(waiting && !waiting->empty());
-  EXPECT_EQ(waiting->front().path, place_);
-  const auto left = tombstones_.leave({kStore, owner("c2"), {}});
-  ASSERT_FALSE(left) << "nobody would make up for it";
-  EXPECT_EQ(left.error().code, ErrorCode::permission_denied);
-  ASSERT_EQ(::chmod(place_.c_str(), 0755), 0);
-  EXPECT_EQ(replay().done, 1U);
-}
-
 TEST_F(TombstonesTest, WhatCannotBeReadForNowIsLeft) {
   leave("c1");
   const auto before = files();
@@ -386,4 +341,82 @@ TEST(CallSoFar, OtherTextIsNone) {
 }
 
 }  // namespace
+
 }  // namespace croft::edge
+
+namespace croft::wire {
+namespace {
+
+using testing::HasSubstr;
+
+Tombstone sample() {
+  return {"kube:/etc/cni/net.d/croft.kubeconfig",
+          {"k8s-pod-network", "5f1", "eth0"},
+          WallTime(std::chrono::seconds(1'790'000'000))};
+}
+
+TEST(Tombstone, IsAnObjectOnOneLine) {
+  EXPECT_EQ(encode(sample()),
+            R"({"version":1,"store":"kube:/etc/cni/net.d/croft.kubeconfig","network":"k8s-pod-network",)"
+            R"("containerID":"5f1","ifName":"eth0","leftAt":"2026-09-21T14:13:20Z"})"
+            "\n");
+}
+
+TEST(Tombstone, ComesBackAsItWas) {
+  Tombstone strange = sample();
+  strange.owner = {"net.with.dots", "c\"\\\n\x01", ""};
+  for (const Tombstone& one : {sample(), strange}) {
+    const auto back = decode_tombstone(encode(one));
+    ASSERT_TRUE(back) << back.error().message;
+    EXPECT_EQ(*back, one);
+  }
+}
+
+TEST(Tombstone, WhatIsNoneIsNamed) {
+  const std::string whole = encode(sample());
+  const auto without = [&](const std::string& text, const std::string& instead) {
+    std::string changed = whole;
+    const auto at = changed.find(text);
+    EXPECT_NE(at, std::string::npos) << text;
+    return changed.replace(at, text.size(), instead);
+  };
+  const std::vector<std::pair<std::string, std::string>> cases{
+      {"", "JSON"},
+      {whole.substr(0, whole.size() / 2), "JSON"},
+      {"[]", "object"},
+      {"{}", "version: is missing"},
+      {without(R"("version":1,)", ""), "version: is missing"},
+      {without(R"("version":1)", R"("version":0)"), "version"},
+      {without(R"("store":"kube:/etc/cni/net.d/croft.kubeconfig",)", ""), "store: is missing"},
+      {without(R"("network":"k8s-pod-network")", R"("network":"")"), "network: it is empty"},
+      {without(R"("containerID":"5f1",)", ""), "containerID: is missing"},
+      {without(R"("5f1")", "7"), "containerID"},
+      {without(R"("5f1")", R"("5f1","containerID":"5f2")"), "containerID"},
+      {without("2026-09-21T14:13:20Z", "yesterday"), "leftAt"},
+      {without("5f1", std::string(1025, 'x')), "containerID"},
+  };
+  for (const auto& [bytes, word] : cases) {
+    const auto read = decode_tombstone(bytes);
+    ASSERT_FALSE(read) << bytes;
+    EXPECT_EQ(read.error().code, ErrorCode::corrupt) << bytes;
+    EXPECT_THAT(read.error().message, HasSubstr(word)) << bytes;
+  }
+}
+
+TEST(Tombstone, WhatItDoesNotKnowIsPassedOver) {
+  std::string bytes = encode(sample());
+  bytes.replace(bytes.rfind('}'), 1, R"(,"beganAt":"2026-09-21T14:13:19.5Z"})");
+  const auto read = decode_tombstone(bytes);
+  ASSERT_TRUE(read) << read.error().message;
+  EXPECT_EQ(*read, sample());
+}
+
+TEST(Tombstone, ANewerOneIsLeftToNewerPrograms) {
+  const auto read = decode_tombstone(R"({"version":2,"store":7})");
+  ASSERT_FALSE(read);
+  EXPECT_EQ(read.error().code, ErrorCode::newer_version);
+}
+
+}  // namespace
+
+}  // namespace croft::wire

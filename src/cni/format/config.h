@@ -1,7 +1,5 @@
 #pragma once
 
-// The network configuration of the personality `croft-ipam`. docs/formats/cni.md has the table of members.
-
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -19,16 +17,16 @@
 #include "register/owner.h"
 #include "register/pool.h"
 
+// The network configurations of the personalities `croft-ipam` and `croft-vpc`. docs/formats/cni.md has the tables of
+// their members.
+
 namespace croft::wire::cni {
 
 inline constexpr std::size_t kConfiguredPoolsMax = 64;
 inline constexpr std::size_t kAskedPoolsMax = 64;
 inline constexpr std::size_t kRequestedAddressesMax = 16;
-inline constexpr std::size_t kConfiguredRoutesMax = 256;
-inline constexpr std::size_t kAttachmentsMax = 100'000;
 inline constexpr std::size_t kPreviousAddressesMax = 256;
 inline constexpr std::size_t kPathBytesMax = 4096;  ///< store URL and log file
-inline constexpr std::size_t kSocketPathBytesMax = 107;
 
 /// One entry of the runtime's list of attachments that still exist.
 struct Attachment {
@@ -128,24 +126,16 @@ Checked<NetworkConfig> decode_croft_ipam_config(const Network& network, const st
 /// Takes a route for ADD's result: `dst`, `gw`, `mtu`, `priority`, and nothing else.
 [[nodiscard]] MaybeFault read_route(const JsonAt& at, Route& out);
 
-/// Takes the absolute path of a socket, no longer than the kernel takes, or "none"; null leaves `out`.
-[[nodiscard]] MaybeFault read_agent(const JsonAt& at, std::string& out);
-
 /// The fault as a runtime gets it: code 999 for a JSON type that does not fit, 7 for a value that is not allowed.
 [[nodiscard]] Error config_error_of(const JsonFault& fault);
 
 /// Takes what CNI_ARGS says about the pod. Error: code 4, naming the key.
 [[nodiscard]] std::optional<Error> take_pod(const Args& args, core::PodIdentity& pod);
 
-/// Reads pools of which each passes core::make_pool and no two share a name or an address.
-[[nodiscard]] MaybeFault read_pool_specs(const JsonAt& at, std::size_t count_max, std::vector<core::PoolSpec>& out);
-
 /// Reads names and CIDRs; a text with a slash is a CIDR (host bits are dropped, as Calico does) and must be of
 /// `family`.
 [[nodiscard]] MaybeFault read_asked_pools(const JsonAt& at, net::Family family, std::size_t count_max,
                                           std::vector<core::AskedPool>& out);
-
-inline constexpr std::string_view kPodAnnotationsCapability = "io.kubernetes.cri.pod-annotations";
 
 using core::PodWishes;
 
@@ -159,5 +149,34 @@ using core::PodWishes;
 [[nodiscard]] MaybeFault read_pod_annotations(const JsonAt& at, PodWishes& out);
 /// The same of a namespace, which asks for no addresses of its own.
 [[nodiscard]] MaybeFault read_namespace_annotations(const JsonAt& at, PodWishes& out);
+
+inline constexpr const char* kDefaultVpcSocket = "/run/cni-vpc-ipamd.sock";
+inline constexpr const char* kDefaultVpcStore = "sqlite:/var/lib/croft/vpc.db";
+
+struct VpcConfig {
+  std::string name;
+  std::string agent = kDefaultVpcSocket;  ///< a path, or "none"
+  std::string store = kDefaultVpcStore;
+  std::optional<std::string> log_file;
+  std::string subnet;  ///< empty: the node's own
+  /// The target of the pod's traffic: an address of the host's side of its link. Absent: the node's own address in the
+  /// subnet.
+  net::PerFamily<std::optional<net::Address>> gateways;
+  std::vector<Route> routes;           ///< absent: the default route
+  std::int64_t cooldown_seconds = 30;  ///< where no agent has been to say
+  // For who has to ask the cloud itself.
+  std::string api, metadata;  ///< URLs with numeric addresses; empty: UCloud's own
+  std::string interface;      ///< to probe on; empty: the one with the cloud's MAC
+  bool probe = true;
+  std::int64_t probe_unit_milliseconds = 1000;
+  core::PodIdentity pod;
+  /// The addresses of `prevResult`, for CHECK.
+  std::vector<net::AddressWithLength> previous_addresses;
+  ValidAttachments valid_attachments;  ///< for GC
+};
+
+/// Decodes a configuration as decode_croft_ipam_config() does, with the same kinds of errors. For DEL whatever is not
+/// needed counts as absent when it has a fault.
+[[nodiscard]] Checked<VpcConfig> decode_vpc_config(const Network& network, const std::string& args, Command command);
 
 }  // namespace croft::wire::cni

@@ -9,7 +9,7 @@
 #include "base/clock.h"
 #include "base/result.h"
 #include "collector/decide/facts.h"
-#include "collector/use/sources.h"
+#include "collector/use/node_facts.h"
 
 namespace croft::wire {
 

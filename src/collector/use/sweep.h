@@ -7,7 +7,7 @@
 
 #include "collector/decide/judge.h"
 #include "collector/decide/register_view.h"
-#include "collector/use/sources.h"
+#include "collector/use/node_facts.h"
 #include "ipam/use/transact.h"
 #include "register/records.h"
 

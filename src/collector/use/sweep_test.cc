@@ -11,7 +11,6 @@
 #include <vector>
 
 #include "collector/use/node_facts.h"
-#include "collector/use/sources.h"
 #include "ipam/use/nodes.h"
 #include "ipam/use/pools.h"
 #include "ipam/use/test_world.h"

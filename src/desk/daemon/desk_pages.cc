@@ -12,8 +12,8 @@
 
 #include "base/net/echo.h"
 #include "base/time_text.h"
+#include "cli/croft/data.h"
 #include "cli/croft/json_output.h"
-#include "cli/croft/json_text.h"
 #include "desk/decide/relief.h"
 #include "history/door/history_file.h"
 #include "http/grpc_frame.h"

@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/time_text.h"
-#include "cli/croft/json_text.h"
+#include "cli/croft/data.h"
 
 namespace croft::app {
 namespace {

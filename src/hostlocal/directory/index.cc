@@ -5,102 +5,30 @@
 #include <bit>
 #include <cstddef>
 #include <cstring>
+#include <type_traits>
 #include <utility>
 
+#include "base/net/u128.h"
+
 namespace croft::store::hostlocal {
-
 namespace {
-constexpr net::U128 kMapped = net::U128{0xffff} << 32;
-}  // namespace
 
-std::uint32_t content_hash(std::string_view key) {
-  std::uint64_t x = 0xcbf29ce484222325U;  // FNV-1a, then the last steps of splitmix64
-  for (const char c : key) x = (x ^ static_cast<unsigned char>(c)) * 0x100000001b3U;
-  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9U;
-  x = (x ^ (x >> 27)) * 0x94d049bb133111ebU;
-  return static_cast<std::uint32_t>(x ^ (x >> 31));
-}
+using net::U128;
 
-net::U128 number_of(const net::Address& address) {
-  return address.is_v4() ? kMapped | address.value() : address.value();
-}
+// Addresses as numbers in one space: IPv4 ones as their IPv4-mapped form, so that a /64 or a /0 costs nothing.
 
-net::Address address_of(net::U128 number) { return net::Address::v6(number).unmapped(); }
+constexpr U128 kMapped = U128{0xffff} << 32;
 
-net::Address address_of(net::U128 number, net::Family family) {
-  return net::Address::from(family, family == net::Family::v4 ? number - kMapped : number);
-}
-
-using core::space::SparsePlace;
-
-std::optional<SparsePlace> ScannedView::place_of(const net::Address& address) const {
-  return taken_.place_of(number_of(address));
-}
-
-/// Cells carry their whole hash, so they can be dealt again without reading anything.
-void ScannedView::grow() {
-  VectorCells old = std::exchange(holders_, VectorCells{std::vector<std::uint64_t>(holders_.cells.size() * 2)});
-  const std::uint32_t mask = holders_.size() - 1;
-  for (const std::uint64_t cell : old.cells) {
-    if (cell == 0) continue;
-    std::uint32_t index = HolderTable<VectorCells>::hash_of(cell) & mask;
-    while (holders_.cells[index] != 0) index = (index + 1) & mask;
-    holders_.cells[index] = cell;
-  }
-}
-
-void ScannedView::see_content(const net::Address& address, std::uint32_t hash) {
-  if (holder_count_ >= holders_.size() / 2) grow();
-  const auto place = place_of(address);
-  if (!place || !HolderTable(holders_).add(hash, *place)) {
-    fit_ = false;
-    return;
-  }
-  ++holder_count_;
-}
-
-std::optional<net::Address> ScannedView::next_free(const net::Address& first, const net::Address& last) {
-  const auto number = taken_.next_free(number_of(first), number_of(last));
-  return number ? std::optional(address_of(*number, first.family())) : std::nullopt;
-}
-
-std::vector<net::Address> ScannedView::with_hash(std::uint32_t hash) {
-  std::vector<net::Address> found;
-  HolderTable(holders_).for_each(hash, [&](SparsePlace place) {
-    if (const auto number = taken_.number_at(place)) found.push_back(address_of(*number));
-  });
-  std::sort(found.begin(), found.end());
-  return found;
-}
-
-void ScannedView::add(const net::Address& address, std::uint32_t hash) {
-  const void* slots_before = taken_.slots().data();
-  taken_.take(number_of(address));
-  if (taken_.slots().data() != slots_before) fit_ = false;  // the places of all holders have moved
-  see_content(address, hash);
-}
-
-void ScannedView::remove(const net::Address& address, std::uint32_t hash) {
-  const auto place = place_of(address);
-  if (!place) return;
-  if (HolderTable(holders_).remove(hash, *place)) --holder_count_;
-  taken_.give_back(number_of(address));
-}
-
-using core::space::SparsePlace;
-using core::space::SparseSlot;
-using core::space::SparseTable;
-
-namespace {
+U128 number_of(const net::Address& address) { return address.is_v4() ? kMapped | address.value() : address.value(); }
 
 static_assert(std::endian::native == std::endian::little, "the index is written in memory order; see kMagic");
 
 constexpr std::array<char, 8> kMagic = {'c', 'r', 'o', 'f', 't', 'i', 'd', 'x'};
-/// Counts up with any change of the layout, of content_hash, or of where SparseTable and HolderTable put things.
+/// Counts up with any change of the layout, of content_hash, or of where TakenTable and HolderTable put things.
 constexpr std::uint32_t kFormat = 1;
 constexpr std::uint64_t kTablesOffset = 4096;
-/// Keeps the sizes computed from a damaged header within reason.
-constexpr std::uint32_t kSlotsMax = 1U << 26;
+/// Keeps the sizes computed from a damaged header within reason; a place in a table of so many slots has 31 bits.
+constexpr std::uint32_t kSlotsMax = 1U << 25;
 
 /// The beginning of the file.
 struct Header {
@@ -120,7 +48,17 @@ struct Header {
   std::uint64_t checksum = 0;
 };
 static_assert(sizeof(Header) == 104 && std::is_trivially_copyable_v<Header>);
-static_assert(sizeof(SparseSlot) == 24 && std::is_trivially_copyable_v<SparseSlot>);
+
+/// The taken ones among 64 neighbouring numbers. All zero: an unused slot.
+struct Slot {
+  std::uint64_t key_hi = 0;  ///< the numbers' common upper 122 bits, with kUsed
+  std::uint64_t key_lo = 0;
+  std::uint64_t taken = 0;  ///< one bit a number
+
+  static constexpr std::uint64_t kUsed = std::uint64_t{1} << 63;
+  [[nodiscard]] bool is_used() const { return (key_hi & kUsed) != 0; }
+};
+static_assert(sizeof(Slot) == 24 && std::is_trivially_copyable_v<Slot>);
 
 std::uint64_t checksum_of(Header header) {
   header.checksum = 0;
@@ -131,19 +69,8 @@ std::uint64_t checksum_of(Header header) {
   return x;
 }
 
-void set_stamp(Header& header, const os::DirectoryStamp& stamp) {
-  header.device = stamp.id.device;
-  header.inode = stamp.id.inode;
-  header.modified_ns = stamp.modified_ns;
-  header.changed_ns = stamp.changed_ns;
-}
-
-os::DirectoryStamp stamp_of(const Header& header) {
-  return {{header.device, header.inode}, header.modified_ns, header.changed_ns};
-}
-
 std::uint64_t holders_offset(const Header& header) {
-  return kTablesOffset + std::uint64_t{header.taken_slots} * sizeof(SparseSlot);
+  return kTablesOffset + std::uint64_t{header.taken_slots} * sizeof(Slot);
 }
 std::uint64_t file_bytes(const Header& header) {
   return holders_offset(header) + std::uint64_t{header.holder_cells} * sizeof(std::uint64_t);
@@ -156,7 +83,8 @@ bool is_sound(const Header& header) {
 }
 
 bool counts_for(const Header& header, const os::DirectoryStamp& stamp) {
-  return stamp_of(header) == stamp && stamp.modified_ns != stamp.changed_ns;
+  const os::DirectoryStamp own{{header.device, header.inode}, header.modified_ns, header.changed_ns};
+  return own == stamp && stamp.modified_ns != stamp.changed_ns;
 }
 
 bool counts_now(const Header& header, const Instant& now) {
@@ -164,10 +92,12 @@ bool counts_now(const Header& header, const Instant& now) {
   return now.boot != BootId() && header.boot == now.boot.bytes && age.count() >= 0 && age <= kIndexAgeMax;
 }
 
-/// The bytes of the file, read page by page when asked for; changes stay in memory until they are written.
+/// The bytes of an index, zeros at first: those of its file are read page by page when asked for. Changes stay in
+/// memory until they are written.
 class Pages {
  public:
-  Pages(os::RandomAccessFile file, std::uint64_t bytes) : file_(std::move(file)), bytes_(bytes) {}
+  Pages(std::optional<os::RandomAccessFile> file, std::uint64_t bytes)
+      : file_(std::move(file)), bytes_(bytes), pages_((bytes + kPageBytes - 1) / kPageBytes) {}
 
   void read(std::uint64_t offset, void* to, std::size_t count) {
     auto* out = static_cast<std::byte*>(to);
@@ -185,28 +115,24 @@ class Pages {
       in += size;
     });
   }
-  [[nodiscard]] Result<void> write_changes() {
-    for (const auto& page : pages_) {
-      if (page->changed_from >= page->changed_to) continue;
-      TRY_VOID(file_.write_at(page->number * kPageBytes + page->changed_from, page->data.data() + page->changed_from,
-                              page->changed_to - page->changed_from));
-      page->changed_from = kPageBytes;
-      page->changed_to = 0;
+  [[nodiscard]] Result<void> write_changes(const os::RandomAccessFile& to) const {
+    for (std::size_t i = 0; i < pages_.size(); ++i) {
+      const Page* page = pages_[i].get();
+      if (page == nullptr || page->changed_from >= page->changed_to) continue;
+      TRY_VOID(to.write_at(i * kPageBytes + page->changed_from, page->data.data() + page->changed_from,
+                           page->changed_to - page->changed_from));
     }
     return {};
   }
-  [[nodiscard]] Result<void> write_through(std::uint64_t offset, const void* from, std::size_t count) {
-    return file_.write_at(offset, from, count);
-  }
+  [[nodiscard]] const std::optional<os::RandomAccessFile>& file() const { return file_; }
   [[nodiscard]] bool failed() const { return failed_; }
 
  private:
   static constexpr std::size_t kPageBytes = 4096;
   struct Page {
-    std::uint64_t number = 0;
     std::size_t changed_from = kPageBytes;
     std::size_t changed_to = 0;
-    std::array<std::byte, kPageBytes> data;
+    std::array<std::byte, kPageBytes> data{};
   };
 
   template <class F>
@@ -220,40 +146,32 @@ class Pages {
     }
   }
   Page& page(std::uint64_t number) {
-    if (last_ != nullptr && last_->number == number) return *last_;
-    const auto found = std::find_if(pages_.begin(), pages_.end(), [&](const auto& p) { return p->number == number; });
-    last_ = found != pages_.end() ? found->get() : load(number);
-    return *last_;
-  }
-  Page* load(std::uint64_t number) {
-    auto page = std::make_unique<Page>();
-    page->number = number;
+    std::unique_ptr<Page>& there = pages_[number];
+    if (there) return *there;
+    there = std::make_unique<Page>();
+    if (!file_) return *there;
     const std::uint64_t offset = number * kPageBytes;
-    const std::size_t size = static_cast<std::size_t>(std::min<std::uint64_t>(kPageBytes, bytes_ - offset));
-    const auto read = file_.read_at(offset, page->data.data(), size);
-    if (!read || !*read) {
-      failed_ = true;
-      page->data.fill(std::byte{0});
-    }
-    pages_.push_back(std::move(page));
-    return pages_.back().get();
+    const auto size = static_cast<std::size_t>(std::min<std::uint64_t>(kPageBytes, bytes_ - offset));
+    const auto read = file_->read_at(offset, there->data.data(), size);
+    if (read && *read) return *there;
+    failed_ = true;
+    there->data.fill(std::byte{0});
+    return *there;
   }
 
-  os::RandomAccessFile file_;
+  std::optional<os::RandomAccessFile> file_;
   std::uint64_t bytes_;
   std::vector<std::unique_ptr<Page>> pages_;
-  Page* last_ = nullptr;
   bool failed_ = false;
 };
 
-/// Records of one type, one behind the other in the pages.
+/// Records of one type, one behind the other in the pages. `size`: a power of two.
 template <class T>
 struct PagedArray {
   Pages& pages;
   std::uint64_t offset;
-  std::uint32_t count;
+  std::uint32_t size;
 
-  [[nodiscard]] std::uint32_t size() const { return count; }
   [[nodiscard]] T get(std::uint32_t index) const {
     T value;
     pages.read(offset + std::uint64_t{index} * sizeof(T), &value, sizeof value);
@@ -262,105 +180,182 @@ struct PagedArray {
   void set(std::uint32_t index, const T& value) {
     pages.write(offset + std::uint64_t{index} * sizeof(T), &value, sizeof value);
   }
+  /// The first record from `home` on, round through all of them, that `f` answers true for.
+  template <class F>
+  [[nodiscard]] std::optional<std::uint32_t> find(std::uint32_t home, F&& f) const {
+    for (std::uint32_t probes = 0; probes < size; ++probes) {
+      const std::uint32_t index = (home + probes) & (size - 1);
+      if (f(get(index))) return index;
+    }
+    return std::nullopt;
+  }
 };
 
-class FileIndexView final : public IndexView {
+constexpr std::uint32_t kNeighbours = 64;
+
+U128 neighbourhood_of(U128 number) { return number >> 6; }
+
+/// Which numbers are taken: a hash table with open addressing of neighbourhoods. One that was used once keeps its slot,
+/// also when nothing of it is taken any more. Damaged slots give wrong answers, never an endless loop or an access
+/// outside. A number's place is where its bit is, and stays.
+class TakenTable {
  public:
-  FileIndexView(os::RandomAccessFile file, const Header& header)
-      : header_(header),
-        pages_(std::move(file), file_bytes(header)),
-        slots_{pages_, kTablesOffset, header.taken_slots},
-        cells_{pages_, holders_offset(header), header.holder_cells},
-        taken_(slots_),
-        holders_(cells_) {}
+  /// Counts the slots in use in `used`.
+  TakenTable(PagedArray<Slot> slots, std::uint32_t& used) : slots_(slots), used_(used) {}
 
-  [[nodiscard]] std::uint64_t reservation_count() const override { return header_.reservations; }
-
-  [[nodiscard]] std::optional<net::Address> next_free(const net::Address& first, const net::Address& last) override {
-    const auto number = taken_.next_free(number_of(first), number_of(last));
-    return number ? std::optional(address_of(*number, first.family())) : std::nullopt;
+  /// Nothing for a number whose neighbourhood has no slot.
+  [[nodiscard]] std::optional<std::uint32_t> place_of(U128 number) const {
+    const auto index = index_for(number);
+    if (!index || !slots_.get(*index).is_used()) return std::nullopt;
+    return *index * kNeighbours + bit_number(number);
+  }
+  /// The inverse; nothing for a place out of range, or in an unused slot.
+  [[nodiscard]] std::optional<U128> number_at(std::uint32_t place) const {
+    if (place / kNeighbours >= slots_.size) return std::nullopt;
+    const Slot slot = slots_.get(place / kNeighbours);
+    if (!slot.is_used()) return std::nullopt;
+    return (U128{slot.key_hi & ~Slot::kUsed, slot.key_lo} << 6) + place % kNeighbours;
   }
 
-  [[nodiscard]] std::vector<net::Address> with_hash(std::uint32_t hash) override {
-    std::vector<net::Address> found;
-    holders_.for_each(hash, [&](SparsePlace place) {
-      const auto number = taken_.number_at(place);
-      if (number) {
-        found.push_back(address_of(*number));
-      } else {
-        contradicts_itself_ = true;
+  /// False when it was taken, or there is no room.
+  bool take(U128 number) {
+    const auto index = index_for(number);
+    if (!index) return false;
+    Slot slot = slots_.get(*index);
+    const bool fresh = !slot.is_used();
+    if (fresh) slot = empty_slot(number);
+    if ((slot.taken & bit_of(number)) != 0) return false;
+    slot.taken |= bit_of(number);
+    slots_.set(*index, slot);
+    if (fresh) ++used_;
+    return true;
+  }
+  /// False when it was free.
+  bool give_back(U128 number) {
+    const auto index = index_for(number);
+    if (!index) return false;
+    Slot slot = slots_.get(*index);
+    if ((slot.taken & bit_of(number)) == 0) return false;
+    slot.taken &= ~bit_of(number);
+    slots_.set(*index, slot);
+    return true;
+  }
+
+  /// The lowest free number from `first` to `last`, both included. One look for each 64 taken numbers passed over.
+  [[nodiscard]] std::optional<U128> next_free(U128 first, U128 last) const {
+    while (first <= last) {
+      const auto index = index_for(first);
+      if (!index) return first;
+      const std::uint64_t free = ~slots_.get(*index).taken & (~std::uint64_t{0} << bit_number(first));
+      const U128 neighbourhood = first & ~U128{kNeighbours - 1};
+      if (free != 0) {
+        const U128 found = neighbourhood + static_cast<std::uint64_t>(std::countr_zero(free));
+        return found <= last ? std::optional(found) : std::nullopt;
       }
-    });
-    std::sort(found.begin(), found.end());
-    return found;
-  }
-
-  void add(const net::Address& address, std::uint32_t hash) override {
-    const net::U128 number = number_of(address);
-    switch (taken_.take(number)) {
-      case SparseTable<Slots>::Took::yes_in_new_slot:
-        ++header_.used_taken_slots;
-        ++header_.reservations;
-        break;
-      case SparseTable<Slots>::Took::yes:
-        ++header_.reservations;
-        break;
-      case SparseTable<Slots>::Took::no:
-      case SparseTable<Slots>::Took::no_room:
-        contradicts_itself_ = true;
-        return;
+      const U128 next = neighbourhood + kNeighbours;
+      if (next <= neighbourhood) return std::nullopt;  // the last neighbourhood of all
+      first = next;
     }
-    const auto place = taken_.place_of(number);
-    if (place && holders_.add(hash, *place)) {
-      ++header_.holders;
-    } else {
-      contradicts_itself_ = true;
-    }
-  }
-
-  void remove(const net::Address& address, std::uint32_t hash) override {
-    const net::U128 number = number_of(address);
-    const auto place = taken_.place_of(number);
-    if (!place || !holders_.remove(hash, *place) || !taken_.give_back(number)) {
-      contradicts_itself_ = true;
-      return;
-    }
-    --header_.holders;
-    --header_.reservations;
-  }
-
-  [[nodiscard]] bool failed() const override { return contradicts_itself_ || pages_.failed(); }
-
-  /// Above three quarters probing gets slow.
-  [[nodiscard]] bool has_room() const override {
-    return header_.used_taken_slots < header_.taken_slots / 4 * 3 &&
-           header_.holders < std::uint64_t{header_.holder_cells} / 4 * 3;
-  }
-
-  [[nodiscard]] Result<void> write_changes() override { return pages_.write_changes(); }
-
-  [[nodiscard]] Result<void> confirm(const os::DirectoryStamp& stamp) override {
-    set_stamp(header_, stamp);
-    header_.checksum = checksum_of(header_);
-    return pages_.write_through(0, &header_, sizeof header_);
+    return std::nullopt;
   }
 
  private:
-  using Slots = PagedArray<SparseSlot>;
-  using Cells = PagedArray<std::uint64_t>;
+  static std::uint32_t bit_number(U128 number) { return static_cast<std::uint32_t>(number.lo & (kNeighbours - 1)); }
+  static std::uint64_t bit_of(U128 number) { return std::uint64_t{1} << bit_number(number); }
+  static Slot empty_slot(U128 number) {
+    const U128 key = neighbourhood_of(number);
+    return {key.hi | Slot::kUsed, key.lo, 0};
+  }
+  /// The slot of a number's neighbourhood, else the unused one where it would be.
+  [[nodiscard]] std::optional<std::uint32_t> index_for(U128 number) const {
+    const Slot wanted = empty_slot(number);
+    return slots_.find(home_of(number), [&](const Slot& slot) {
+      return !slot.is_used() || (slot.key_hi == wanted.key_hi && slot.key_lo == wanted.key_lo);
+    });
+  }
+  /// splitmix64's last steps over both halves.
+  static std::uint32_t home_of(U128 number) {
+    const U128 key = neighbourhood_of(number);
+    std::uint64_t x = key.lo ^ (key.hi * 0x9e3779b97f4a7c15U);
+    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9U;
+    x = (x ^ (x >> 27)) * 0x94d049bb133111ebU;
+    return static_cast<std::uint32_t>(x ^ (x >> 31));
+  }
 
-  Header header_;
-  Pages pages_;
-  Slots slots_;
-  Cells cells_;
-  SparseTable<Slots> taken_;
-  HolderTable<Cells> holders_;
-  bool contradicts_itself_ = false;
+  PagedArray<Slot> slots_;
+  std::uint32_t& used_;
 };
 
-constexpr const char* kIndexDirectory = ".croft";
+/// Which places hold reservations whose content has a given hash: a hash table with open addressing. A cell of 0 is
+/// unused. Two contents may share a hash, so what is found has to be looked at. Damaged cells give wrong answers, never
+/// an endless loop.
+class HolderTable {
+ public:
+  explicit HolderTable(PagedArray<std::uint64_t> cells) : cells_(cells) {}
 
-std::string index_directory(const std::string& data_dir) { return data_dir + "/" + kIndexDirectory; }
+  [[nodiscard]] std::vector<std::uint32_t> places_of(std::uint32_t hash) const {
+    std::vector<std::uint32_t> places;
+    static_cast<void>(cells_.find(hash, [&](std::uint64_t cell) {
+      if (cell != 0 && hash_of(cell) == hash) places.push_back(static_cast<std::uint32_t>(cell) - 1);
+      return cell == 0;
+    }));
+    return places;
+  }
+  /// False when there is no room.
+  bool add(std::uint32_t hash, std::uint32_t place) {
+    const auto index = cells_.find(hash, [](std::uint64_t cell) { return cell == 0; });
+    if (index) cells_.set(*index, cell_of(hash, place));
+    return index.has_value();
+  }
+  /// False when it is not there. Entries that probing brought behind it move up, so that no mark has to stay.
+  bool remove(std::uint32_t hash, std::uint32_t place) {
+    const std::uint32_t mask = cells_.size - 1;
+    const std::uint64_t wanted = cell_of(hash, place);
+    const auto found = cells_.find(hash, [&](std::uint64_t cell) { return cell == 0 || cell == wanted; });
+    if (!found || cells_.get(*found) == 0) return false;
+    std::uint32_t hole = *found;
+    std::uint32_t index = hole;
+    for (std::uint32_t probes = 0; probes <= mask; ++probes) {
+      index = (index + 1) & mask;
+      const std::uint64_t cell = cells_.get(index);
+      if (cell == 0) break;
+      const std::uint32_t home = hash_of(cell) & mask;
+      // It may move into the hole unless its home lies behind the hole on the way to it.
+      if (((index - home) & mask) < ((index - hole) & mask)) continue;
+      cells_.set(hole, cell);
+      hole = index;
+    }
+    cells_.set(hole, 0);
+    return true;
+  }
+
+ private:
+  static std::uint32_t hash_of(std::uint64_t cell) { return static_cast<std::uint32_t>(cell >> 32); }
+  static std::uint64_t cell_of(std::uint32_t hash, std::uint32_t place) {
+    return (std::uint64_t{hash} << 32) | (place + 1);
+  }
+
+  PagedArray<std::uint64_t> cells_;
+};
+
+/// Twice what is needed, for room.
+std::uint32_t size_for(std::size_t count) {
+  return static_cast<std::uint32_t>(std::bit_ceil(std::max<std::size_t>(64, (count + 1) * 2)));
+}
+
+Header header_for(const std::vector<net::Address>& taken) {
+  std::vector<U128> neighbourhoods;
+  neighbourhoods.reserve(taken.size());
+  for (const net::Address& address : taken) neighbourhoods.push_back(neighbourhood_of(number_of(address)));
+  std::sort(neighbourhoods.begin(), neighbourhoods.end());
+  const auto end = std::unique(neighbourhoods.begin(), neighbourhoods.end());
+  Header header;
+  header.taken_slots = size_for(static_cast<std::size_t>(end - neighbourhoods.begin()));
+  header.holder_cells = size_for(taken.size());
+  return header;
+}
+
+std::string index_directory(const std::string& data_dir) { return data_dir + "/.croft"; }
 
 [[nodiscard]] Result<os::RandomAccessFile> create_index_file(const std::string& data_dir, const std::string& path) {
   auto file = os::RandomAccessFile::create(path);
@@ -371,12 +366,57 @@ std::string index_directory(const std::string& data_dir) { return data_dir + "/"
 
 }  // namespace
 
+std::uint32_t content_hash(std::string_view key) {
+  std::uint64_t x = 0xcbf29ce484222325U;  // FNV-1a, then the last steps of splitmix64
+  for (const char c : key) x = (x ^ static_cast<unsigned char>(c)) * 0x100000001b3U;
+  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9U;
+  x = (x ^ (x >> 27)) * 0x94d049bb133111ebU;
+  return static_cast<std::uint32_t>(x ^ (x >> 31));
+}
+
 std::string index_path(const std::string& data_dir, const std::string& network) {
   return index_directory(data_dir) + "/" + network + ".index";
 }
 
-std::unique_ptr<IndexView> IndexView::open(const std::string& path, const os::DirectoryStamp& stamp,
-                                           const Clock& clock) {
+struct View::Tables {
+  Tables(std::optional<os::RandomAccessFile> file, const Header& from)
+      : header(from),
+        pages(std::move(file), file_bytes(header)),
+        taken({pages, kTablesOffset, header.taken_slots}, header.used_taken_slots),
+        holders({pages, holders_offset(header), header.holder_cells}) {}
+  Tables(const Tables&) = delete;
+  Tables& operator=(const Tables&) = delete;
+
+  /// The changes, and then that they count.
+  [[nodiscard]] Result<void> write_to(const os::RandomAccessFile& file, const os::DirectoryStamp& stamp) {
+    TRY_VOID(pages.write_changes(file));
+    header.device = stamp.id.device;
+    header.inode = stamp.id.inode;
+    header.modified_ns = stamp.modified_ns;
+    header.changed_ns = stamp.changed_ns;
+    header.checksum = checksum_of(header);
+    return file.write_at(0, &header, sizeof header);
+  }
+
+  Header header;
+  Pages pages;
+  TakenTable taken;
+  HolderTable holders;
+  bool contradicts_itself = false;
+};
+
+View::View(std::unique_ptr<Tables> tables) : tables_(std::move(tables)) {}
+
+View::View(const std::vector<net::Address>& taken)
+    : tables_(std::make_unique<Tables>(std::nullopt, header_for(taken))) {
+  for (const net::Address& address : taken) {
+    if (tables_->taken.take(number_of(address))) ++tables_->header.reservations;
+  }
+}
+
+View::~View() = default;
+
+std::unique_ptr<View> View::open(const std::string& path, const os::DirectoryStamp& stamp, const Clock& clock) {
   auto file = os::RandomAccessFile::open(path);
   if (!file || !*file) return nullptr;
   Header header;
@@ -385,30 +425,83 @@ std::unique_ptr<IndexView> IndexView::open(const std::string& path, const os::Di
   if (!counts_now(header, clock.now())) return nullptr;
   const auto size = (*file)->size();
   if (!size || *size != file_bytes(header)) return nullptr;
-  return std::make_unique<FileIndexView>(**std::move(file), header);
+  return std::unique_ptr<View>(new View(std::make_unique<Tables>(*std::move(file), header)));
 }
 
-Result<void> write_index(const std::string& data_dir, const std::string& network, const ScannedView& view,
-                         const os::DirectoryStamp& stamp, const Instant& now) {
-  const std::vector<SparseSlot>& slots = view.taken().slots();
-  const std::vector<std::uint64_t>& cells = view.holder_cells();
-  Header header;
-  header.taken_slots = static_cast<std::uint32_t>(slots.size());
-  header.used_taken_slots = view.taken().used_slots();
-  header.holder_cells = static_cast<std::uint32_t>(cells.size());
-  header.holders = view.holder_count();
-  header.reservations = view.reservation_count();
-  header.boot = now.boot.bytes;
-  header.read_at_since_boot_ns = now.since_boot.count();
-  set_stamp(header, stamp);
-  header.checksum = checksum_of(header);
+void View::see_content(const net::Address& address, std::uint32_t hash) {
+  const auto place = tables_->taken.place_of(number_of(address));
+  if (place && tables_->holders.add(hash, *place)) {
+    ++tables_->header.holders;
+  } else {
+    tables_->contradicts_itself = true;
+  }
+}
 
+void View::see_nothing(const net::Address& address) {
+  if (tables_->taken.give_back(number_of(address))) --tables_->header.reservations;
+}
+
+bool View::is_first_hand() const { return !tables_->pages.file(); }
+
+std::uint64_t View::reservation_count() const { return tables_->header.reservations; }
+
+std::optional<net::Address> View::next_free(const net::Address& first, const net::Address& last) const {
+  const auto number = tables_->taken.next_free(number_of(first), number_of(last));
+  if (!number) return std::nullopt;
+  // By the range's family: an IPv4-mapped number of an IPv6 range stays IPv6.
+  return net::Address::from(first.family(), first.is_v4() ? *number - kMapped : *number);
+}
+
+std::vector<net::Address> View::with_hash(std::uint32_t hash) {
+  std::vector<net::Address> found;
+  for (const std::uint32_t place : tables_->holders.places_of(hash)) {
+    const auto number = tables_->taken.number_at(place);
+    if (number) found.push_back(net::Address::v6(*number).unmapped());
+    if (!number) tables_->contradicts_itself = true;
+  }
+  std::sort(found.begin(), found.end());
+  return found;
+}
+
+void View::add(const net::Address& address, std::uint32_t hash) {
+  if (!tables_->taken.take(number_of(address))) {
+    tables_->contradicts_itself = true;
+    return;
+  }
+  ++tables_->header.reservations;
+  see_content(address, hash);
+}
+
+void View::remove(const net::Address& address, std::uint32_t hash) {
+  const U128 number = number_of(address);
+  const auto place = tables_->taken.place_of(number);
+  if (!place || !tables_->holders.remove(hash, *place) || !tables_->taken.give_back(number)) {
+    tables_->contradicts_itself = true;
+    return;
+  }
+  --tables_->header.holders;
+  --tables_->header.reservations;
+}
+
+bool View::failed() const { return tables_->contradicts_itself || tables_->pages.failed(); }
+
+/// Above three quarters probing gets slow.
+bool View::has_room() const {
+  const Header& header = tables_->header;
+  return header.used_taken_slots < header.taken_slots / 4 * 3 &&
+         header.holders < std::uint64_t{header.holder_cells} / 4 * 3;
+}
+
+Result<void> View::save(const std::string& data_dir, const std::string& network, const os::DirectoryStamp& stamp,
+                        const Instant& now) {
+  if (const auto& file = tables_->pages.file()) return tables_->write_to(*file, stamp);
+  tables_->header.boot = now.boot.bytes;
+  tables_->header.read_at_since_boot_ns = now.since_boot.count();
   const std::string path = index_path(data_dir, network);
   const std::string fresh = path + ".new";
   TRY(const os::RandomAccessFile file, create_index_file(data_dir, fresh));
-  TRY_VOID(file.write_at(kTablesOffset, slots.data(), slots.size() * sizeof(SparseSlot)));
-  TRY_VOID(file.write_at(holders_offset(header), cells.data(), cells.size() * sizeof(std::uint64_t)));
-  TRY_VOID(file.write_at(0, &header, sizeof header));
+  TRY_VOID(file.write_at(file_bytes(tables_->header) - 1, "", 1));  // its size; what nothing was written to is zero
+  TRY_VOID(tables_->write_to(file, stamp));
   return os::rename_file(fresh, path);
 }
 

@@ -204,8 +204,8 @@ class ReservationFiles {
 /// synced, and has the view follow; when in doubt about the files it calls forget().
 class ViewUpkeep {
  public:
-  /// A file of the directory that has an address for a name, and is not one of the names an index can stand for.
-  struct OddFile {
+  /// A file of the directory that has an address for a name.
+  struct AddressFile {
     net::Address address;
     std::string name;
   };
@@ -215,31 +215,30 @@ class ViewUpkeep {
 
   /// The index as the view, if there is one that counts and there is no view yet.
   void open_index() {
-    if (index_ || scanned_ || index_is_wrong_) return;
+    if (view_ || index_is_wrong_) return;
     const auto stamp = files_.directory().stamp();
     if (!stamp) return;
-    index_ = IndexView::open(index_path(data_dir_, network_), *stamp, clock_);
-    if (index_) seen_at_ = *stamp;
+    view_ = View::open(index_path(data_dir_, network_), *stamp, clock_);
+    if (view_) seen_at_ = *stamp;
   }
   /// A view, never null, until forget(): of the index that counts, else of all files, which are read then.
   [[nodiscard]] Result<View*> need_view() {
     open_index();
-    if (index_ && index_->failed()) forget();
-    if (view() == nullptr) TRY_VOID(read_all());
-    return view();
+    if (view_ && view_->failed()) forget();
+    if (!view_) TRY_VOID(read_all());
+    return view_.get();
   }
   /// The one there is; null when nothing had to be looked at yet.
-  [[nodiscard]] View* view() { return index_ ? static_cast<View*>(index_.get()) : scanned_.get(); }
-  /// The files that a view of all files leaves out.
-  [[nodiscard]] const std::vector<OddFile>& odd_files() const { return odd_files_; }
+  [[nodiscard]] View* view() { return view_.get(); }
+  /// The files that a view of all files leaves out: their names are not the ones an index can stand for.
+  [[nodiscard]] const std::vector<AddressFile>& odd_files() const { return odd_files_; }
   /// Why a file could not be read when all were read last.
   [[nodiscard]] const std::optional<Error>& unreadable() const { return unreadable_; }
   /// Somebody else has read all files, with that outcome.
   void set_unreadable(std::optional<Error> unreadable) { unreadable_ = std::move(unreadable); }
   /// The view is not believed any more, and no index again.
   void forget() {
-    index_.reset();
-    scanned_.reset();
+    view_.reset();
     seen_at_.reset();
     odd_files_.clear();
     index_is_wrong_ = true;
@@ -253,7 +252,7 @@ class ViewUpkeep {
   /// From here on every change by somebody else shows.
   void mark_changed() {
     changed_ = true;
-    const bool index_follows = seen_at_ && (index_ || (scanned_ && is_worth_an_index(*scanned_)));
+    const bool index_follows = seen_at_ && view_ && (!view_->is_first_hand() || is_worth_an_index());
     seen_at_.reset();
     if (!index_follows) return;
     const auto marked = mark_directory();
@@ -263,14 +262,12 @@ class ViewUpkeep {
   /// Brings the index up to date, while the lock is still held. Best effort: an index that is not there, or counts for
   /// another state, costs the next call a look at all files.
   void publish() {
-    if (!seen_at_) return;
+    if (!seen_at_ || !view_ || view_->failed()) return;
     const auto now = files_.directory().stamp();
     if (!now || *now != *seen_at_) return;
-    if (index_) {
-      if (changed_ && !index_->failed() && index_->has_room()) static_cast<void>(publish_changes(*index_));
-    } else if (scanned_ && is_worth_an_index(*scanned_) && clock_.now().boot != BootId()) {
-      static_cast<void>(publish_new(*scanned_));
-    }
+    const bool is_wanted =
+        view_->is_first_hand() ? is_worth_an_index() && clock_.now().boot != BootId() : changed_ && view_->has_room();
+    if (is_wanted) static_cast<void>(save());
   }
 
  private:
@@ -281,39 +278,39 @@ class ViewUpkeep {
     for (int round = 0; round < kRoundsMax; ++round) {
       odd_files_.clear();
       unreadable_.reset();
+      is_fit_for_index_ = true;
       const WallTime now = clock_.now().wall;
       TRY(const os::DirectoryStamp before, files_.directory().stamp());
-      TRY(scanned_, read_once());
+      TRY(view_, read_once());
       TRY(const os::DirectoryStamp after, files_.directory().stamp());
       const bool proven = shows_changes(before, now);
       seen_at_ = before == after && proven ? std::optional(after) : std::nullopt;
       if (seen_at_) return {};
-      if (before == after && (!is_worth_an_index(*scanned_) || !mark_directory())) return {};
+      if (before == after && (!is_worth_an_index() || !mark_directory())) return {};
     }
     return {};
   }
-  [[nodiscard]] Result<std::unique_ptr<ScannedView>> read_once() {
-    auto view = std::make_unique<ScannedView>();
+  [[nodiscard]] Result<std::unique_ptr<View>> read_once() {
+    std::vector<AddressFile> all;
+    std::vector<net::Address> taken;
     TRY_VOID(files_.directory().for_each_name([&](const char* name) {
       const auto address = files::address_of_file(name);
-      if (address && files::file_name(*address) == name) view->see_address(*address);
+      if (address) all.push_back({*address, name});
+      if (address && files::file_name(*address) == name) taken.push_back(*address);
       return true;
     }));
-    TRY_VOID(files_.directory().for_each_name([&](const char* name) {
-      const auto address = files::address_of_file(name);
-      if (address) read_into(*view, *address, name);
-      return true;
-    }));
+    auto view = std::make_unique<View>(taken);
+    for (const auto& [address, name] : all) read_into(*view, address, name.c_str());
     return view;
   }
   /// A file that cannot be read is taken, by nobody we know.
-  void read_into(ScannedView& view, const net::Address& address, const char* name) {
+  void read_into(View& view, const net::Address& address, const char* name) {
     const auto file = files_.read(name);
     if (!file && !unreadable_) unreadable_ = file.error();
-    if (!file) return view.mark_unfit();
+    if (!file) return mark_unfit();
     if (files::file_name(address) != name) {
       odd_files_.push_back({address, name});
-      return view.mark_unfit();
+      return mark_unfit();
     }
     if (!*file) {
       const auto dangling = files_.directory().exists(name);
@@ -322,28 +319,25 @@ class ViewUpkeep {
       if (!unreadable_) {
         unreadable_ = Error{ErrorCode::internal, files_.directory().path_of(name) + ": too long to be read", {}};
       }
-      view.mark_unfit();
+      mark_unfit();
     } else if (is_empty_file(**file)) {
-      if (!files_.is_abandoned(name, **file)) return view.mark_unfit();  // it will be, and no index would notice
+      if (!files_.is_abandoned(name, **file)) return mark_unfit();  // it will be, and no index would notice
       view.see_nothing(address);
     } else if ((*file)->regular) {
       view.see_content(address, content_hash(files::holder_key((*file)->content)));
     }
   }
+  /// There is something that an index has no words for.
+  void mark_unfit() { is_fit_for_index_ = false; }
 
-  [[nodiscard]] bool is_worth_an_index(const ScannedView& view) const {
-    return view.is_fit_for_index() && view.reservation_count() >= kIndexedCountMin &&
-           files_.directory().has_local_times();
+  [[nodiscard]] bool is_worth_an_index() const {
+    return is_fit_for_index_ && view_->reservation_count() >= kIndexedCountMin && files_.directory().has_local_times();
   }
-  [[nodiscard]] Result<void> publish_changes(IndexView& view) {
-    TRY_VOID(view.write_changes());
-    return view.confirm(*seen_at_);
-  }
-  [[nodiscard]] Result<void> publish_new(const ScannedView& view) {
+  [[nodiscard]] Result<void> save() {
     if (!changed_ && seen_at_->modified_ns == seen_at_->changed_ns) {
       TRY(seen_at_, mark_directory());
     }
-    return write_index(data_dir_, network_, view, *seen_at_, clock_.now());
+    return view_->save(data_dir_, network_, *seen_at_, clock_.now());
   }
   /// Gives the directory a time of modification that the kernel never does. It is one second before its time of change,
   /// which the kernel keeps equal to it on every change of an entry.
@@ -360,11 +354,10 @@ class ViewUpkeep {
   const ReservationFiles& files_;
   const Clock& clock_;
 
-  // At most one of these two. An index is not opened again once it was found wrong.
-  std::unique_ptr<IndexView> index_;
-  std::unique_ptr<ScannedView> scanned_;
-  bool index_is_wrong_ = false;
-  std::vector<OddFile> odd_files_;  ///< with scanned_
+  std::unique_ptr<View> view_;
+  bool index_is_wrong_ = false;         ///< then it is not opened again
+  bool is_fit_for_index_ = true;        ///< when all files were read last
+  std::vector<AddressFile> odd_files_;  ///< with a view of all files
   std::optional<Error> unreadable_;
   /// The stamp that the view is of. It is the one the index counts for, or the one before and after all files were
   /// read, then the one we marked the directory with. Absent: what the view says may be behind, and no index is
@@ -372,10 +365,6 @@ class ViewUpkeep {
   std::optional<os::DirectoryStamp> seen_at_;
   bool changed_ = false;
 };
-
-// ---------------------------------------------------------------- where the view comes from
-
-// ---------------------------------------------------------------- what becomes of it
 
 /// The contract's operations: each asks the view where to look, believes only the files, and has the view follow what
 /// it changed.
@@ -533,7 +522,7 @@ class DirectoryReservations final : public Reservations {
       found.push_back(std::move(reservation));
     }
     if (view.failed()) return std::optional<std::vector<Reservation>>();
-    for (const ViewUpkeep::OddFile& odd : upkeep_.odd_files()) {
+    for (const ViewUpkeep::AddressFile& odd : upkeep_.odd_files()) {
       TRY(const auto file, files_.read(odd.name));
       if (!file || !file->regular || files::holder_key(file->content) != key) continue;
       TRY(Reservation reservation, files_.reservation_of(odd.address, odd.name, *file));

@@ -10,7 +10,7 @@
 #include "base/letters.h"
 #include "cni/decision_log.h"
 #include "cni/door/personality.h"
-#include "cni/door/store_call.h"
+#include "cni/door/tombstones.h"
 #include "cni/error_table.h"
 #include "ipam/use/assign.h"
 #include "ipam/use/damage_telling.h"

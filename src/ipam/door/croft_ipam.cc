@@ -13,7 +13,7 @@
 #include "base/quoted.h"
 #include "cni/decision_log.h"
 #include "cni/door/personality.h"
-#include "cni/door/store_call.h"
+#include "cni/door/tombstones.h"
 #include "cni/error_table.h"
 #include "cni/format/config.h"
 #include "ipam/decide/assign.h"

@@ -43,7 +43,7 @@ struct CroftIpamWorld {
       ask_for_wishes = nullptr;
   /// Asks the node's kernel who lives with an address; null: nobody is asked.
   engine::DeviceOf device_of = nullptr;
-  /// Where calls that go to a store of another machine take turns (cni/door/store_call.h); empty: they don't.
+  /// Where calls that go to a store of another machine take turns (cni/door/tombstones.h); empty: they don't.
   std::string turns = {};
   /// Goes on in the sibling where the store is not of this machine alone.
   HandOver hand_over = {};

@@ -6,7 +6,7 @@
 #include "base/clock.h"
 #include "base/result.h"
 #include "cli/stores/open_store.h"
-#include "collector/use/sources.h"
+#include "collector/use/node_facts.h"
 
 namespace croft::app {
 

@@ -7,7 +7,7 @@
 
 #include "base/net/echo.h"
 #include "base/net/prefix.h"
-#include "cli/croft/json_text.h"
+#include "cli/croft/data.h"
 
 namespace croft::app {
 namespace {

@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "collector/use/sources.h"
+#include "collector/use/node_facts.h"
 #include "noderanges/decide/node_range_look.h"
 #include "noderanges/use/node_range.h"
 

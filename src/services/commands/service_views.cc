@@ -12,7 +12,7 @@
 #include "base/net/lenient.h"
 #include "base/printable.h"
 #include "base/time_text.h"
-#include "cli/croft/json_text.h"
+#include "cli/croft/data.h"
 #include "services/decide/service_words.h"
 
 namespace croft::app {

@@ -49,7 +49,7 @@ void Checker::committed(const std::vector<Changed>& changes) {
   for (const net::Prefix& block : std::exchange(touched_claims_, {})) check_claims(block);
 }
 
-void Checker::put_back(Server& server) {
+void Checker::put_back(TroubledServer& server) {
   for (auto& [address, had] : had_) had.left = std::min(had.left, schedule_.now());
   lives_.clear();
   // An address that the copy does not know as resting is free: nothing tells of its release. Those that rest in it do

@@ -13,6 +13,7 @@
 #include "register/block.h"
 #include "register/owner.h"
 #include "register/pool.h"
+#include "sim/run/troubled_server.h"
 #include "sim/schedule.h"
 #include "sim/server.h"
 
@@ -37,7 +38,7 @@ class Checker {
 
   void committed(const std::vector<Changed>& changes);
   /// Everything is other than it was, and nobody lives with anything that is not told anew.
-  void put_back(Server& server);
+  void put_back(TroubledServer& server);
 
   /// An ADD was answered with these. From now on the owner lives with them.
   /// With `strict_node`, only from blocks of this node. Its decision knew the commits until `informed`.

@@ -74,7 +74,7 @@ std::string text_of(const Changed& changed) {
 
 // ---------------------------------------------------------------- a node's agent
 
-Agent::Agent(Server& server, const MachineClock& clock, Random& random, std::string node, Way& way,
+Agent::Agent(TroubledServer& server, const MachineClock& clock, Random& random, std::string node, Way& way,
              engine::Living living)
     : server_(server),
       clock_(clock),
@@ -360,7 +360,7 @@ Result<core::AssignAnswer> Cluster::assign(Node& node, const core::AssignRequest
     if (auto* refusal = std::get_if<core::Refusal>(&outcome)) return core::AssignAnswer(std::move(*refusal));
     return fail(std::get<Error>(outcome));
   }
-  Client client(server_, node.clock, &node.way);
+  TroubledClient client(server_, node.clock, &node.way);
   const engine::Living living = living_on(node);
   auto answer = engine::assign(context_of(client, node), request, {}, &living);
   if (answer) replay_tombstones(node, client, Deadline::after(node.clock.now(), kMakeUpTime));
@@ -400,7 +400,7 @@ Result<void> Cluster::del(Node& node, const core::Owner& owner) {
       done = fail(*error);
     }
   } else {
-    Client client(server_, node.clock, &node.way);
+    TroubledClient client(server_, node.clock, &node.way);
     engine::Context context = context_of(client, node);
     if (!is_planted("deadline_ignored")) context.not_after = Deadline::after(began, kDelWork);
     const auto released = engine::release_owner(context, owner);
@@ -457,7 +457,7 @@ core::AssignRequest Cluster::request_for(const Node& node, const Pod& pod, const
 
 /// A call of this node that begins now knows the commits until then.
 Span Cluster::informed(const Node& node) const {
-  const Server::Troubles& troubles = server_.troubles();
+  const TroubledServer::Troubles& troubles = server_.troubles();
   const Span troubled =
       std::max({troubles.down_until, troubles.slow_until, node.way.cut_until, node.way.lag_until, node.frozen_until});
   return troubled + kNewsTime > schedule_.now() ? kUninformed : schedule_.now() - kNewsTime;
@@ -641,7 +641,7 @@ std::vector<core::collect::PodFact> Cluster::pod_facts() const {
 }
 
 void Cluster::run_controller() {
-  Client client(server_, control_clock_);
+  TroubledClient client(server_, control_clock_);
   Facts facts(*this);
   core::collect::Memory memory;
   engine::SweepOptions options;

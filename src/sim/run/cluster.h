@@ -12,14 +12,14 @@
 #include <vector>
 
 #include "agent/door/service.h"
-#include "collector/use/sources.h"
+#include "collector/use/node_facts.h"
 #include "collector/use/sweep.h"
 #include "ipam/decide/assign.h"
 #include "ipam/use/transact.h"
 #include "register/pool.h"
 #include "sim/run/checker.h"
+#include "sim/run/troubled_server.h"
 #include "sim/schedule.h"
-#include "sim/server.h"
 #include "store/cached/cached_store.h"
 
 namespace croft::sim {
@@ -29,7 +29,8 @@ namespace croft::sim {
 class Agent {
  public:
   /// The referenced objects outlive it; the schedule does nothing of it once it is dead.
-  Agent(Server& server, const MachineClock& clock, Random& random, std::string node, Way& way, engine::Living living);
+  Agent(TroubledServer& server, const MachineClock& clock, Random& random, std::string node, Way& way,
+        engine::Living living);
 
   /// A call on its way: the plugin waits for `answered`, and says when it has gone its own way.
   struct Call {
@@ -69,9 +70,9 @@ class Agent {
   void serve_alone();
   void answer(const edge::AgentAnswer& answer);
 
-  Server& server_;
+  TroubledServer& server_;
   const MachineClock& clock_;
-  Client client_;
+  TroubledClient client_;
   store::CachedStore cached_;
   WithTurns remembered_, direct_;
   edge::AgentWorld world_;
@@ -136,7 +137,7 @@ class Cluster {
   Cluster& operator=(const Cluster&) = delete;
 
   [[nodiscard]] Checker& checker() { return checker_; }
-  [[nodiscard]] Server& server() { return server_; }
+  [[nodiscard]] TroubledServer& server() { return server_; }
   [[nodiscard]] const Counts& counts() const { return counts_; }
   /// A digest of all that happened so far: two runs of one script have the same.
   [[nodiscard]] std::uint64_t trace() const { return trace_; }
@@ -264,7 +265,7 @@ class Cluster {
   Schedule& schedule_;
   const Setup setup_;
   Checker checker_;
-  Server server_;
+  TroubledServer server_;
   Counts counts_;
   std::uint64_t trace_ = 0xcbf29ce484222325;
   std::function<void(const std::string&)> tell_;
@@ -273,7 +274,7 @@ class Cluster {
   std::map<std::string, std::shared_ptr<Pod>> pods_;
   std::vector<std::unique_ptr<Node>> nodes_;
   std::uint64_t containers_ = 0;
-  std::optional<Server::Copy> copy_;
+  std::optional<TroubledServer::Copy> copy_;
   std::vector<core::collect::PodFact> stale_;
   Span stale_until_{0}, empty_until_{0};
   bool has_read_stale_ = false;  ///< the controller, in its last look

@@ -104,7 +104,7 @@ class CheckerTest : public testing::Test {
   }
 
   Schedule schedule_;
-  Server server_{schedule_, manners_of("etcd").value(), 1};
+  TroubledServer server_{schedule_, manners_of("etcd").value(), 1};
   Checker checker_{schedule_};
   ManualClock clock_;
   SeededRandom random_{1};

@@ -231,7 +231,7 @@ void Cluster::lose_node(Node& node) {
 /// An operator's command, which does what it can.
 void Cluster::command(std::function<void(const engine::Context&)> body) {
   schedule_.spawn(people_, [this, body = std::move(body)] {
-    Client client(server_, control_clock_);
+    TroubledClient client(server_, control_clock_);
     engine::Context context{client, control_clock_, control_random_};
     context.pause_by = [](std::chrono::nanoseconds span) { sleep(span); };
     body(context);

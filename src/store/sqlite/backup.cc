@@ -9,7 +9,6 @@
 
 #include "os/files.h"
 #include "store/sqlite/database.h"
-#include "store/sqlite/identity.h"
 #include "store/sqlite/open_store.h"
 #include "store/sqlite/transaction.h"
 

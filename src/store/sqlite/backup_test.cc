@@ -152,7 +152,7 @@ TEST_F(BackupTest, ACopyOfAnOlderDatabaseUnderANewerLogIsTakenOnlyWhenAsked) {
   {
     const auto store = make();
     const auto shorten = [&](std::uint64_t times) {
-      for (std::uint64_t i = 0; store->counters().checkpoints < times; ++i) ASSERT_TRUE(put(*store, "a", i));
+      for (std::uint64_t i = 0; store->checkpoints() < times; ++i) ASSERT_TRUE(put(*store, "a", i));
     };
     shorten(1);
     ASSERT_TRUE(put(*store, "b", 1));

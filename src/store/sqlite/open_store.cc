@@ -5,7 +5,6 @@
 #include "os/file_lock.h"
 #include "os/files.h"
 #include "store/sqlite/database.h"
-#include "store/sqlite/identity.h"
 #include "store/sqlite/transaction.h"
 
 namespace croft::store {

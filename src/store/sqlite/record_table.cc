@@ -10,7 +10,7 @@
 #include "register/format/records.h"
 #include "store/format/pause.h"
 #include "store/free_block.h"
-#include "store/sqlite/identity.h"
+#include "store/sqlite/database.h"
 
 namespace croft::store {
 namespace {

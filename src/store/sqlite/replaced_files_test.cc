@@ -97,7 +97,7 @@ class ReplacedFilesTest : public SqliteStoreTest {
   }
   /// Commits until the log has been begun anew so often.
   void shorten(SqliteStore& store, std::uint64_t times) const {
-    for (std::uint64_t i = 0; store.counters().checkpoints < times; ++i) {
+    for (std::uint64_t i = 0; store.checkpoints() < times; ++i) {
       ASSERT_LT(i, 10'000U);
       ASSERT_TRUE(put(store, "a", i));
     }

@@ -23,7 +23,6 @@
 #include "store/format/pause.h"
 #include "store/sqlite/commit_queue.h"
 #include "store/sqlite/database.h"
-#include "store/sqlite/identity.h"
 #include "store/sqlite/open_store.h"
 #include "store/sqlite/record_table.h"
 #include "store/sqlite/transaction.h"
@@ -289,7 +288,6 @@ class SqliteStoreImpl final : public SqliteStore {
     PendingCommit pending{encode(writes), token, deadline, std::nullopt};
     TRY_VOID(check_sizes(pending.writes));
     queue_.run(pending);
-    if (*pending.result) ++commits_;
     return *std::move(pending.result);
   }
 
@@ -313,9 +311,7 @@ class SqliteStoreImpl final : public SqliteStore {
     return fail(ErrorCode::unavailable, "the store's file was replaced just now");
   }
 
-  [[nodiscard]] SqliteCounters counters() const override {
-    return {commits_.load(), transactions_.load(), checkpoints_.load()};
-  }
+  [[nodiscard]] std::uint64_t checkpoints() const override { return checkpoints_; }
 
   [[nodiscard]] Result<std::optional<StoredPause>> pause(Deadline deadline) override {
     std::optional<StoredPause> found;
@@ -333,7 +329,6 @@ class SqliteStoreImpl final : public SqliteStore {
     pending.changes_pause = true;
     queue_.run(pending);
     if (!*pending.result) return fail(pending.result->error());
-    ++commits_;
     return {};
   }
   void fill() override {}  // no copy goes into a store of one machine
@@ -345,7 +340,6 @@ class SqliteStoreImpl final : public SqliteStore {
     const auto use = [&](Database& database) -> Result<void> {
       Identity last;
       results = commit_group(database, group, last);
-      transactions_ += 1;
       note_commits(database, last, results);
       is_log_long_ = is_log_long(database);
       for (const auto& result : results) {
@@ -394,8 +388,6 @@ class SqliteStoreImpl final : public SqliteStore {
   ChangeSignal changed_;
   CommitQueue queue_;
   bool is_log_long_ = false;  ///< by the last commit; of whoever is inside the gate
-  std::atomic<std::uint64_t> commits_{0};
-  std::atomic<std::uint64_t> transactions_{0};
   std::atomic<std::uint64_t> checkpoints_{0};
 };
 

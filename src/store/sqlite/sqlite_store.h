@@ -18,13 +18,6 @@ struct SqliteOptions {
   bool lock_is_held = false;
 };
 
-/// How often a store did what costs time; for tests, metrics and benchmarks.
-struct SqliteCounters {
-  std::uint64_t commits = 0;       ///< calls of commit() that were done
-  std::uint64_t transactions = 0;  ///< write transactions that carried them, one sync each
-  std::uint64_t checkpoints = 0;
-};
-
 /// A store in one SQLite file, shared by all programs of one machine at once (docs/adr/0003-sqlite-mode.md).
 ///
 /// Beside `<file>` there are `-wal` and `-shm` (SQLite's) and `-lock` (ours): they belong together and are copied,
@@ -33,7 +26,7 @@ struct SqliteCounters {
 ///
 /// The files are looked at before each use: when they were replaced, the store goes on with what is there now. Then
 /// what was read before is void: conditions on its revisions don't hold any more (conflict), and watches end (too_old).
-/// Where acknowledged commits are missing (identity.h) every call fails with corrupt.
+/// Where acknowledged commits are missing (check_identity) every call fails with corrupt.
 ///
 /// Safe to call from several threads; reads go on while a commit waits for the disk. Commits of several threads share
 /// transactions. A process that forks must not use the store in the child. Turns and watches must end before the store
@@ -43,7 +36,8 @@ struct SqliteCounters {
 /// full.
 class SqliteStore : public Store, public Pausable {
  public:
-  [[nodiscard]] virtual SqliteCounters counters() const = 0;
+  /// How often this object began the log anew; for tests.
+  [[nodiscard]] virtual std::uint64_t checkpoints() const = 0;
   /// Which file the database is that this object has open, looked at anew. Errors: those of every call.
   [[nodiscard]] virtual Result<os::FileId> file(Deadline deadline) = 0;
 };

@@ -9,7 +9,6 @@
 
 #include "os/system_error.h"
 #include "store/sqlite/database.h"
-#include "store/sqlite/identity.h"
 #include "store/sqlite/record_table.h"
 
 namespace croft::store {

@@ -9,8 +9,8 @@
 #include "base/net/address.h"
 #include "base/net/mac.h"
 #include "collector/decide/facts.h"
-#include "os/host_addresses.h"
-#include "os/ip_bytes.h"
+#include "os/host_route.h"
+#include "os/interfaces.h"
 #include "os/neighbour_probe.h"
 #include "vpc/use/stock_sources.h"
 
@@ -43,7 +43,7 @@ class WireProbe final : public engine::AddressProbe {
 [[nodiscard]] os::IpBytes to_bytes(const net::Address& address);
 [[nodiscard]] net::Address from_bytes(const os::IpBytes& bytes);
 
-/// The addresses that the kernel of this host has (os/host_addresses.h). Needs CAP_SYS_ADMIN, the host's network
+/// The addresses that the kernel of this host has (os/interfaces.h). Needs CAP_SYS_ADMIN, the host's network
 /// namespace, and its /run/netns.
 class HostView final : public engine::HostAddresses {
  public:

@@ -11,7 +11,7 @@
 #include "base/result.h"
 #include "cni/door/call_so_far.h"
 #include "cni/door/skeleton.h"
-#include "cni/format/vpc_config.h"
+#include "cni/format/config.h"
 #include "register/stock.h"
 #include "store/store.h"
 #include "store/store_url.h"

@@ -15,7 +15,6 @@
 
 #include "base/clock.h"
 #include "base/result.h"
-#include "http/grpc_handler.h"
 #include "http/grpc_listener.h"
 #include "register/owner.h"
 #include "vpc/format/messages.h"
