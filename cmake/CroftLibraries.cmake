@@ -1,7 +1,7 @@
 # Which versions of others' code a program is built with, for its --version: `croft_libraries(FILE PACKAGE...)` defines
 # CROFT_LIBRARIES in one source file as "openssl 3.0.17-1, …": Debian's source packages behind the -dev packages, in their
-# order. Installing another version configures anew. scripts/sbom finds the same by looking at what was linked, and the
-# test of it compares.
+# order. libstdc++-dev is the compiler's own; a path stands for its package. Installing another version configures anew.
+# scripts/sbom finds the same by looking at what was linked, and the test of it compares.
 find_program(CROFT_DPKG_QUERY dpkg-query)
 if(EXISTS /var/lib/dpkg/status)
   set_property(DIRECTORY ${CMAKE_SOURCE_DIR} APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS /var/lib/dpkg/status)
@@ -15,6 +15,14 @@ function(croft_libraries file)
   set(found "")
   foreach(package ${ARGN})
     set(text "")
+    if(package STREQUAL "libstdc++-dev")
+      string(REGEX REPLACE "\\..*" "" major "${CMAKE_CXX_COMPILER_VERSION}")
+      set(package "libstdc++-${major}-dev")
+    elseif(package MATCHES "^/" AND CROFT_DPKG_QUERY)
+      execute_process(COMMAND ${CROFT_DPKG_QUERY} -S ${package} OUTPUT_VARIABLE text ERROR_QUIET)
+      string(REGEX REPLACE "[:,].*" "" package "${text}")
+      set(text "")
+    endif()
     foreach(name ${package}${architecture} ${package})
       if(CROFT_DPKG_QUERY AND NOT text)
         execute_process(COMMAND ${CROFT_DPKG_QUERY} -W -f "\${source:Package} \${source:Version}\n" ${name}

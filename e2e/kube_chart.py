@@ -85,6 +85,8 @@ MAY_BE_UNSET = ("controller.history.claim", "image.tag", "image.digest", "image.
                 "defaultPools.ipv4BlockSize", "install.conflistName", "install.networkName", "install.replace", "install.alsoAs", "uninstallForce", "install.extraArgs",
                 "agent.clearNetworkUnavailable", "agent.resources", "agent.nodeSelector", "agent.priorityClassName", "agent.extraArgs", "controller.resources",
                 "controller.nodeSelector", "controller.clusterCidr", "controller.priorityClassName", "controller.extraArgs", "calicoGroup")
+# deploy/NAME/values.yaml -> the range that the pool is told; None: it is kubeadm's.
+AT_HOME = {"k3s": "10.42.0.0/16", "kind": None, "kubeadm": None, "talos": "10.244.0.0/16"}
 # Values that are odd and fine: (values, a text of what is rendered).
 TAKEN_VALUES = (
     ({"install": {"cniBinDir": "/opt: x #}, y: {"}}, 'hostPath: {path: "/opt: x #}, y: {", type: DirectoryOrCreate}'),
@@ -176,6 +178,9 @@ def renders(world, tools):
         expect(done.returncode != 0 and word in done.stderr, f"{values}: {done.returncode} {done.stderr}")
     for values in BESIDE:
         tools.render(values)
+    for name, range_ in AT_HOME.items():
+        text = tools.helm("template", "croft", CHART, "-n", "croft-system", "-f", TREE / "deploy" / name / "values.yaml").stdout
+        expect_equal(re.findall(r'--ipv4-cidr=([^"]+)', text), [range_] if range_ else [], f"the range that deploy/{name} tells")
     refuses_values(world, tools)
     text = tools.render_values(world, at(dict.fromkeys(MAY_BE_UNSET))).stdout
     expect(not re.search("<nil>|%!", text), text)
