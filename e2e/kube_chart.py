@@ -197,6 +197,8 @@ def renders(world, tools):
         text = tools.render_values(world, {"mainPlugin": plugin}).stdout
         expect_equal("- --clear-network-unavailable" in text, clears, f"{plugin}: NetworkUnavailable is taken back")
         gone = tools.render_values(world, {"mainPlugin": plugin, "uninstall": True, "agent": {"clearNetworkUnavailable": True}}).stdout
+        notes = tools.helm("install", "croft", CHART, "-n", "croft-system", "--dry-run=client", "--set", f"mainPlugin={plugin},image.repository={IMAGE}").stdout
+        expect_equal(("get ippools.crd.projectcalico.org " in notes, "PODCIDRS" in notes), (plugin != "flannel", plugin == "flannel"), f"{plugin}: {notes}")
         expect("--clear-network-unavailable" not in gone and "nodes/status" not in gone, f"{plugin}: a node that Croft leaves is left alone")
     # What is on its way out makes no pools.
     for uninstalls in ("false", "true"):

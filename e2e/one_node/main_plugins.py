@@ -8,13 +8,14 @@ import ipaddress
 import json
 import os
 import pathlib
+import shlex
 import shutil
 import subprocess
 import sys
 import tempfile
 
 from article import CHART, NAMESPACE, Story, deployment, helm, values
-from cluster import CONTROL, PODS, in_cluster_namespaces, inside
+from cluster import CONTROL, PODS, TREE, in_cluster_namespaces, inside
 from etcd_lib import CalicoPeer
 from kube_store import calico_definitions
 from lib import PLUGINS, Failure, World, expect, expect_equal, main, run, say, skip, wait_for
@@ -144,9 +145,24 @@ class Plugin(Story):
         expect_equal(said["type"], self.which, "who gives interfaces")
         say(f"{self.which}: five pods reach each other in {range_}, and give their addresses back")
 
+    def is_taken_back_without_helm(self):
+        """As docs/install.md says, but for what deletes the objects."""
+        page = (TREE / "docs" / "install.md").read_text()
+        commands = page[page.index("**Uninstall without helm.**"):].split("```")[1].splitlines()
+        for line in commands:
+            program, *words = shlex.split(line, comments=True) or [""]
+            if program == "kubectl" and words[0] == "-n":
+                self.cluster.kubectl(*words, timeout=180)
+                wait_for(lambda: not self.held(), "nobody holds an address", 90)
+        for path in ("/etc/cni/net.d/10-croft.conflist", "/etc/cni/net.d/croft-kubeconfig", "/opt/cni/bin/croft-ipam"):
+            expect(not self.node.exists(path), f"{path} is gone")
+        wait_for(lambda: not self.node.is_ready(), "the node has no network again", 60)
+        say("taken back by kubectl alone")
+
 
 def chapters_of(cluster):
-    return (Plugin(cluster, os.environ["CROFT_MAIN_PLUGIN_TEST"]).gives_addresses,)
+    plugin = Plugin(cluster, os.environ["CROFT_MAIN_PLUGIN_TEST"])
+    return (plugin.gives_addresses, *([plugin.is_taken_back_without_helm] if plugin.which == "bridge" else []))
 
 
 def outside(bin_dir, which):
