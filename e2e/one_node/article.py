@@ -126,8 +126,7 @@ class Story:
         self.node.run("mkdir", "-p", "/run/croft/agent.sock")
         self.cluster.apply(deployment("first", 1))
         begin = time.monotonic()
-        helm("install", "croft", CHART, "-n", NAMESPACE, "--create-namespace",
-             "-f", TREE / "deploy" / "kubeadm" / "values.yaml", *values())
+        helm("install", "croft", CHART, "-n", NAMESPACE, "--create-namespace", "-f", TREE / "deploy/kubeadm/values.yaml", *values())
         wait_for(self.node.is_ready, "the node is ready", 120)
         say(f"ready {time.monotonic() - begin:.1f} s after helm install began")
         kept = json.loads(self.node.read(CONFLIST))
