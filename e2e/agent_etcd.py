@@ -6,15 +6,14 @@ import time
 
 from etcd import Node
 from etcd_lib import Etcd
-from lib import expect, expect_equal, main, say, wait_for, wait_for_agents_memory
+from lib import Killable, expect, expect_equal, main, say, wait_for, wait_for_agents_memory
 
 
-class NodeAgent:
+class NodeAgent(Killable):
     def __init__(self, world, etcd, name, *options):
         self.world, self.socket = world, world.directory / f"{name}.sock"
         self.command = [world.bin / "croftd", "agent", "--store", etcd.store, "--socket", self.socket, "--node", name, *options]
         self.log = world.directory / f"{name}.log"
-        self.process = None
         world.stack.callback(self.kill)
         self.start()
 
@@ -22,12 +21,6 @@ class NodeAgent:
         with open(self.log, "ab") as log:
             self.process = subprocess.Popen(self.command, stdout=log, stderr=log)
         wait_for_agents_memory(self.world, self.socket)
-
-    def kill(self):
-        if self.process:
-            self.process.kill()
-            self.process.wait()
-        self.process = None
 
 
 class NodeWithAgent(Node):

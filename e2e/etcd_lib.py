@@ -12,7 +12,7 @@ import sys
 import time
 import urllib.request
 
-from lib import Failure, SKIPPED, require_programs, run, skip, wait_for
+from lib import Failure, Killable, SKIPPED, require_programs, run, skip, wait_for
 
 
 SLOW_SYNC = pathlib.Path(__file__).resolve().parent / "slow_sync.py"
@@ -64,7 +64,7 @@ class Authority:
         return certificate, key
 
 
-class Etcd:
+class Etcd(Killable):
     """One member, with its data in the World's directory; it goes with the World. `slowable`: see slow_down()."""
 
     scheme = "http"
@@ -77,7 +77,6 @@ class Etcd:
         self.url = f"{self.scheme}://127.0.0.1:{self.port}"
         self.peer = f"http://127.0.0.1:{peer}"
         self.data = world.directory / f"etcd-{self.port}"
-        self.process = None
         world.stack.callback(self.kill)
         self.start()
 
@@ -90,12 +89,6 @@ class Etcd:
              "--initial-cluster", f"default={self.peer}", "--logger", "zap", "--log-level", "error", *self.arguments],
             stdout=log, stderr=log)
         wait_for(lambda: self.ctl("endpoint", "health", check=False).returncode == 0, "etcd is healthy")
-
-    def kill(self):
-        if self.process:
-            self.process.kill()
-            self.process.wait()
-        self.process = None
 
     @property
     def _delay(self):

@@ -19,7 +19,7 @@ import urllib.request
 
 from etcd_lib import Authority, Etcd, free_ports
 from kube_storage import Range, decode_ip_address, decode_service, decode_service_cidr
-from lib import SKIPPED, Failure, expect_equal, main, require_programs, run, skip, wait_for
+from lib import SKIPPED, Failure, Killable, expect_equal, main, require_programs, run, skip, wait_for
 
 VERSIONS = ("1.32", "1.36")  # the first has Service addresses in bitmaps, the second as objects
 PROTOBUF, JSON = "application/vnd.kubernetes.protobuf", "application/json"
@@ -90,7 +90,7 @@ def program(version, name="kube-apiserver"):
     return path
 
 
-class KubeApiserver:
+class KubeApiserver(Killable):
     """One, and the etcd that it has to itself unless it is given one. It goes with its `with`, or else with the World."""
 
     def __init__(self, world, version, addresses="10.96.0.0/24", ports="30000-32767", media=PROTOBUF, etcd=None,
@@ -103,7 +103,7 @@ class KubeApiserver:
         self.url = f"https://127.0.0.1:{self.port}"
         self.folder = world.directory / f"kube-{self.port}"
         self.folder.mkdir()
-        self.process, self.started_in = None, None
+        self.started_in = None
         self._make_files()
         world.stack.callback(self.kill)
 
@@ -151,12 +151,6 @@ class KubeApiserver:
                 raise TypeError(name)
         vars(self).update(changes)
         self.start()
-
-    def kill(self):
-        if self.process:
-            self.process.kill()
-            self.process.wait()
-        self.process = None
 
     @property
     def log(self):
