@@ -39,8 +39,7 @@ def play(world, kube):
     recorded.stop()
     relay.stalled = False
     recorded.begin()
-    wait_for(lambda: recorded.reaches(ended + 2), "the history is as far as that", 150)
+    wait_for(lambda: recorded.reaches(ended), "the history is as far as that", 150)
     asked_back(recorded, dice, began, ended)
-    recorded.stop()
     for pod, address in living.items():
         recorded.delete(pod, address)

@@ -51,6 +51,7 @@ class Recorded(Recorder):
     def __init__(self, world, store, way=None):
         super().__init__(world.bin, world.directory, way.store if way else store)
         self.world, self.of_pods, self.way = world, store, way
+        world.stack.callback(self.kill)
 
     def add(self, pod):
         stay = Stay(pod, time.time())
