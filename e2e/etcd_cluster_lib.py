@@ -20,7 +20,7 @@ import sys
 import threading
 import time
 
-from lib import Failure, expect, say, wait_for
+from lib import Failure, Killable, expect, say, wait_for
 
 CLIENT_PORT, PEER_PORT = 2379, 2380
 RELAY_PORT = 23790  # and the two after it: the relay's, on the loopback of a client's namespace
@@ -48,11 +48,11 @@ class Network:
         return namespace
 
 
-class Member:
+class Member(Killable):
     """One etcd process. Its data outlives it, and ends with the cluster."""
 
     def __init__(self, number, namespace, folder, arguments):
-        self.number, self.namespace, self.process = number, namespace, None
+        self.number, self.namespace = number, namespace
         self.address = namespace.address
         self.url = f"http://{self.address}:{CLIENT_PORT}"
         self.log = folder / f"m{number}.log"
@@ -68,12 +68,6 @@ class Member:
     def start(self):
         with open(self.log, "ab") as log:
             self.process = subprocess.Popen(self.command, stdout=log, stderr=log)
-
-    def kill(self):
-        if self.process:
-            self.process.kill()
-            self.process.wait()
-        self.process = None
 
     def begin_anew(self):
         """Its next start is that of a new member of the cluster that is there, with nothing."""

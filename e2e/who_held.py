@@ -8,18 +8,14 @@ CSV, a log of flows; `croft top` on a terminal; and a history on a full disk, wh
 usage: who_held.py BIN_DIR sqlite|etcd
 """
 
-import collections
 import contextlib
 import csv
-import datetime
 import fcntl
 import io
-import json
 import os
 import pathlib
 import pty
 import random
-import re
 import select
 import signal
 import subprocess
@@ -28,76 +24,47 @@ import termios
 import time
 
 from etcd_lib import Etcd, free_ports
-from lib import Controller, World, call_ipam, expect, expect_equal, fill_disk, main, run, say, wait_for
+from held_lib import INSTANTS, Recorder, Stay, asked_back, stamp
+from lib import Killable, World, address_of, call_ipam, expect, expect_equal, fill_disk, main, run, say, wait_for
 
-INSTANTS, SECONDS = 200, 20
-NOT_TRUSTED_S = 0.5  # around a call: when its commit was made inside it, the caller does not know
-
-
-def stamp(at):
-    return datetime.datetime.fromtimestamp(at, datetime.timezone.utc).isoformat().replace("+00:00", "Z")
+SECONDS = 20
 
 
-class Way:
+class Way(Killable):
     """The recorder's own way to an etcd: what is sent while it is cut waits, as on a link that drops everything."""
 
     def __init__(self, world, etcd):
         port, = free_ports(1)
         relay = pathlib.Path(__file__).with_name("etcd_relay.py")
         self.process = subprocess.Popen([sys.executable, str(relay), "1", f"{port}=127.0.0.1:{etcd.port}"], stdout=subprocess.PIPE)
-        world.stack.callback(self.end)
+        world.stack.callback(self.kill)
         expect_equal(self.process.stdout.readline(), b"ready\n", "the relay")
         self.store = etcd.store.replace(str(etcd.port), str(port))
 
     def cut(self, is_cut):
         self.process.send_signal(signal.SIGSTOP if is_cut else signal.SIGCONT)
 
-    def end(self):
-        self.process.kill()
-        self.process.wait()
 
+class Recorded(Recorder):
+    """And pods that come and go; `way`: the recorder's own to the store."""
 
-class Recorded:
     def __init__(self, world, store, way=None):
-        self.world, self.store, self.way, self.file = world, store, way, world.directory / "history.db"
-        self.ledger = {}  # address -> [pod, began, answered, deleting, deleted]
-        self.process = None
-
-    def start(self):
-        store = self.way.store if self.way else self.store
-        self.process = Controller(self.world, store, "controller", "--grace", "0s", "--history", self.file)
-
-    def stop(self, number):
-        self.process.send_signal(number)
-        self.process.wait()
+        super().__init__(world.bin, world.directory, way.store if way else store)
+        self.world, self.of_pods, self.way = world, store, way
+        world.stack.callback(self.kill)
 
     def add(self, pod):
-        began = time.time()
-        _, answer = call_ipam(self.world, "ADD", f"c-{pod}", self.store, "node-a", f"IgnoreUnknown=1;K8S_POD_NAMESPACE=shop;K8S_POD_NAME={pod}")
-        address = answer["ips"][0]["address"].split("/")[0]
-        self.ledger.setdefault(address, []).append([pod, began, time.time(), None, None])
-        return address
+        stay = Stay(pod, time.time())
+        _, answer = call_ipam(self.world, "ADD", f"c-{pod}", self.of_pods, "node-a", f"IgnoreUnknown=1;K8S_POD_NAMESPACE=shop;K8S_POD_NAME={pod}")
+        stay.answered = time.time()
+        self.stays.setdefault(address_of(answer), []).append(stay)
+        return address_of(answer)
 
     def delete(self, pod, address):
-        entry = self.ledger[address][-1]
-        entry[3] = time.time()
-        call_ipam(self.world, "DEL", f"c-{pod}", self.store, "node-a")
-        entry[4] = time.time()
-
-    def croft(self, *arguments):
-        return run(str(self.world.bin / "croft"), *arguments, "--history", str(self.file)).stdout
-
-    def who(self, address, at):
-        return json.loads(self.croft("who", address, "--at", stamp(at), "-o", "json"))
-
-    def holder(self, address, at):
-        """The pod; None: nobody; "?": in the middle of a call."""
-        for pod, began, answered, deleting, deleted in self.ledger[address]:
-            if answered + NOT_TRUSTED_S <= at and (deleting is None or at <= deleting - NOT_TRUSTED_S):
-                return pod
-            if began - NOT_TRUSTED_S <= at and (deleted is None or at <= deleted + NOT_TRUSTED_S):
-                return "?"
-        return None
+        stay = self.stays[address][-1]
+        stay.deleting = time.time()
+        call_ipam(self.world, "DEL", f"c-{pod}", self.of_pods, "node-a")
+        stay.deleted = time.time()
 
 
 def churn(recorded, dice, seconds, kills=True):
@@ -126,46 +93,28 @@ def churn_while_cut(recorded, dice):
         recorded.way.cut(True)
         for pod, address in churn(recorded, dice, seconds, kills=False)[0].items():
             recorded.delete(pod, address)
-        reach = recorded.who(next(iter(recorded.ledger)), began + 3)
+        reach = recorded.who(next(iter(recorded.stays)), began + 3)
         expect(not reach["sure"] and reach["known"].startswith("as of"), f"nobody knows what was while it was cut off: {reach}")
         recorded.way.cut(False)
-        wait_for(lambda: recorded.who(next(iter(recorded.ledger)), time.time() - 3)["known"][:5] != "as of", "it comes to what it missed", 40)
+        wait_for(lambda: recorded.reaches(time.time() - 3), "it comes to what it missed", 40)
         yield began, time.time() - 4
 
 
-def asked_back(recorded, dice, since, until):
-    tally, reasons = {"right": 0, "open": 0, "skipped": 0}, collections.Counter()
-    for _ in range(INSTANTS):
-        address, at = dice.choice(sorted(recorded.ledger)), since + dice.random() * (until - since)
-        truth, answer = recorded.holder(address, at), recorded.who(address, at)
-        pods = [one["pod"] for one in answer["holdings"]]
-        if truth == "?":
-            tally["skipped"] += 1
-        elif answer["sure"]:
-            expect_equal(pods, [truth] if truth else [], f"who held {address} at {stamp(at)} ({answer['known']})")
-            tally["right"] += 1
-        else:
-            tally["open"] += 1
-            reasons[re.split(r", | between|: its", answer["known"])[0]] += 1
-    say(f"  {INSTANTS} instants: {tally['right']} right, {tally['open']} told to be open, {tally['skipped']} inside of calls; {dict(reasons)}")
-    return tally
-
-
 def questions(recorded, address):
-    entry = recorded.ledger[address][-1]
-    text = recorded.croft("history", f"shop/{entry[0]}")
+    stay = recorded.stays[address][-1]
+    text = recorded.croft("history", f"shop/{stay.pod}")
     expect(address in text and "node-a" in text and "recorded from" in text, text)
-    expect(f"shop/{entry[0]}" in recorded.croft("history", "node-a", "--from", "2h", "--no-headers"), "by node")
+    expect(f"shop/{stay.pod}" in recorded.croft("history", "node-a", "--from", "2h", "--no-headers"), "by node")
     rows = list(csv.DictReader(io.StringIO(recorded.croft("history", address, "--csv"))))
-    expect_equal([(row["namespace"], row["pod"], row["container"]) for row in rows][-1], ("shop", entry[0], f"c-{entry[0]}"), "the last row")
+    expect_equal([(row["namespace"], row["pod"], row["container"]) for row in rows][-1], ("shop", stay.pod, f"c-{stay.pod}"), "the last row")
     flows = recorded.world.directory / "flows.csv"
-    flows.write_text(f"time,src_ip,dst_ip,bytes\n{stamp(entry[2] + 4)},{address},192.0.2.1,7\n{stamp(entry[2] - 86400)},{address},,7\n"
-                     f"{stamp(entry[2] + 0.01)},{address},,7\n")
+    flows.write_text(f"time,src_ip,dst_ip,bytes\n{stamp(stay.answered + 4)},{address},192.0.2.1,7\n{stamp(stay.answered - 86400)},{address},,7\n"
+                     f"{stamp(stay.answered + 0.01)},{address},,7\n")
     joined = recorded.croft("history", "join", str(flows)).splitlines()
-    expect(joined[1].split(",")[4:] in ([f"shop/{entry[0]}", nobody] for nobody in ("", "?")), f"holders of a flow: {joined[1]}")
+    expect(joined[1].split(",")[4:] in ([f"shop/{stay.pod}", nobody] for nobody in ("", "?")), f"holders of a flow: {joined[1]}")
     expect_equal(joined[2].split(",")[4], "?", "of one before the history")
-    expect(joined[3].split(",")[4] in (f"shop/{entry[0]}", f"shop/{entry[0]}?") or "?" in joined[3], f"of the moment of the ADD: {joined[3]}")
-    missing = run(str(recorded.world.bin / "croft"), "who", address, "--history", "/nonexistent/history.db", check=False)
+    expect(joined[3].split(",")[4] in (f"shop/{stay.pod}", f"shop/{stay.pod}?") or "?" in joined[3], f"of the moment of the ADD: {joined[3]}")
+    missing = run(str(recorded.bin / "croft"), "who", address, "--history", "/nonexistent/history.db", check=False)
     expect(missing.returncode == 1 and "--history" in missing.stderr, missing.stderr)
 
 
@@ -174,55 +123,57 @@ def take_terminal():
     fcntl.ioctl(0, termios.TIOCSCTTY, 0)
 
 
+def top(recorded, tail, begin=None):
+    return subprocess.Popen([str(recorded.bin / "croft"), "--store", recorded.of_pods, "top", "--history", str(recorded.file), "--interval", "1"],
+                            stdin=tail, stdout=tail, stderr=tail, env={**os.environ, "TERM": "xterm"}, preexec_fn=begin)
+
+
+def until_shown(head, wanted):
+    """What the screen gets, up to that."""
+    seen, end = b"", time.monotonic() + 20
+    while wanted not in seen:
+        expect(time.monotonic() < end, f"{wanted} is shown: {seen[-2000:]}")
+        if select.select([head], [], [], 0.2)[0]:
+            with contextlib.suppress(OSError):
+                seen += os.read(head, 65536)
+    return seen
+
+
 def on_a_terminal(recorded):
-    """`croft top` draws, obeys its keys, ends by ^C and by SIGTERM, and gives the terminal back as it was."""
-    for keys, number in (((b"m", b"two addresses a character"), (b"n", b"pods")), signal.SIGINT), ((), signal.SIGTERM):
+    """`croft top` draws, obeys its keys, and gives the terminal back; also one that is told to end."""
+    for begin, keys, ending in ((take_terminal, ((b"m", "two addresses a character".encode()), (b"n", b"pods"), (b"\x03", b"")), signal.SIGINT),
+                                (None, (), signal.SIGTERM)):
         head, tail = pty.openpty()
         before = termios.tcgetattr(tail)
-        process = subprocess.Popen([recorded.world.bin / "croft", "--store", recorded.store, "top", "--history", recorded.file, "--interval", "1"],
-                                   stdin=tail, stdout=tail, stderr=tail, env={**os.environ, "TERM": "xterm"},
-                                   preexec_fn=take_terminal if keys else None)
-        seen = b""
-
-        def shows(wanted):
-            nonlocal seen
-            begin, end = len(seen), time.monotonic() + 20
-            while wanted not in seen[begin:]:
-                expect(time.monotonic() < end, f"{wanted} is shown: {seen[-2000:]}")
-                if select.select([head], [], [], 0.2)[0]:
-                    with contextlib.suppress(OSError):
-                        seen += os.read(head, 65536)
-        shows(b"node-a")
+        process = top(recorded, tail, begin)
+        seen = until_shown(head, b"node-a")
         expect(termios.tcgetattr(tail) != before, "keys come one by one")
         for key, wanted in keys:
             os.write(head, key)
-            shows(wanted)
-        if keys:
-            os.write(head, b"\x03")
-        else:
+            seen += until_shown(head, wanted)
+        if not keys:
             process.terminate()
-        shows(b"\x1b[?1049l")
-        expect_equal(process.wait(10), -number, "what ended croft top")
-        # Whose terminal it was hangs up with it.
-        expect(keys or termios.tcgetattr(tail) == before, "the terminal is as it was")
+        seen += until_shown(head, b"\x1b[?1049l")
+        expect_equal(process.wait(10), -ending, "what ended croft top")
         expect(b"\x1b[?7l" in seen and b"\x1b[?7h" in seen, "lines are cut at the edge, and later no more")
+        if not keys:  # a terminal goes with the process whose session it was
+            expect_equal(termios.tcgetattr(tail), before, "the terminal")
         os.close(head)
         os.close(tail)
-    once = run(str(recorded.world.bin / "croft"), "--store", recorded.store, "top", "--once").stdout
+    once = run(str(recorded.bin / "croft"), "--store", recorded.of_pods, "top", "--once").stdout
     expect("10.79.0.0/27" in once and "A MINUTE" in once, once)
 
 
 def on_a_full_disk(recorded):
     """The history's disk is full: pods come, the log says it once, and later all of it is recorded."""
-    recorded.stop(signal.SIGTERM)
+    recorded.stop()
     small = recorded.world.directory / "small"
     small.mkdir()
     run("mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(small))
     try:
         recorded.file = small / "history.db"
         fill_disk(small)
-        log = recorded.world.directory / "controller.log"
-        times = lambda: log.read_text().count("trying again")
+        times = lambda: recorded.log.read_text().count("trying again")
         before = times()
         recorded.start()
         wait_for(lambda: times() > before, "the log says that nothing is recorded", 30)
@@ -231,7 +182,7 @@ def on_a_full_disk(recorded):
         wait_for(lambda: recorded.file.exists() and recorded.file.stat().st_size > 0, "the history is begun", 30)
         wait_for(lambda: recorded.who(address, time.time() - 0.1)["holdings"], "and knows the pod", 30)
         expect_equal(times() - before, 1, "times that the log says it")
-        recorded.stop(signal.SIGTERM)
+        recorded.stop()
     finally:
         run("umount", "-l", str(small))
 
@@ -243,13 +194,12 @@ def test():
         store = etcd.store if etcd else world.store()
         world.croft(store, "pool", "create", "pods", "--cidr", "10.79.0.0/27", "--block-size", "27", "--cooldown-seconds", "3")
         recorded = Recorded(world, store, Way(world, etcd) if etcd else None)
-        recorded.start()
-        wait_for(lambda: "are recorded in" in (world.directory / "controller.log").read_text(), "the history is begun")
+        recorded.begin()
         since = time.time()
         living, count = churn(recorded, dice, SECONDS)
         time.sleep(16)  # a quiet history says every 10 s that it lives
         until = time.time() - 16
-        say(f"  {count} pods on {len(recorded.ledger)} addresses, {len(living)} live")
+        say(f"  {count} pods on {len(recorded.stays)} addresses, {len(living)} live")
         tally = asked_back(recorded, dice, since, until)
         # An old etcd's watch proves nothing after a lost connection (docs/formats/history.md#limits).
         enough = INSTANTS // 5 if etcd else tally["open"]

@@ -179,6 +179,7 @@ class Cluster:
         data.mkdir(mode=0o700)
         client = "http://127.0.0.1:2379"
         self.daemon("etcd", "--data-dir", data, "--listen-client-urls", client, "--advertise-client-urls", client,
+                    "--experimental-watch-progress-notify-interval=5s",  # as kubeadm has it
                     "--listen-peer-urls", "http://127.0.0.1:2380", "--unsafe-no-fsync=true" if self._etcd_may_skip() else
                     "--name=default")
         self.start_apiserver()
