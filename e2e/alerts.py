@@ -112,5 +112,4 @@ def test(world):
     say(f"{len(known)} alerts in {len(CASES)} cases, {len(asked)} expressions of the board")
 
 
-if __name__ == "__main__":
-    main(test)
+main(test)

@@ -40,15 +40,18 @@ class Rig:
         process.kill()
         process.wait()
 
+    def list_nodes(self, *nodes):
+        """And says nothing of pods."""
+        self.put_facts({"nodes": [{"name": name} for name in nodes], "complete": True})
+
     def write_facts(self, **more):
-        text = json.dumps({"nodes": [{"name": n} for n in self.nodes], "complete": True, "pods": [
+        self.put_facts({"nodes": [{"name": n} for n in self.nodes], "complete": True, "pods": [
             {"namespace": "ns", "name": name, "node": "node-a", "phase": "Running", "addresses": [address]}
             for name, address in self.pods.items()], **more})
-        self.put_facts(text)
 
-    def put_facts(self, text):
+    def put_facts(self, facts):
         draft = self.facts_file.with_suffix(".draft")
-        draft.write_text(text)
+        draft.write_text(json.dumps(facts))
         draft.replace(self.facts_file)
 
     @contextlib.contextmanager
@@ -68,14 +71,14 @@ class Rig:
             done.set()
             writer.join()
 
-    def command(self, *more):
-        return [str(self.world.bin / "croftd"), "controller", "--store", self.store, "--facts", str(self.facts_file),
-                "--grace", GRACE, "--output", "json", *more]
+    def command(self, *more, listed=True):
+        facts = ("--facts", self.facts_file) if listed else ()
+        return [self.world.bin / "croftd", "controller", "--store", self.store, *facts, "--grace", GRACE, "--output", "json", *more]
 
-    def once(self, *more, exit_code=0):
-        """Two looks; what the second one says, and the log."""
-        with self.renewed():
-            done = run(*self.command("--once", *more), check=False)
+    def once(self, *more, exit_code=0, listed=True):
+        """Two looks; what the second one says, and the log. Not `listed`: nobody says which nodes there are."""
+        with self.renewed() if listed else contextlib.nullcontext():
+            done = run(*self.command("--once", *more, listed=listed), check=False)
         expect_equal(done.returncode, exit_code, f"exit code of croftd: {done.stdout}{done.stderr}")
         looks = [json.loads(line) for line in done.stdout.splitlines()]
         expect_equal(len(looks), 2, "looks")
@@ -136,56 +139,32 @@ def first_failure(world):
 
 # ---------------------------------------------------------------- which nodes are gone
 
-class NodesRig(Rig):
-    """Whose list names nodes, and whose operator removes some."""
-
-    def croft(self, *arguments, code=0):
-        self.world.cli(self.store, *arguments, codes=(code,))
-
-    def write(self, nodes):
-        self.put_facts(json.dumps({"nodes": [{"name": name} for name in nodes], "complete": True}))
-
-    def last(self, *more, code, listed=True):
-        """The second of two looks; not `listed`: nobody says which nodes there are."""
-        words = self.command("--once", *more)
-        if not listed:
-            at = words.index("--facts")
-            del words[at:at + 2]
-        with self.renewed() if listed else contextlib.nullcontext():
-            ended = run(*words, check=False)
-        expect_equal(ended.returncode, code, f"exit code of croftd {more}: {ended.stdout}{ended.stderr}")
-        return json.loads(ended.stdout.splitlines()[-1])
-
-    def holders(self):
-        return set(self.world.held(self.store))
-
-
 def alarms(look):
     return [alarm["alarm"] for alarm in look["alarms"]]
 
 
 def records_of_some(rig, live):
-    rig.croft("node", "label", "gpu-1", "zone=a")
-    look = rig.last(code=FINDINGS, listed=False)
+    rig.world.cli(rig.store, "node", "label", "gpu-1", "zone=a")
+    look, _ = rig.once(exit_code=FINDINGS, listed=False)
     expect_equal((alarms(look), look["released"]), (["lists_do_not_fit"], []), "a record of a node that holds nothing")
-    rig.croft("node", "label", "node-a", "zone=a")
-    look = rig.last(code=FINDINGS, listed=False)
+    rig.world.cli(rig.store, "node", "label", "node-a", "zone=a")
+    look, _ = rig.once(exit_code=FINDINGS, listed=False)
     expect_equal((alarms(look), look["released"]), (["nodes_unknown"], []), "records of some nodes")
     expect("node-b" in look["alarms"][0]["text"] and "node-a" not in look["alarms"][0]["text"], f"text: {look['alarms']}")
-    expect_equal(rig.holders(), live, "held")
+    expect_equal(set(rig.world.held(rig.store)), live, "held")
     say("  a label on one node makes no other node gone")
 
 
 def seen_and_gone(rig, live):
     """A controller that runs, and ends when told: a node that was listed disappears."""
     lost = rig.add("lost", "node-c")
-    rig.write(["node-a", "node-b", "node-c"])
+    rig.list_nodes("node-a", "node-b", "node-c")
     process = subprocess.Popen(rig.command("--interval", "100ms"), stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
     rig.world.stack.callback(process.kill)
     with rig.renewed():
         for line in process.stdout:
             if json.loads(line)["nodes"] == 3:
-                rig.write(["node-a", "node-b"])
+                rig.list_nodes("node-a", "node-b")
             released = json.loads(line)["released"]
             if lost in [evidence["subject"] for evidence in released]:
                 break
@@ -194,23 +173,23 @@ def seen_and_gone(rig, live):
     expect_equal(process.wait(15), 0, "exit code after SIGTERM")
     expect_equal(released[0]["reason"], "node_gone", "reason")
     expect(any("in an earlier list" in fact for fact in released[0]["facts"]), f"evidence: {released[0]}")
-    expect_equal(rig.holders(), live, "held")
+    expect_equal(set(rig.world.held(rig.store)), live, "held")
     say("  a node that was listed and is not any more is gone")
 
 
 def removed(rig, live):
     """A controller that starts anew has seen nothing, but knows what an operator said; not what came after."""
     gone = rig.add("gone", "node-d")
-    rig.write(["node-a", "node-b"])
-    look = rig.last(code=FINDINGS)
+    rig.list_nodes("node-a", "node-b")
+    look, _ = rig.once(exit_code=FINDINGS)
     expect_equal((alarms(look), look["released"]), (["nodes_unknown"], []), "never listed")
-    rig.croft("node", "remove", "node-d", code=REFUSED)
-    rig.croft("node", "remove", "node-d", "--force")
+    rig.world.cli(rig.store, "node", "remove", "node-d", codes=(REFUSED,))
+    rig.world.cli(rig.store, "node", "remove", "node-d", "--force")
     back = rig.add("back", "node-d")
-    look = rig.last(code=FINDINGS)
+    look, _ = rig.once(exit_code=FINDINGS)
     expect_equal([e["subject"] for e in look["released"] if e["what"] == "address"], [gone], "released")
     expect("and was removed by hand" in " ".join(look["released"][0]["facts"]), f"evidence: {look['released']}")
-    expect_equal(rig.holders(), live | {back}, "held")
+    expect_equal(set(rig.world.held(rig.store)), live | {back}, "held")
     say("  what a node held that was removed goes; what it got since stays")
 
 
@@ -220,7 +199,7 @@ def test(world):
     for part in (leaks_with_evidence, lists_that_prove_nothing):
         part(rig)
     first_failure(world)
-    rig = NodesRig(world, "nodes")
+    rig = Rig(world, "nodes")
     world.pool(rig.store, "a", "10.80.0.0/24", "--block-size", "28")
     live = {rig.add("a", "node-a"), rig.add("b", "node-b")}
     for part in (records_of_some, seen_and_gone, removed):
