@@ -376,9 +376,8 @@ void add_history_commands(CLI::App& app, CommandLine& line) {
   forecast_command->footer(
       "Where the history has two days, use goes on as it did from this hour on in the days before, and no higher but "
       "for "
-      "their daily growth; else the growth so far goes on. What the last hours grew by beyond that comes on top. "
-      "EARLIEST "
-      "and LATEST are by the quartiles.");
+      "their daily growth; else the growth so far goes on. Faster growth of the last hours comes on top. EARLIEST and "
+      "LATEST are by the quartiles.");
 }
 
 }  // namespace croft::app

@@ -82,7 +82,7 @@ std::optional<double> used_at(std::span<const Use> uses, WallTime at) {
   return before->used + (after->used - before->used) * part;
 }
 
-/// What the days before say of the next one.
+/// The next day, as the days before tell.
 struct Days {
   std::vector<Band> growth;  ///< of a pool, so many steps from now on; the last is that of a day. Empty: there are none
   double last = 0;           ///< growth in the last day
@@ -156,7 +156,7 @@ Forecast forecast(std::span<const Use> uses, WallTime now) {
   const Band steady = since_slopes.empty() ? slope : band_of(std::move(since_slopes));
   const double steady_seen = since.size() < 2 ? seen : hours_between(since.front().at, last.at);
   const Band still = lesser(steady, slope);
-  // What grew as fast before is nothing new.
+  // Growth that was as fast before is nothing new.
   const double most = most_before(uses, last.at, steady.middle);
   const Band beside{std::max(0.0, slope.low - most), std::max(0.0, slope.middle - most),
                     std::max(0.0, slope.high - most)};
