@@ -18,6 +18,9 @@
 
 #include "base/manual_clock.h"
 #include "collector/use/sweep.h"
+#include "history/door/history_file.h"
+#include "history/use/recorder.h"
+#include "os/scratch_directory.h"
 #include "report.h"
 #include "store/memory/memory_store.h"
 
@@ -189,6 +192,21 @@ int run(int argc, char** argv) {
 
   report("looking at the register alone",
          [&] { check(engine::look_at_register(context, false).has_value(), "a look"); });
+
+  const Figures history = report("the first look of a history (--history)", [&] {
+    const os::ScratchDirectory directory;
+    const auto file = edge::HistoryFile::open(directory.file("history.db"), {});
+    check(file.has_value(), "a history");
+    engine::Recorder recorder(context, **file);
+    check(recorder.step().has_value() && recorder.step().has_value(), "recording");
+    check(recorder.open_count() == static_cast<std::size_t>(cluster.nodes * cluster.per_node), "what is recorded");
+  });
+  bench::record(
+      {.id = "collector.history",
+       .what = "the most memory that a history's first look adds",
+       .value = history.megabytes,
+       .unit = "MiB",
+       .note = fmt::format("{} addresses; it took {:.1f} s", cluster.nodes * cluster.per_node, history.seconds)});
 
   core::collect::Memory memory;
   engine::SweepOptions options;

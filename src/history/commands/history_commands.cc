@@ -374,8 +374,10 @@ void add_history_commands(CLI::App& app, CommandLine& line) {
   add_file_option(*forecast_command, forecast_options->file);
   add_list_options(*forecast_command, line);
   forecast_command->footer(
-      "The growth of the hours to come is that of the same hours of the days before, where the history has days, and "
-      "more where the last hours grew by more; else the last hours go on. EARLIEST and LATEST are by the quartiles.");
+      "Where the history has two days, use goes on as it did from this hour on in the days before, and no higher but "
+      "for "
+      "their daily growth; else the growth so far goes on. Faster growth of the last hours comes on top. EARLIEST and "
+      "LATEST are by the quartiles.");
 }
 
 }  // namespace croft::app

@@ -17,25 +17,36 @@ constexpr int kDaysMax = 7;
 constexpr int kDaysMin = 2;
 /// The forecast goes by steps of this.
 constexpr std::chrono::minutes kStep{30};
-/// Growth beside the days' own is believed to go on for so long as it has been seen, and this many times that.
-constexpr double kBeside = 4;
+constexpr int kSteps = static_cast<int>(kDay / kStep);
+/// A growth is believed to go on for this many times as long as it has been seen.
+constexpr double kBelieved = 4;
 
 double hours_between(WallTime from, WallTime until) {
   return std::chrono::duration<double, std::ratio<3600>>(until - from).count();
 }
 
-double quantile(std::vector<double> values, double part) {
-  std::ranges::sort(values);
-  const double place = part * static_cast<double>(values.size() - 1);
+double in_hours(int steps) { return std::chrono::duration<double, std::ratio<3600>>(steps * kStep).count(); }
+
+double quantile(const std::vector<double>& sorted, double part) {
+  const double place = part * static_cast<double>(sorted.size() - 1);
   const auto below = static_cast<std::size_t>(place);
-  const auto above = std::min(below + 1, values.size() - 1);
-  return values[below] + (values[above] - values[below]) * (place - static_cast<double>(below));
+  const auto above = std::min(below + 1, sorted.size() - 1);
+  return sorted[below] + (sorted[above] - sorted[below]) * (place - static_cast<double>(below));
 }
 
+/// The quartiles of some values.
 struct Band {
   double low = 0, middle = 0, high = 0;
 };
-Band band_of(const std::vector<double>& values) {
+Band lesser(const Band& one, const Band& other) {
+  return {std::min(one.low, other.low), std::min(one.middle, other.middle), std::min(one.high, other.high)};
+}
+Band operator+(const Band& one, const Band& other) {
+  return {one.low + other.low, one.middle + other.middle, one.high + other.high};
+}
+Band operator*(const Band& one, double by) { return {one.low * by, one.middle * by, one.high * by}; }
+Band band_of(std::vector<double> values) {
+  std::ranges::sort(values);
   return {quantile(values, 0.25), quantile(values, 0.5), quantile(values, 0.75)};
 }
 
@@ -71,15 +82,58 @@ std::optional<double> used_at(std::span<const Use> uses, WallTime at) {
   return before->used + (after->used - before->used) * part;
 }
 
-/// The growth in the step after each of the days before, at the same hour.
-std::vector<double> growths_of_days(std::span<const Use> uses, WallTime at) {
-  std::vector<double> growths;
+/// The next day, as the days before tell.
+struct Days {
+  std::vector<Band> growth;  ///< of a pool, so many steps from now on; the last is that of a day. Empty: there are none
+  double last = 0;           ///< growth in the last day
+  double peak = 0;           ///< the most that was used
+};
+
+/// The paths from this hour to the same hour a day later, of each day.
+Days days_before(std::span<const Use> uses, WallTime now) {
+  Days days;
+  std::vector<std::vector<double>> growths(kSteps + 1);
   for (int day = 1; day <= kDaysMax; ++day) {
-    const auto from = used_at(uses, at - day * kDay);
-    const auto until = used_at(uses, at + kStep - day * kDay);
-    if (from && until) growths.push_back(*until - *from);
+    const WallTime begin = now - day * kDay;
+    const auto first = used_at(uses, begin), last = used_at(uses, begin + kDay);
+    if (!first || !last) continue;
+    if (growths.back().empty()) days.last = *last - *first;
+    for (int i = 0; i <= kSteps; ++i) {
+      const auto used = used_at(uses, begin + i * kStep);
+      if (!used) continue;
+      growths[static_cast<std::size_t>(i)].push_back(*used - *first);
+      days.peak = std::max(days.peak, *used);
+    }
   }
-  return growths;
+  if (growths.back().size() < kDaysMin) return days;
+  for (auto& one : growths) days.growth.push_back(one.empty() ? days.growth.back() : band_of(std::move(one)));
+  return days;
+}
+
+/// The growth an hour in the hours of a day in which it is highest; of several days the one in the middle.
+double most_before(std::span<const Use> uses, WallTime now, double otherwise) {
+  std::vector<double> most;
+  for (int day = 0; day < kDaysMax; ++day) {
+    std::optional<double> largest;
+    for (int i = 0; i < kSteps; ++i) {
+      const WallTime until = now - kRecent - day * kDay - i * kStep;
+      const auto first = used_at(uses, until - kRecent), last = used_at(uses, until);
+      if (first && last) largest = std::max(largest.value_or(0), *last - *first);
+    }
+    if (largest) most.push_back(*largest / static_cast<double>(kRecent.count()));
+  }
+  return most.empty() ? otherwise : band_of(std::move(most)).middle;
+}
+
+/// A count each step, of no more than a day.
+std::vector<Use> thinned(std::span<const Use> uses) {
+  std::vector<Use> few;
+  const Use& last = uses.back();
+  for (int i = kSteps; i >= 0; --i) {
+    const WallTime at = last.at - i * kStep;
+    if (const auto used = used_at(uses, at)) few.push_back({at, *used, last.room});
+  }
+  return few;
 }
 
 }  // namespace
@@ -90,49 +144,44 @@ Forecast forecast(std::span<const Use> uses, WallTime now) {
   if (now - last.at > kStale || last.at - now > kStale) return {false, "counted last more than 20 minutes ago"};
   const auto recent = between(uses, last.at - kRecent, last.at);
   if (last.at - recent.front().at < kEnough) return {false, "counted for less than 45 minutes"};
-  const auto slopes = slopes_of(recent);
+  auto slopes = slopes_of(recent);
   if (slopes.empty()) return {false, "counted too seldom"};
 
-  const double step_hours = std::chrono::duration<double, std::ratio<3600>>(kStep).count();
-  const Band slope = band_of(slopes);
-  std::vector<double> of_days;  // an hour, in the hours that were the recent ones of their day
-  for (int day = 1; day <= kDaysMax; ++day) {
-    const auto same = between(uses, recent.front().at - day * kDay, last.at - day * kDay);
-    const auto their = slopes_of(same);
-    if (!their.empty()) of_days.push_back(quantile(their, 0.5));
-  }
-  const bool has_days = static_cast<int>(of_days.size()) >= kDaysMin;
-  const double usual = has_days ? quantile(of_days, 0.5) : 0;
-  const double seen_hours = hours_between(recent.front().at, last.at);
+  const Band slope = band_of(std::move(slopes));
+  const double seen = hours_between(recent.front().at, last.at);
+  const Days days = days_before(uses, last.at);
+  // Without days the growth since the first count, or of the last day, goes on where it still does.
+  const std::vector<Use> since = thinned(uses);
+  auto since_slopes = slopes_of(since);
+  const Band steady = since_slopes.empty() ? slope : band_of(std::move(since_slopes));
+  const double steady_seen = since.size() < 2 ? seen : hours_between(since.front().at, last.at);
+  const Band still = lesser(steady, slope);
+  // Growth that was as fast before is nothing new.
+  const double most = most_before(uses, last.at, steady.middle);
+  const Band beside{std::max(0.0, slope.low - most), std::max(0.0, slope.middle - most),
+                    std::max(0.0, slope.high - most)};
+  const auto usual_at = [&](int step) -> Band {
+    if (days.growth.empty()) return still * std::min(in_hours(step), steady_seen * kBelieved);
+    const Band& day = days.growth.back();
+    const Band growth = day * (step / kSteps) + days.growth[static_cast<std::size_t>(step % kSteps)];
+    // A day goes no higher than those before, but for what they grew by, and the last one still does.
+    const double below = std::max(0.0, days.peak - last.used);
+    const auto peak = [&](double net) { return below + (step / kSteps + 1) * std::max(0.0, net); };
+    return lesser(growth, {peak(std::min(day.low, days.last)), peak(std::min(day.middle, days.last)),
+                           peak(std::max(day.high, days.last))});
+  };
 
   Forecast found{true, ""};
   found.growth_an_hour = slope.middle;
-  Band used{last.used, last.used, last.used};
-  const auto note = [&](std::optional<seconds>& when, double now_used, seconds in) {
-    if (!when && now_used >= last.room) when = in;
+  const auto note = [&](std::optional<seconds>& when, double used, seconds in) {
+    if (!when && used >= last.room) when = in;
   };
-  note(found.full_in, used.middle, seconds(0));
-  note(found.earliest, used.high, seconds(0));
-  note(found.latest, used.low, seconds(0));
-  for (WallTime at = last.at; at - last.at < kForecastMax && !found.latest; at += kStep) {
-    Band growth{slope.low * step_hours, slope.middle * step_hours, slope.high * step_hours};
-    if (has_days) {
-      // Later days are as those that were seen.
-      const auto days_ahead = std::chrono::floor<hours>(at - last.at) / kDay;
-      const auto growths = growths_of_days(uses, at - days_ahead * kDay);
-      if (growths.empty()) continue;
-      growth = band_of(growths);
-      if (hours_between(last.at, at) < seen_hours * kBeside) {
-        growth.low += std::max(0.0, slope.low - usual) * step_hours;
-        growth.middle += std::max(0.0, slope.middle - usual) * step_hours;
-        growth.high += std::max(0.0, slope.high - usual) * step_hours;
-      }
-    }
-    used = {used.low + growth.low, used.middle + growth.middle, used.high + growth.high};
-    const auto in = std::chrono::duration_cast<seconds>(at + kStep - last.at);
-    note(found.earliest, used.high, in);
-    note(found.full_in, used.middle, in);
-    note(found.latest, used.low, in);
+  for (int i = 0; i * kStep <= kForecastMax && !found.latest; ++i) {
+    const auto in = std::chrono::duration_cast<seconds>(i * kStep);
+    const Band growth = usual_at(i) + beside * std::min(in_hours(i), seen * kBelieved);
+    note(found.earliest, last.used + growth.high, in);
+    note(found.full_in, last.used + growth.middle, in);
+    note(found.latest, last.used + growth.low, in);
   }
   return found;
 }

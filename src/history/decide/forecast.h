@@ -29,9 +29,11 @@ inline constexpr std::chrono::hours kForecastMax{14 * 24};
 /// Nothing is said of a pool that was not counted for so long.
 inline constexpr std::chrono::minutes kStale{20};
 
-/// `uses` ascend in time, and lead up to `now`. Where the history has days, the growth of the hours to come is that of
-/// the same hours of the days before, more where the last hours grew by more than theirs; else the last hours go on.
-/// Both are medians, which single bursts do not move (Theil and Sen). The band is that of the quartiles.
+/// `uses` ascend in time, and lead up to `now`. Where the history has two days, use goes on from now as it did from
+/// this hour on in the days before, and no higher than their highest, but for what they grew by and the last of them
+/// still did. Else the growth since the first count goes on where it still does. A growth of the last hours that is
+/// faster than a day's fastest comes on top. A growth that is seen for hours is believed for four times as long. All
+/// are medians, which single bursts do not move (Theil and Sen). The band is that of the quartiles.
 [[nodiscard]] Forecast forecast(std::span<const Use> uses, WallTime now);
 
 }  // namespace croft::core::history

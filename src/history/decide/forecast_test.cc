@@ -79,6 +79,36 @@ TEST(Forecast, GrowthBesideTheDaysIsSeen) {
   EXPECT_GT(in_hours(found.full_in), 3);
 }
 
+TEST(Forecast, WhatComesAndGoesAtOtherHoursEachDayIsNotTakenForGrowth) {
+  // Three hours of it fill the pool in less than two more.
+  const auto sawtooth = [](double h) { return 250 + 550 * std::fmod(h, 5) / 5; };
+  for (double hours = 52; hours < 57; hours += 0.5) {
+    const Forecast found = of(series(hours, 1000, sawtooth));
+    ASSERT_TRUE(found.is_known);
+    EXPECT_GT(in_hours(found.full_in), 24) << "after " << hours;
+  }
+}
+
+TEST(Forecast, AGrowthThatSlowsDownComesToNoEnd) {
+  const Forecast found = of(series(24 * 4, 1000, [](double h) { return 940 - 600 * std::exp(-h / 18); }));
+  ASSERT_TRUE(found.is_known);
+  EXPECT_GT(in_hours(found.full_in), 24);
+}
+
+TEST(Forecast, DaysThatGrowFillAPoolAtTheirPeak) {
+  const auto growing = [](double h) { return 400 + 80 * std::sin(h / 24 * 2 * 3.14159265) + 3 * h; };
+  // In the quiet hours; 160 h come to 960 and a wave.
+  const Forecast found = of(series(24 * 6, 1000, growing));
+  ASSERT_TRUE(found.is_known);
+  EXPECT_NEAR(in_hours(found.full_in), 28, 5);
+}
+
+TEST(Forecast, GrowthOnTheFirstDayIsBelievedWhileItLasts) {
+  const auto stops = [](double h) { return 200 + 60 * std::min(h, 8.0); };
+  EXPECT_LT(in_hours(of(series(7, 1000, stops)).full_in), 10);
+  EXPECT_FALSE(of(series(12, 1000, stops)).full_in);
+}
+
 TEST(Forecast, AFullPoolIsFullNow) {
   const Forecast found = of(series(2, 100, [](double) { return 100; }));
   ASSERT_TRUE(found.is_known);

@@ -70,6 +70,17 @@ std::pair<std::string, std::string> parts_of(const std::string& pod) {
   return {pod.substr(0, hyphen + 1), pod.substr(hyphen + 1)};
 }
 
+/// Rows of `ended`: of each address from ?1 to ?2 the two that began last before the time ?3, and the two that began
+/// first behind it. Holders of one address follow one another, so that no others touch the time where the clock was not
+/// set back; and the index finds them however many there are.
+constexpr const char* kBesideMoment =
+    "WITH RECURSIVE one(address) AS (SELECT min(address) FROM ended WHERE address BETWEEN ?1 AND ?2 UNION ALL SELECT "
+    "(SELECT min(address) FROM ended WHERE address > one.address AND address <= ?2) FROM one WHERE one.address IS NOT "
+    "NULL), beside AS (SELECT e.* FROM one CROSS JOIN ended e WHERE e.address = one.address AND e.begin >= ifnull("
+    "(SELECT begin FROM ended WHERE address=one.address AND begin <= ?3 ORDER BY begin DESC LIMIT 1 OFFSET 1), 0) AND "
+    "e.begin <= ifnull((SELECT begin FROM ended WHERE address=one.address AND begin >= ?3 ORDER BY begin LIMIT 1 "
+    "OFFSET 1), 9223372036854775807)) ";
+
 constexpr std::size_t kUuidHyphens[] = {8, 13, 18, 23};
 
 /// The bytes of a UUID; nothing for other texts.
@@ -246,6 +257,7 @@ Result<void> HistoryFile::make_tables() {
            std::string("CREATE INDEX IF NOT EXISTS ended_by_pod ON ended(pod_front, pod_back)"),
            std::string("CREATE INDEX IF NOT EXISTS open_by_pod ON open(pod_front, pod_back)"),
            std::string("CREATE INDEX IF NOT EXISTS ended_by_node ON ended(node, begin)"),
+           std::string("CREATE INDEX IF NOT EXISTS open_by_node ON open(node, begin)"),
            std::string("CREATE TABLE IF NOT EXISTS gaps(since INTEGER PRIMARY KEY, until INTEGER, twice INTEGER)"),
            std::string("CREATE TABLE IF NOT EXISTS unseen(id INTEGER PRIMARY KEY, first BLOB, last BLOB, "
                        "since INTEGER, until INTEGER)"),
@@ -524,12 +536,14 @@ Result<HistoryFile::Holders> HistoryFile::look_at(const net::Prefix& range, Wall
     if (!answer.holdings.empty()) found.held.push_back({address_of(bytes), answer.is_sure});
     of_address.clear();
   };
-  Query query(
-      *this,
-      "SELECT address, begin, begin_width, NULL, 0 FROM open WHERE address BETWEEN ?1 AND ?2 AND "
-      "length(address) = length(?1) AND begin - begin_width <= ?3 UNION ALL "
-      "SELECT address, begin, begin_width, begin + lasted, end_width FROM ended WHERE address BETWEEN ?1 AND ?2 "
-      "AND length(address) = length(?1) AND begin - begin_width <= ?3 AND begin + lasted > ?3 ORDER BY 1");
+  const bool is_in_order = !(of_all && of_all->is_twice);
+  Query query(*this,
+              fmt::format("{}SELECT address, begin, begin_width, NULL, 0 FROM open WHERE address BETWEEN ?1 AND ?2 AND "
+                          "length(address) = length(?1) AND begin - begin_width <= ?3 UNION ALL "
+                          "SELECT address, begin, begin_width, begin + lasted, end_width FROM {} WHERE address BETWEEN "
+                          "?1 AND ?2 AND length(address) = length(?1) AND begin - begin_width <= ?3 AND begin + lasted "
+                          "> ?3 ORDER BY 1",
+                          is_in_order ? kBesideMoment : "", is_in_order ? "beside" : "ended"));
   query.add_bytes(first).add_bytes(last).add(ms_of(at));
   for (;;) {
     TRY(const bool is_there, query.step());

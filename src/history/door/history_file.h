@@ -65,7 +65,7 @@ class HistoryFile final : public engine::HistoryLog {
   }
   /// Sure only where it is the same all the time from `when.after` to `when.by`.
   [[nodiscard]] Result<core::history::Answer> holder_at(const net::Address& address, const core::history::Moment& when);
-  /// Who of a range held its address at a moment.
+  /// The holders of the addresses of a range at a moment.
   struct Holders {
     struct One {
       net::Address address;

@@ -1,6 +1,7 @@
 #include "history/door/history_file.h"
 
 #include <algorithm>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -16,6 +17,7 @@ namespace {
 
 using namespace std::chrono_literals;
 using core::history::Begun;
+using core::history::Holding;
 using core::history::Moment;
 
 const WallTime kBegin{std::chrono::seconds(1768471200)};
@@ -103,6 +105,74 @@ TEST_F(HistoryFileTest, ARangeAtAMoment) {
       EXPECT_TRUE(found == all.held.end() || found->is_sure == alone.is_sure) << address << " at " << second;
     }
   }
+}
+
+TEST_F(HistoryFileTest, OfManyHoldersOfOneAddressThoseOfAMomentAreFound) {
+  const auto file = open();
+  write(*file, {}, kBegin);
+  // Of two addresses one is free between two holders; each change is known to five seconds.
+  constexpr int kHolders = 40;
+  const std::vector<const char*> addresses{"10.1.0.7", "10.1.0.8"};
+  const auto look = [](std::chrono::seconds by) { return Moment{kBegin + by - 5s, kBegin + by}; };
+  for (int i = 1; i <= kHolders; ++i) {
+    core::history::Changes changes;
+    for (std::size_t k = 0; k < addresses.size(); ++k) {
+      const bool is_there = i % 2 == 1 || k == 0;
+      if (i > 1 && (k == 0 || !is_there)) changes.ended.push_back({ip(addresses[k]), look(20s * i)});
+      if (!is_there) continue;
+      auto next = begun(addresses[k], kBegin, fmt::format("{}-{}", k, i));
+      next.holding.begin = look(20s * i);
+      changes.begun.push_back(std::move(next));
+    }
+    write(*file, changes, kBegin + 20s * i + 1s);
+  }
+  const auto range = net::Prefix::parse("10.1.0.0/28").value();
+  for (const char* const address : addresses) {
+    HistoryQuestion question;
+    question.address = ip(address);
+    const std::vector<Holding> every = file->holdings(question).value();
+    EXPECT_GE(every.size(), kHolders / 2U);
+    for (int second = 0; second < 20 * kHolders; ++second) {
+      const WallTime at = kBegin + std::chrono::seconds(second);
+      std::set<std::string> expected, found;
+      for (const Holding& one : every) {
+        if (core::history::held_at(one, at) != core::history::Held::no) expected.insert(one.holder.pod);
+      }
+      const auto alone = file->holder_at(ip(address), at).value();
+      for (const Holding& one : alone.holdings) found.insert(one.holder.pod);
+      EXPECT_EQ(found, expected) << address << " at " << second;
+      const auto all = file->holders_at(range, at, 10).value();
+      const auto one = std::ranges::find(all.held, ip(address), &HistoryFile::Holders::One::address);
+      EXPECT_EQ(one != all.held.end(), !expected.empty()) << address << " at " << second;
+      EXPECT_EQ(one != all.held.end() && one->is_sure, !expected.empty() && alone.is_sure) << address;
+      question.from = at;
+      question.until = at + 30s;
+      const auto touches = [&](const Holding& holding) {
+        return holding.begin.after < at + 30s && (!holding.end || holding.end->by > at);
+      };
+      EXPECT_EQ(static_cast<long>(file->holdings(question)->size()), std::ranges::count_if(every, touches))
+          << address << " at " << second;
+    }
+  }
+}
+
+TEST_F(HistoryFileTest, AQuestionReadsNoHoldersThatItIsNotAbout) {
+  static_cast<void>(open());
+  sqlite3* db = nullptr;
+  ASSERT_EQ(sqlite3_open(path_.c_str(), &db), SQLITE_OK);
+  for (const char* const table : {"open", "ended"}) {
+    for (const char* const by : {"address=?", "pod_back=? AND pod_front=?", "node=?"}) {
+      const std::string sql =
+          fmt::format("EXPLAIN QUERY PLAN SELECT uid FROM {} WHERE {} ORDER BY begin DESC LIMIT 9", table, by);
+      sqlite3_stmt* plan = nullptr;
+      ASSERT_EQ(sqlite3_prepare_v2(db, sql.c_str(), -1, &plan, nullptr), SQLITE_OK);
+      ASSERT_EQ(sqlite3_step(plan), SQLITE_ROW);
+      const std::string first = reinterpret_cast<const char*>(sqlite3_column_text(plan, 3));
+      EXPECT_TRUE(first.starts_with("SEARCH")) << sql << ": " << first;
+      sqlite3_finalize(plan);
+    }
+  }
+  sqlite3_close(db);
 }
 
 TEST_F(HistoryFileTest, GivesBackWhatWasWritten) {

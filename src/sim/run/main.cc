@@ -13,8 +13,10 @@
 
 #include <fmt/format.h>
 
+#include "base/manual_clock.h"
 #include "base/planted.h"
 #include "base/result.h"
+#include "ipam/use/inspect.h"
 #include "sim/run/script.h"
 
 namespace {
@@ -23,26 +25,49 @@ using croft::sim::Outcome;
 using croft::sim::Script;
 
 constexpr const char* kUsage =
-    "usage: sim_run [--seeds FIRST LAST] [--print] [--shrink] [--trace] [--hash] [FILE...]\n\n"
+    "usage: sim_run [--seeds FIRST LAST] [--print] [--shrink] [--trace] [--hash] [--uses FILE]\n               "
+    "[FILE...]\n\n"
     "  Runs the scripts of these seeds, and of FILEs; ends with 1 if a promise was broken.\n"
     "  --print    print the script first\n"
     "  --shrink   of a script that breaks a promise, print the shortest that does\n"
     "  --trace    print what happens\n"
     "  --planted NAME   with this bug, in a build with CROFT_PLANTED_BUGS; ends at the first seed that shows it\n"
-    "  --hash     print the trace hash of each run\n";
+    "  --hash     print the trace hash of each run\n"
+    "  --uses FILE   into it, each five minutes of a run, how many addresses were in use\n";
 
 struct Options {
   std::uint64_t first = 1, last = 0;
   bool prints = false, shrinks = false, hashes = false, traces = false, stops = false;
+  std::string uses;
   std::vector<std::string> files;
 };
+
+/// As a history counts them (history/use/recorder.cc).
+double used_in(croft::sim::Cluster& cluster) {
+  const croft::sim::MachineClock clock(cluster.server().schedule(), 0);
+  croft::SeededRandom random(1);
+  const auto fills = croft::engine::fill_of_pools({cluster.server().records(), clock, random});
+  double used = 0;
+  if (!fills) return used;
+  for (const auto& fill : *fills) used += static_cast<double>(fill.held + fill.cooling);
+  return used;
+}
 
 /// Whether every promise was kept.
 bool play(const std::string& name, const Script& script, const Options& options, Outcome& sum) {
   if (options.prints) fmt::print("{}", to_text(script));
-  const Outcome outcome =
-      croft::sim::run(script, options.traces ? [](const std::string& line) { fmt::print("{}\n", line); }
-                                             : std::function<void(const std::string&)>());
+  std::function<void(const std::string&)> tell;
+  if (options.traces) tell = [](const std::string& line) { fmt::print("{}\n", line); };
+  std::function<void(croft::sim::Cluster&)> look;
+  std::ofstream uses;
+  if (!options.uses.empty()) {
+    uses.open(options.uses, std::ios::app);
+    look = [&](croft::sim::Cluster& cluster) {
+      const bool is_time = cluster.server().schedule().now() % std::chrono::minutes(5) == std::chrono::minutes(0);
+      if (is_time) uses << used_in(cluster) << '\n';
+    };
+  }
+  const Outcome outcome = croft::sim::run(script, tell, look);
   sum.counts += outcome.counts;
   sum.traffic += outcome.traffic;
   sum.events += outcome.events;
@@ -88,6 +113,8 @@ int main(int argc, char** argv) {
     if (word == "--seeds" && i + 2 < argc) {
       options.first = std::strtoull(argv[++i], nullptr, 10);
       options.last = std::strtoull(argv[++i], nullptr, 10);
+    } else if (word == "--uses" && i + 1 < argc) {
+      options.uses = argv[++i];
     } else if (word == "--planted" && i + 1 < argc) {
       if (!plant(argv[++i])) return 2;
       options.stops = true;

@@ -20,7 +20,7 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr std::size_t kLoad = 2;  ///< of the verbs
-constexpr std::chrono::hours kLongest{24};
+constexpr std::chrono::hours kLongest{24 * 30};
 
 std::optional<std::int64_t> number_of(std::string_view text) {
   std::int64_t value = 0;
@@ -29,7 +29,7 @@ std::optional<std::int64_t> number_of(std::string_view text) {
   return value;
 }
 
-/// 1500ms or 30s; of a day at most.
+/// 1500ms or 30s; of a month at most.
 std::optional<Span> span_of(std::string_view text) {
   const bool is_ms = text.ends_with("ms");
   if (!is_ms && !text.ends_with("s")) return {};
@@ -269,7 +269,8 @@ Script script_of(std::uint64_t seed) {
 
 // ---------------------------------------------------------------- running
 
-Outcome run(const Script& script, const std::function<void(const std::string&)>& tell) {
+Outcome run(const Script& script, const std::function<void(const std::string&)>& tell,
+            const std::function<void(Cluster&)>& look) {
   /// How long nothing may be left to do once every trouble is over.
   constexpr Span kLook = 10s, kPatience = 1200s;
   Schedule schedule;
@@ -286,7 +287,10 @@ Outcome run(const Script& script, const std::function<void(const std::string&)>&
       last = std::max(last, step.at);
       schedule.at(step.at, [&cluster, &step] { cluster.act(step); });
     }
-    for (Span until = kLook; until < last + 2 * kLook && !is_over(); until += kLook) schedule.run_until(until);
+    for (Span until = kLook; until < last + 2 * kLook && !is_over(); until += kLook) {
+      schedule.run_until(until);
+      if (look) look(cluster);
+    }
     if (!is_over()) {
       const Span end = schedule.now() + kPatience;
       while (schedule.now() < end && !cluster.is_at_rest() && !is_over()) {

@@ -44,8 +44,9 @@ struct Outcome {
   /// The kind of violation, without what it was about.
   [[nodiscard]] std::string kind() const { return violation.substr(0, violation.find(':')); }
 };
-/// `tell` takes a line for each thing that happens.
-[[nodiscard]] Outcome run(const Script& script, const std::function<void(const std::string&)>& tell = {});
+/// `tell` takes a line for each thing that happens; `look` sees the cluster each 10 s until the last step.
+[[nodiscard]] Outcome run(const Script& script, const std::function<void(const std::string&)>& tell = {},
+                          const std::function<void(Cluster&)>& look = {});
 
 /// The shortest script that can be found, in so many runs, which breaks the same promise.
 [[nodiscard]] Script shrink(const Script& script, int runs_max = 400);
