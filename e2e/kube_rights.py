@@ -25,7 +25,6 @@ TABLE = pathlib.Path(__file__).with_suffix(".txt")
 ACCOUNTS = ("croft-plugin", "croft-node", "croft-controller", "croft-bootstrap", "croft-operator")
 NAMESPACE = "croft-system"
 RBAC = "/apis/rbac.authorization.k8s.io/v1"
-ADDRESSES = "/apis/networking.k8s.io/v1/ipaddresses"
 SOON = 90  # seconds; a pass takes ten where the machine is busy
 POLICY = {"apiVersion": "audit.k8s.io/v1", "kind": "Policy", "omitStages": ["RequestReceived"], "rules": [
     {"level": "None", "userGroups": ["system:masters", "system:nodes"]}, {"level": "None", "users": ["system:apiserver"]}, {"level": "Metadata"}]}
@@ -35,9 +34,7 @@ OPTIONS = {"--allocate-node-cidrs": ("controller.allocateNodeCidrs=true", "contr
            "--repair-service-ranges": ("controller.repairServiceRanges=true",), "--desk": ("controller.desk=true",),
            "--history": ("controller.history.enabled=true",)}
 # Rights that the work below comes by too rarely, (account, verb, resource): the moment that needs them.
-RARE = {("croft-controller", "delete", "ipaddresses"): "an IPAddress of nobody, after two passes of three minutes",
-        ("croft-controller", "get", "ipaddresses"): "the reply to the making of an IPAddress is lost",
-        ("croft-operator", "update", "ipreservations"): "several make one pool at once (kube_default_pools.py)",
+RARE = {("croft-operator", "update", "ipreservations"): "several make one pool at once (kube_default_pools.py)",
         ("croft-bootstrap", "update", "ipreservations"): "several make one pool at once (kube_default_pools.py)"}
 
 
@@ -326,24 +323,10 @@ def works_with_ranges(rig):
         wait_for(lambda: rig.items(f"{OWN}/croftnoderangesets")[0].get("status"), "node ranges are shown", SOON)
 
 
-def mends(rig, account, act):
-    """A Service without its IPAddress: several times, as the API server's own repair is sometimes first."""
-    for number in range(5):
-        name = f"{account}-{number}"
-        address = rig.kube.create_service(name, {"ports": [{"port": 80}]})["spec"]["clusterIP"]
-        rig.kube.call("DELETE", f"{ADDRESSES}/{address}")
-        act(name)
-        expect(address in {item["metadata"]["name"] for item in rig.items(ADDRESSES)}, f"{address} has its IPAddress again")
-        rig.kube.delete_service(name)
-        if any((request[2], request[4]) == ("ipaddresses", "create") for request, _ in rig.asked()[account]):
-            return
-
-
 def works_with_services(rig):
-    def act(name):
-        with rig.controller("--leader-elect=false", "--repair-service-ranges"):
-            wait_for(lambda: rig.events_of(name), "who looks at the Service is told", 60)
-    mends(rig, "croft-controller", act)
+    asked = lambda: {(request[2], request[4]) for request, _ in rig.asked()["croft-controller"]}
+    with rig.controller("--leader-elect=false", "--repair-service-ranges"):
+        wait_for(lambda: ("ipaddresses", "list") in asked(), "the objects of Services are looked at", SOON)
 
 
 def works_with_desk(rig):
@@ -451,7 +434,7 @@ def works_as_operator(rig):
     plays(rig, "croft-operator", OPERATOR, **names)
     add("held", "held-again")
     rig.croft("croft-operator", "node", "remove", "held", "--force")  # the record is there, and is written again
-    mends(rig, "croft-operator", lambda _: plays(rig, "croft-operator", ("service audit => Service", "service repair --apply")))
+    plays(rig, "croft-operator", ("service audit => Services", "service repair --apply"))
     for kind, object_kind, name, spec in DAMAGED:
         path = f"{OWN}/{object_kind.lower()}s"
         rig.kube._send("DELETE", f"{path}?fieldSelector=metadata.name={name}")

@@ -4,7 +4,7 @@
 // ServiceCIDR; of these three the names are those of the corpus.
 //
 // Checked: nothing crashes; errors are of the codes they may be of and have a text; a range allocation that was read,
-// written and read again is the same and is written the same, also with other bits; an IPAddress can be written again.
+// written and read again is the same and is written the same, also with other bits.
 
 #include <cstddef>
 #include <cstdint>
@@ -57,10 +57,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       is_read(decode_service("place", {"shop", "front"}, rest));
       break;
     case 'i':
-      if (const auto object = decode_ip_address("place", "10.96.0.20", rest); is_read(object)) {
-        const std::string written = encode_ip_address(*object, "uid", {});
-        CROFT_ASSERT(is_read(decode_ip_address("place", "10.96.0.20", written)));
-      }
+      is_read(decode_ip_address("place", "10.96.0.20", rest));
       break;
     case 'c':
       is_read(decode_service_cidr("place", "kubernetes", rest));

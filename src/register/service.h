@@ -74,7 +74,6 @@ struct Service {
 /// bitmaps are no longer used.
 struct IpAddressObject {
   std::string address;  ///< its name: the canonical text
-  std::string uid;
   WallTime created{};
   std::map<std::string, std::string> labels;
   std::string parent_group;
@@ -87,11 +86,7 @@ struct IpAddressObject {
 /// Kubernetes' ServiceCIDR object (docs/notes/service-ranges.md#ip-address).
 struct ServiceCidrObject {
   std::string name;
-  std::string uid;
-  WallTime created{};
   std::vector<net::Prefix> cidrs;  ///< one or two, each of another family
-  bool deleting = false;
-  std::optional<bool> ready;  ///< the condition `Ready`; nothing when there is none
   ForeignRestPtr rest{};
   friend bool operator==(const ServiceCidrObject&, const ServiceCidrObject&) = default;
 };

@@ -77,7 +77,6 @@ inline const core::AffinityOwner kSampleNode{core::AffinityOwner::Type::host, "w
 [[nodiscard]] inline core::IpAddressObject sample_ip_address() {
   core::IpAddressObject object;
   object.address = "10.96.0.1";
-  object.uid = "6ba7b810-9dad-11d1-80b4-00c04fd430c9";
   object.created = WallTime(std::chrono::seconds{1768471205});
   object.labels = {{"ipaddress.kubernetes.io/ip-family", "IPv4"}};
   object.parent_resource = "services";
@@ -89,7 +88,6 @@ inline const core::AffinityOwner kSampleNode{core::AffinityOwner::Type::host, "w
   core::ServiceCidrObject object;
   object.name = "kubernetes";
   object.cidrs = {sample_cidr(0)};
-  object.ready = true;
   return object;
 }
 

@@ -32,17 +32,6 @@ std::vector<audit::RepairFinding> findings_of(const engine::RangeRepairReport& r
   return findings;
 }
 
-/// Likewise of objects.
-std::vector<audit::RepairFinding> findings_of_objects(const engine::RangeRepairReport& report) {
-  std::vector<audit::RepairFinding> findings = report.addresses->findings;
-  std::erase_if(findings, [&](const auto& finding) {
-    return finding.type == Type::leak &&
-           (!report.applied ||
-            std::ranges::find(report.changed_meanwhile, finding.value) != report.changed_meanwhile.end());
-  });
-  return findings;
-}
-
 /// The figures of pools.
 std::string text_of_pools(const std::vector<core::PoolFill>& pools) {
   MetricFamily addresses = family("croft_pool_addresses", "Addresses of a pool by state", MetricType::Gauge);
@@ -136,7 +125,7 @@ void ControllerMetrics::count(const engine::RangeRepairReport& report) {
     }
   }
   if (report.objects && report.addresses) {
-    address_repairs_.add(findings_of_objects(report));
+    address_repairs_.add(report.addresses->findings);
     for (const audit::ServiceCidrUse& use : report.addresses->cidrs) {
       addresses[use.cidr.to_string()] = of_bands(use.in_static, use.in_dynamic);
     }

@@ -376,16 +376,14 @@ constexpr auto kService = fields(
 constexpr auto kForeignService = fields(spread<kService>(&core::ForeignService::service));
 
 constexpr auto kIpAddress = fields(
-    field("address", &IpAddressObject::address), field("uid", &IpAddressObject::uid),
-    field("created", &IpAddressObject::created), field("labels", &IpAddressObject::labels),
+    field("address", &IpAddressObject::address), field("created", &IpAddressObject::created),
+    field("labels", &IpAddressObject::labels),
     field("parentGroup", &IpAddressObject::parent_group), field("parentResource", &IpAddressObject::parent_resource),
     field("parentNamespace", Within{&IpAddressObject::parent, &ServiceName::name_space}),
     field("parentName", Within{&IpAddressObject::parent, &ServiceName::name}));
 
 constexpr auto kServiceCidr =
-    fields(field("name", &ServiceCidrObject::name), field("uid", &ServiceCidrObject::uid),
-           field("created", &ServiceCidrObject::created), field("cidrs", &ServiceCidrObject::cidrs),
-           field("deleting", &ServiceCidrObject::deleting), maybe("ready", &ServiceCidrObject::ready));
+    fields(field("name", &ServiceCidrObject::name), field("cidrs", &ServiceCidrObject::cidrs));
 
 constexpr std::uint32_t kLengthMax = 128;
 

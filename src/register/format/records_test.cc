@@ -103,7 +103,6 @@ core::Service golden_service() {
 core::IpAddressObject golden_ip_address() {
   core::IpAddressObject object;
   object.address = "fd00:10:96::a";
-  object.uid = "5e1d3f0a-0000-4000-8000-000000000001";
   object.created = WallTime(1768471206s);
   object.labels = {{"ipaddress.kubernetes.io/ip-family", "IPv6"}};
   object.parent_group = "example.org";
@@ -115,11 +114,7 @@ core::IpAddressObject golden_ip_address() {
 core::ServiceCidrObject golden_service_cidr() {
   core::ServiceCidrObject object;
   object.name = "kubernetes";
-  object.uid = "5e1d3f0a-0000-4000-8000-000000000002";
-  object.created = WallTime(1768471207s);
   object.cidrs = {prefix("10.96.0.0/12"), prefix("fd00:10:96::/112")};
-  object.deleting = true;
-  object.ready = false;
   return object;
 }
 

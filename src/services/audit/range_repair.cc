@@ -403,8 +403,6 @@ bool is_moved(const RangeRepair& repair) {
 
 namespace {
 
-using Type = RepairFinding::Type;
-
 constexpr const char* kFamilyLabel = "ipaddress.kubernetes.io/ip-family";
 constexpr const char* kManagedByLabel = "ipaddress.kubernetes.io/managed-by";
 constexpr const char* kManager = "ipallocator.k8s.io";
@@ -429,6 +427,12 @@ constexpr std::string_view kServices = "services";
                              [&](const std::string& text) { return net::parse_address_leniently(text) == address; });
 }
 
+/// Neither the network nor, in IPv4, the broadcast address.
+[[nodiscard]] bool is_service_address(const net::Prefix& cidr, const net::Address& address) {
+  if (!cidr.contains(address) || address == cidr.first()) return false;
+  return !address.is_v4() || address != cidr.last();
+}
+
 [[nodiscard]] std::uint64_t size_of(const net::Prefix& cidr) {
   constexpr std::uint64_t kMax = std::numeric_limits<std::uint64_t>::max();
   const int bits = (cidr.address().is_v4() ? 32 : 128) - cidr.length();
@@ -438,11 +442,14 @@ constexpr std::string_view kServices = "services";
   return all > left_out ? all - left_out : 0;
 }
 
+/// The words behind a finding that no write of Croft's mends.
+constexpr std::string_view kLeft = "left to the repair of the kube-apiservers";
+
 class Audit {
  public:
   Audit(std::span<const IpAddressObject> objects, std::span<const ServiceCidrObject> cidrs,
-        std::span<const ServiceUse> services, WallTime now, const LeakedFor& leaked_for)
-      : objects_(objects), services_(services), now_(now), leaked_for_(leaked_for) {
+        std::span<const ServiceUse> services, WallTime now)
+      : objects_(objects), services_(services), now_(now) {
     for (const ServiceCidrObject& object : cidrs) {
       for (const net::Prefix& cidr : object.cidrs) add_cidr(object.name, cidr);
     }
@@ -483,26 +490,18 @@ class Audit {
     }
   }
 
-  void add(Type type, std::string_view reason, std::string value, const ServiceName* service, bool mended,
-           std::string message, std::string_view action = "ClusterIPAllocation") {
+  void add(Type type, std::string_view reason, std::string value, const ServiceName* service, std::string message,
+           std::string_view action = "ClusterIPAllocation") {
     result_.findings.push_back({type, reason, action, std::string(kIpAddresses), std::move(value),
-                                service != nullptr ? std::optional(*service) : std::nullopt, std::move(message),
-                                mended});
-  }
-
-  void mend(const net::Address& address, const ServiceName& service, bool remove) {
-    result_.mends.push_back({address.to_string(), remove, ip_address_for(address, service), service});
-    mended_.insert(address.to_string());
+                                service != nullptr ? std::optional(*service) : std::nullopt, std::move(message)});
   }
 
   void look_at(const ServiceUse& service, const std::string& text) {
     const auto parsed = net::parse_address_leniently(text);
     if (!parsed) {
-      if (unreadable_ == nullptr) unreadable_ = &service.name;
-      add(Type::invalid, "ClusterIPNotValid", text, &service.name, false,
-          fmt::format("Cluster IP {} is not a valid IP; please recreate service", net::echo(text)),
-          "ClusterIPValidation");
-      return;
+      return add(Type::invalid, "ClusterIPNotValid", text, &service.name,
+                 fmt::format("Cluster IP {} is not a valid IP; please recreate service", net::echo(text)),
+                 "ClusterIPValidation");
     }
     const net::Address& address = *parsed;
     const std::string name = address.to_string();
@@ -510,134 +509,84 @@ class Audit {
     const bool is_inside = std::ranges::any_of(
         result_.cidrs, [&](const ServiceCidrUse& use) { return is_service_address(use.cidr, address); });
     if (!is_inside) {
-      add(Type::out_of_range, "ClusterIPOutOfRange", name, &service.name, false,
-          fmt::format("Cluster IP [{}]: {} is not within any configured Service CIDR; please recreate service", family,
-                      name));
-      return;
+      return add(Type::out_of_range, "ClusterIPOutOfRange", name, &service.name,
+                 fmt::format("Cluster IP [{}]: {} is not within any configured Service CIDR; please recreate service",
+                             family, name));
     }
     const auto duplicate = [&] {
-      add(Type::duplicate, "ClusterIPAlreadyAllocated", name, &service.name, false,
+      add(Type::duplicate, "ClusterIPAlreadyAllocated", name, &service.name,
           fmt::format("Cluster IP [{}]:{} was assigned to multiple services; please recreate service", family, name));
     };
-    if (mended_.contains(name)) return duplicate();
+    if (in_repair_.contains(name)) return duplicate();
     const auto found = by_address_.find(name);
     if (service.beside_kubernetes) {
       if (found != by_address_.end()) return duplicate();
-      add(Type::invalid, "ClusterIPNotAllocated", name, &service.name, false,
-          fmt::format("Cluster IP [{}]: {} of Croft's own Service has no IPAddress, and Kubernetes may give it to "
-                      "another; please recreate service in Kubernetes",
-                      family, name));
-      return;
+      return add(Type::invalid, "ClusterIPNotAllocated", name, &service.name,
+                 fmt::format("Cluster IP [{}]: {} of Croft's own Service has no IPAddress, and Kubernetes may give it "
+                             "to another; please recreate service in Kubernetes",
+                             family, name));
     }
+    const auto repair = [&](std::string_view reason, std::string message, std::string_view action) {
+      in_repair_.insert(name);
+      add(Type::repair, reason, name, &service.name, fmt::format("{}; {}", message, kLeft), action);
+    };
     if (found == by_address_.end()) {
-      add(Type::repair, "ClusterIPNotAllocated", name, &service.name, true,
-          fmt::format("Cluster IP [{}]: {} is not allocated; repairing", family, name));
-      mend(address, service.name, false);
-      return;
+      return repair("ClusterIPNotAllocated", fmt::format("Cluster IP [{}]: {} is not allocated", family, name),
+                    "ClusterIPAllocation");
     }
     const IpAddressObject& object = *found->second;
     const auto parent = by_name_.find(object.parent);
     if (!refers_to_service(object) || parent == by_name_.end()) {
-      add(Type::repair, "ClusterIPNotAllocated", name, &service.name, true,
-          fmt::format("the ClusterIP [{}]: {} for Service {} has a wrong reference; repairing", family, name,
-                      service.name.to_string()));
-      mend(address, service.name, true);
+      repair("ClusterIPNotAllocated",
+             fmt::format("the ClusterIP [{}]: {} for Service {} has a wrong reference", family, name,
+                         service.name.to_string()),
+             "ClusterIPAllocation");
     } else if (parent->second->name != service.name) {
-      if (lists(*parent->second, address)) return duplicate();
-      claimed_.emplace(name, &service);
+      if (lists(*parent->second, address)) duplicate();
     } else if (!has_labels(object, address)) {
-      add(Type::repair, "IPAddressWrongLabels", name, &service.name, true,
-          fmt::format("the IPAddress {} for Service {} has wrong labels; repairing", name, service.name.to_string()),
-          "IPAddressAllocation");
-      mend(address, service.name, true);
+      repair("IPAddressWrongLabels",
+             fmt::format("the IPAddress {} for Service {} has wrong labels", name, service.name.to_string()),
+             "IPAddressAllocation");
     }
-  }
-
-  void remove(const IpAddressObject& object, const ServiceName* rests_on) {
-    IpAddressMend mend{object.address, true, std::nullopt,
-                       rests_on != nullptr ? std::optional(*rests_on) : std::nullopt};
-    // Where the address is another Service's, that one gets it at once.
-    if (const auto claimed = claimed_.find(object.address); claimed != claimed_.end()) {
-      mend.make = ip_address_for(*net::parse_address_leniently(object.address), claimed->second->name);
-      mend.service = claimed->second->name;
-    }
-    result_.mends.push_back(std::move(mend));
   }
 
   void look_at(const IpAddressObject& object) {
-    if (!is_managed(object) || mended_.contains(object.address)) return;
-    const auto leaked = [&](std::string_view reason, std::string_view what, const ServiceName* rests_on) {
-      const auto seen = leaked_for_.find(object.address);
-      const bool is_freed = unreadable_ == nullptr && seen != leaked_for_.end() && seen->second >= kIpAddressLeakAge;
-      result_.leaked.push_back(object.address);
-      add(Type::leak, reason, object.address, nullptr, is_freed,
-          unreadable_ != nullptr
-              ? fmt::format("{}: kept, as the address of Service {} can't be read and may be this one", what,
-                            unreadable_->to_string())
-              : fmt::format("{}{}", what, is_freed ? ": cleaning up" : ": flagging for later clean up"),
-          "IPAddressAllocation");
-      if (is_freed) return remove(object, rests_on);
-      ++result_.to_be_seen_again;
+    if (!is_managed(object) || in_repair_.contains(object.address)) return;
+    const auto leaked = [&](std::string_view reason, std::string_view what) {
+      add(Type::leak, reason, object.address, nullptr,
+          fmt::format("IPAddress: {} {}: {}", net::echo(object.address), what, kLeft), "IPAddressAllocation");
     };
-    if (!refers_to_service(object)) {
-      return leaked("IPAddressNotAllocated",
-                    fmt::format("IPAddress: {} does not refer to a Service", net::echo(object.address)), nullptr);
-    }
+    if (!refers_to_service(object)) return leaked("IPAddressNotAllocated", "does not refer to a Service");
     const auto age = now_ - object.created;
-    const auto about = [&] {
-      return fmt::format("IPAddress: {} for Service {}", net::echo(object.address), object.parent.to_string());
-    };
     const auto parent = by_name_.find(object.parent);
     if (parent == by_name_.end()) {
-      if (age < kIpAddressLeakAge) {
-        ++result_.waiting;
-        return;
-      }
-      return leaked("IPAddressNotAllocated", about() + " appears to have leaked", &object.parent);
+      if (age < kIpAddressLeakAge) return;
+      return leaked("IPAddressNotAllocated",
+                    fmt::format("for Service {} appears to have leaked", object.parent.to_string()));
     }
     const ServiceUse& service = *parent->second;
     const auto address = net::parse_address_leniently(object.address);
     if (address && lists(service, *address)) return;
     const bool is_young = (service.type == ServiceType::external_name && age < kIpAddressLeakAge) ||
                           (object.created > service.created && age < kIpAddressYoungAge);
-    if (is_young) {
-      ++result_.waiting;
-      return;
-    }
-    leaked("IPAddressWrongReference", about() + " has a wrong reference", &object.parent);
+    if (is_young) return;
+    leaked("IPAddressWrongReference", fmt::format("for Service {} has a wrong reference", object.parent.to_string()));
   }
 
   std::span<const IpAddressObject> objects_;
   std::span<const ServiceUse> services_;
   const WallTime now_;
-  const LeakedFor& leaked_for_;
   std::unordered_map<std::string, const IpAddressObject*> by_address_;
   std::map<ServiceName, const ServiceUse*> by_name_;
-  std::unordered_set<std::string> mended_;
-  const ServiceName* unreadable_ = nullptr;  ///< the first Service whose address can't be read: no object is removed
-  std::unordered_map<std::string, const ServiceUse*> claimed_;  ///< objects that refer to a Service without the address
+  std::unordered_set<std::string> in_repair_;  ///< addresses that a Service has, and whose object is missing or wrong
   IpAddressAudit result_;
 };
 
 }  // namespace
 
-bool is_service_address(const net::Prefix& cidr, const net::Address& address) {
-  if (!cidr.contains(address) || address == cidr.first()) return false;
-  return !address.is_v4() || address != cidr.last();
-}
-
-IpAddressObject ip_address_for(const net::Address& address, const ServiceName& service) {
-  IpAddressObject object;
-  object.address = address.to_string();
-  object.labels = {{kFamilyLabel, std::string(word_of(address.family()))}, {kManagedByLabel, kManager}};
-  object.parent_resource = kServices;
-  object.parent = service;
-  return object;
-}
-
 IpAddressAudit audit_ip_addresses(std::span<const IpAddressObject> objects, std::span<const ServiceCidrObject> cidrs,
-                                  std::span<const ServiceUse> services, WallTime now, const LeakedFor& leaked_for) {
-  return Audit(objects, cidrs, services, now, leaked_for).run();
+                                  std::span<const ServiceUse> services, WallTime now) {
+  return Audit(objects, cidrs, services, now).run();
 }
 
 }  // namespace croft::core::audit

@@ -71,7 +71,7 @@ struct RepairFinding {
   std::string value;        ///< the address or port; a text that is neither as it stands
   std::optional<ServiceName> service;  ///< whose value it is; nothing for leaks
   std::string message;
-  /// The writes of this pass put it right: a value taken or an object made, one that leaked freed for good.
+  /// The writes of this pass put it right: a value taken, one that leaked freed for good.
   bool mended = false;
   std::uint64_t count = 1;  ///< more: it stands for so many values of its type, which have no finding of their own
   friend bool operator==(const RepairFinding&, const RepairFinding&) = default;
@@ -185,27 +185,18 @@ struct RangesDecided {
 /// Whether the repair claims addresses for a range that it did not have.
 [[nodiscard]] bool is_moved(const RangeRepair& repair);
 
-// The same for clusters that keep Service addresses as objects (docs/notes/service-ranges.md#object-repair). The
-// caller reads the Services before the IPAddress objects. A kube-apiserver makes a Service's objects first, so an
-// object that is missing then is missing. One without a Service may belong to a Service in the making; its age tells.
+// The same for clusters that keep Service addresses as objects (docs/notes/service-ranges.md#object-repair). It only
+// looks: each kube-apiserver that keeps objects mends them within minutes. The caller reads the Services before the
+// IPAddress objects. A kube-apiserver makes a Service's objects first, so an object that is missing then is missing.
+// One without a Service may belong to a Service in the making; its age tells.
 
 /// The name that findings have instead of a record's.
 inline constexpr std::string_view kIpAddresses = "ipaddresses";
 
-/// So old by its own time, and seen unchanged for so long: no wall clock of one machine decides alone.
+/// An object is a leak once it is so old by its own time.
 inline constexpr std::chrono::seconds kIpAddressLeakAge{60};
 /// A Service whose object is younger than itself may not show the address yet.
 inline constexpr std::chrono::seconds kIpAddressYoungAge{5};
-
-/// A change that makes the objects right. Valid only while the object is as it was read, and `service` still what it
-/// was: as read, or absent if it was.
-struct IpAddressMend {
-  std::string address;
-  bool remove = false;                  ///< there is one, and it goes (before `make`, if both)
-  std::optional<IpAddressObject> make;  ///< without UID and time
-  std::optional<ServiceName> service;   ///< the Service that this rests on
-  friend bool operator==(const IpAddressMend&, const IpAddressMend&) = default;
-};
 
 /// A prefix of a ServiceCIDR object.
 struct ServiceCidrUse {
@@ -217,29 +208,12 @@ struct ServiceCidrUse {
 struct IpAddressAudit {
   std::vector<ServiceCidrUse> cidrs;
   std::vector<RepairFinding> findings;
-  std::vector<IpAddressMend> mends;
-  std::size_t waiting = 0;  ///< objects without a Service that are too young to be told from those in the making
-  /// Objects found leaked that stay, since they were not seen so for kIpAddressLeakAge yet.
-  std::size_t to_be_seen_again = 0;
-  std::vector<std::string> leaked;  ///< addresses of all that were found leaked, freed or not
 };
 
-/// For how long each object has been found leaked, unchanged, in looks before this one, by a clock that nobody sets; by
-/// address. Absent: not seen so yet.
-using LeakedFor = std::map<std::string, std::chrono::nanoseconds>;
-
 /// `now` is the wall clock; objects that are made later than it count as new. Objects without the label of the
-/// allocator (`managed-by`) are somebody's own: they are counted, and never removed unless a Service has the address.
-/// An object is removed as leaked only in a look that comes kIpAddressLeakAge after the first one that found it so.
+/// allocator (`managed-by`) are somebody's own: they are counted, and no finding unless a Service has the address.
 [[nodiscard]] IpAddressAudit audit_ip_addresses(std::span<const IpAddressObject> objects,
                                                 std::span<const ServiceCidrObject> cidrs,
-                                                std::span<const ServiceUse> services, WallTime now,
-                                                const LeakedFor& leaked_for);
-
-/// The object that a Service's address has: without UID and time.
-[[nodiscard]] IpAddressObject ip_address_for(const net::Address& address, const ServiceName& service);
-
-/// Whether a Service may have the address from the prefix: neither the network nor, in IPv4, the broadcast address.
-[[nodiscard]] bool is_service_address(const net::Prefix& cidr, const net::Address& address);
+                                                std::span<const ServiceUse> services, WallTime now);
 
 }  // namespace croft::core::audit

@@ -75,7 +75,6 @@ struct AuditFlags {
 }
 
 [[nodiscard]] bool has_waiting_leaks(const engine::RangeRepairReport& report) {
-  if (report.addresses && report.addresses->to_be_seen_again > 0) return true;
   return std::ranges::any_of(report.ranges, [](const auto& range) { return !range.leaks.empty(); });
 }
 

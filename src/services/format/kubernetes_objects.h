@@ -41,10 +41,4 @@ using KubernetesSource = std::variant<std::string_view, JsonRef>;
 [[nodiscard]] Result<core::ServiceCidrObject> decode_service_cidr(std::string_view place, const std::string& name,
                                                                   const KubernetesSource& source);
 
-/// A new object, in protobuf and of the version networking.k8s.io/v1 (Kubernetes 1.33 and newer). `uid` and `made` are
-/// used where the object has none.
-[[nodiscard]] std::string encode_ip_address(const core::IpAddressObject& object, const std::string& uid, WallTime made);
-/// A new object for the API, which gives it its UID and time.
-[[nodiscard]] std::string encode_ip_address_json(const core::IpAddressObject& object);
-
 }  // namespace croft::wire::kube

@@ -25,16 +25,9 @@ struct RangeRepairOptions {
   bool write = false;  ///< else everything is looked at and decided, nothing changed
 };
 
-/// An IPAddress that looked leaked: as which revision, and since when, within this boot.
-struct LeakedObject {
-  store::Revision revision;
-  std::chrono::nanoseconds since{};
-};
-
 /// Memory from one pass to the next.
 struct RangeRepairMemory {
   std::map<std::string, core::audit::Leaks> ranges;  ///< by name
-  std::map<std::string, LeakedObject> objects;       ///< by address
   std::uint64_t epoch = 0;  ///< of the register (store::Store::epoch): in another, all begins anew
 };
 
@@ -54,11 +47,9 @@ struct RangeRepairReport {
 
   std::vector<std::string> written;  ///< ranges whose record is now as their `write` says
   std::vector<RangeFailure> failures;
-  /// Ranges, and addresses of objects, that others changed while they were looked at: what is told of the former may be
-  /// of Services in the making, the latter are left to the next pass.
+  /// Ranges that others changed while they were looked at: what is told of them may be of Services in the making.
   std::vector<std::string> changed_meanwhile;
-  /// Tries that failed for whatever reason, by name of the range; kIpAddresses for objects (the field's reconcile
-  /// errors).
+  /// Tries that failed for whatever reason, by name of the range (the field's reconcile errors).
   std::map<std::string, std::size_t> failed_tries;
 
   /// All findings in the order ranges, addresses.

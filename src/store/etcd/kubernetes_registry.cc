@@ -53,24 +53,9 @@ class KubernetesRegistry final : public Registry {
 
   [[nodiscard]] Result<void> check_write(const Write& write) const override {
     if (write.only_check) return {};
-    if (write.key.kind == Kind::service || write.key.kind == Kind::foreign_service) {
-      return fail(ErrorCode::read_only, fmt::format("Service {} is Kubernetes' own and read-only here: change it with "
-                                                    "kubectl",
-                                                    net::echo(write.key.name)));
-    }
-    if (write.key.kind == Kind::service_cidr) {
-      return fail(ErrorCode::read_only, fmt::format("ServiceCIDR {} is Kubernetes' own and read-only here: change it "
-                                                    "with kubectl",
-                                                    net::echo(write.key.name)));
-    }
-    // One that takes the place of another, as it was seen, leaves the address free for no moment.
-    const bool is_change = write.value && write.condition.kind == Condition::Kind::any;
-    if (write.key.kind == Kind::ip_address && is_change) {
-      return fail(ErrorCode::invalid_argument,
-                  fmt::format("IPAddress {} is made, or takes the place of one that was seen: never written over",
-                              net::echo(write.key.name)));
-    }
-    return {};
+    if (write.key.kind == Kind::range_allocation) return {};
+    return fail(ErrorCode::read_only, fmt::format("{} {} is Kubernetes' own and read-only here: change it with kubectl",
+                                                  name_of(write.key.kind), net::echo(write.key.name)));
   }
 
   [[nodiscard]] Result<Value> decode(const Key& key, std::string_view place, std::string_view bytes) const override {
@@ -99,17 +84,8 @@ class KubernetesRegistry final : public Registry {
     }
   }
 
-  [[nodiscard]] std::string encode(const Value& value, const std::string& uid, WallTime now) const override {
-    if (const auto* range = std::get_if<core::RangeAllocation>(&value)) return kube::encode_range_allocation(*range);
-    const auto* object = std::get_if<core::IpAddressObject>(&value);
-    CROFT_ASSERT(object != nullptr);
-    return kube::encode_ip_address(*object, uid, now);
-  }
-
-  [[nodiscard]] std::string uid_in(const Key& key, std::string_view bytes) const override {
-    if (key.kind != Kind::ip_address) return {};
-    const auto object = kube::decode_ip_address(key.name, key.name, bytes);
-    return object ? object->uid : std::string();
+  [[nodiscard]] std::string encode(const Value& value) const override {
+    return kube::encode_range_allocation(std::get<core::RangeAllocation>(value));
   }
 
  private:

@@ -210,38 +210,16 @@ TEST_F(KubernetesRegistryTest, TheServicesOfTheOtherKindAreThereToo) {
   }
 }
 
-TEST_F(KubernetesRegistryTest, AnIpAddressIsMadeReplacedAsSeenAndDeleted) {
-  core::IpAddressObject object = sample_ip_address();
-  object.uid.clear();
-  object.created = WallTime{};
-  const Key key = core::ip_address_key(object.address);
-  const std::vector<Write> writes = {{key, object, Condition::if_absent()}};
-  ASSERT_TRUE(commit(*store_, writes));
-  EXPECT_NE(raw("/registry/ipaddresses/10.96.0.1").find("networking.k8s.io/v1"), std::string::npos);
-  EXPECT_EQ(*store_->fate_of(writes, sample_token(1), soon()), Fate::applied) << "by its UID";
-  EXPECT_EQ(*store_->fate_of(writes, sample_token(2), soon()), Fate::lost);
-  const auto record = store_->get(key, soon());
-  ASSERT_TRUE(record && *record);
-  const auto stored = std::get<core::IpAddressObject>(*(*record)->value);
-  EXPECT_EQ(stored.uid.size(), 36U);
-  EXPECT_NE(stored.created, WallTime{});
-  EXPECT_EQ(stored.parent, object.parent);
-  EXPECT_EQ(code_of(commit(*store_, {{key, stored, Condition::always()}})), ErrorCode::invalid_argument);
-  const auto replaced = commit(*store_, {{key, object, Condition::if_revision((*record)->revision)}}, 3);
-  ASSERT_TRUE(replaced) << replaced.error().message;
-  EXPECT_EQ(code_of(commit(*store_, {{key, object, Condition::if_revision((*record)->revision)}}, 4)),
-            ErrorCode::conflict);
-  EXPECT_TRUE(commit(*store_, {{key, std::nullopt, Condition::if_revision(*replaced)}}));
-  EXPECT_EQ(raw("/registry/ipaddresses/10.96.0.1"), "");
-}
-
-TEST_F(KubernetesRegistryTest, AServiceCidrIsReadOnly) {
+TEST_F(KubernetesRegistryTest, ObjectsAreReadOnly) {
   put_raw("/registry/servicecidrs/kubernetes", kCidr);
   const Key key = core::service_cidr_key("kubernetes");
   const auto record = store_->get(key, soon());
   ASSERT_TRUE(record && *record);
   EXPECT_EQ(std::get<core::ServiceCidrObject>(*(*record)->value).cidrs.size(), 1U);
   EXPECT_EQ(code_of(commit(*store_, {{key, *(*record)->value, Condition::always()}})), ErrorCode::read_only);
+  const core::IpAddressObject object = sample_ip_address();
+  const Write made{core::ip_address_key(object.address), object, Condition::if_absent()};
+  EXPECT_EQ(code_of(commit(*store_, {made})), ErrorCode::read_only);
 }
 
 TEST_F(KubernetesRegistryTest, AWatchSeesThem) {

@@ -21,17 +21,10 @@ using wire::kube::ApiMeta;
 [[nodiscard]] Result<Value> ip_address_in(wire::JsonRef object, const ApiMeta& meta) {
   return wire::kube::decode_ip_address("IPAddress " + net::echo(meta.name), meta.name, object);
 }
-std::string encode_ip_address(const Value& value) {
-  const auto* object = std::get_if<core::IpAddressObject>(&value);
-  CROFT_ASSERT(object != nullptr);
-  return wire::kube::encode_ip_address_json(*object);
-}
-
 constexpr const char* kGroup = "networking.k8s.io";
 constexpr KubernetesKind kService{Kind::service, {{"", "v1", "services"}, "Service", true}, service_in};
-/// Made and deleted by the repair, never changed: what an address is for is fixed.
 constexpr KubernetesKind kIpAddress{
-    Kind::ip_address, {{kGroup, "v1", "ipaddresses"}, "IPAddress", false, true}, ip_address_in, encode_ip_address};
+    Kind::ip_address, {{kGroup, "v1", "ipaddresses"}, "IPAddress", false, true}, ip_address_in};
 constexpr KubernetesKind kServiceCidr{
     Kind::service_cidr, {{kGroup, "v1", "servicecidrs"}, "ServiceCIDR", false, true}, service_cidr_in};
 
