@@ -212,11 +212,6 @@ std::optional<NodeRangeAdded> take_of(net::Family family, const Reader& reader, 
 /// Where an adopted range would lie, or why it can't.
 [[nodiscard]] Result<net::Prefix> place_of(const std::string& node, const net::Prefix& cidr,
                                            const std::vector<ClusterCidr>& cluster_cidrs) {
-  if (!can_be_one_nodes(cidr, cluster_cidrs)) {
-    return fail(ErrorCode::invalid_argument,
-                fmt::format("cidr {} can't be one node's: it is more than {} node ranges, or all of a cluster CIDR",
-                            cidr.to_string(), 1 << kSaidBitsMax));
-  }
   if (const auto place = cluster_cidr_of(cidr, cluster_cidrs)) return *place;
   return fail(ErrorCode::invalid_argument,
               fmt::format("node {} has {}, which lies in no cluster CIDR", net::echo(node), cidr.to_string()));
@@ -253,7 +248,7 @@ Plan<Answer> guarded(Reader& reader, Answer answer, std::vector<PlannedWrite> wr
 
 Step<std::vector<NodeRangesAssigned>> plan_assign_node_ranges(const Snapshot& snapshot,
                                                               const std::vector<std::string>& nodes, NodeRecord record,
-                                                              const std::vector<NodeRange>& all_said) {
+                                                              const std::vector<NodeRange>& said) {
   return decide(snapshot, [&](Reader& reader) -> Flow<Plan<std::vector<NodeRangesAssigned>>> {
     CROFT_ASSERT(nodes.size() <= kAssignNodesMax);
     for (const std::string& node : nodes) {
@@ -262,7 +257,6 @@ Step<std::vector<NodeRangesAssigned>> plan_assign_node_ranges(const Snapshot& sn
     const NodeRangeTable table(reader);
     TRY_VOID(table.check(reader));
     if (!table.is_configured()) return fail(not_configured());
-    const std::vector<NodeRange> said = said_by_one_node(all_said, table.stored()->cluster_cidrs);
     TRY(auto sets, table.sets(said));
 
     std::vector<NodeRangesAssigned> answers;
@@ -279,7 +273,7 @@ Step<std::vector<NodeRangesAssigned>> plan_assign_node_ranges(const Snapshot& sn
         answer.refusal = made.error();
         continue;
       }
-      if (const auto fixed = std::ranges::find(all_said, node, &NodeRange::node); fixed != all_said.end()) {
+      if (const auto fixed = std::ranges::find(said, node, &NodeRange::node); fixed != said.end()) {
         if (answer.cidrs.empty()) answer.refusal = takes_no_other(*fixed);
         continue;
       }
@@ -305,7 +299,7 @@ Step<std::vector<NodeRangesAssigned>> plan_assign_node_ranges(const Snapshot& sn
 
 Step<NodeRangesAssigned> plan_adopt_node_range(const Snapshot& snapshot, const std::string& node,
                                                const net::Prefix& cidr, NodeRecord record,
-                                               const std::vector<NodeRange>& all_said) {
+                                               const std::vector<NodeRange>& said) {
   return decide(snapshot, [&](Reader& reader) -> Flow<Plan<NodeRangesAssigned>> {
     TRY_VOID(check_node_name(node));
     static_cast<void>(reader.get(node_key(node)));
@@ -328,7 +322,7 @@ Step<NodeRangesAssigned> plan_adopt_node_range(const Snapshot& snapshot, const s
           fmt::format("may specify no more than one CIDR for each IP family: node {} has {}", node, has.to_string()));
     }
     TRY_VOID(check_free(cidr, table));
-    for (const NodeRange& other : said_by_one_node(all_said, table.stored()->cluster_cidrs)) {
+    for (const NodeRange& other : said) {
       if (other.node == node || !other.cidr.overlaps(cidr)) continue;
       return fail(ErrorCode::already_exists,
                   fmt::format("{} overlaps {}, which the object of node {} says", cidr.to_string(),

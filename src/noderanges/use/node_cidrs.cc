@@ -25,10 +25,6 @@ std::vector<core::NodeRange> records_in(const core::NodeRangesSeen& seen) {
   return records;
 }
 
-std::vector<core::ClusterCidr> cluster_cidrs_in(const core::NodeRangesSeen& seen) {
-  return seen.set ? seen.set->cluster_cidrs : std::vector<core::ClusterCidr>();
-}
-
 std::vector<net::Prefix> sorted(std::vector<net::Prefix> cidrs) {
   std::ranges::sort(cidrs);
   return cidrs;
@@ -88,7 +84,7 @@ Result<NodeCidrsLook> look_at_node_cidrs(NodeCidrs& cidrs) {
 }
 
 core::SaidComparison compare(const NodeCidrsLook& look, const core::NodeRangesSeen& seen) {
-  return core::compare_said(look.said, records_in(seen), cluster_cidrs_in(seen));
+  return core::compare_said(look.said, records_in(seen));
 }
 
 Result<NodeCidrsAdopted> adopt_node_cidrs(const Context& context, NodeCidrs& cidrs, NodeCidrsMemory& memory,
@@ -100,7 +96,7 @@ Result<NodeCidrsAdopted> adopt_node_cidrs(const Context& context, NodeCidrs& cid
   if (!seen.set) return result;
   const Ranges recorded = recorded_in(seen);
   result.said = all_said(all);
-  result.overlaps = core::compare_said(result.said, records_in(seen), cluster_cidrs_in(seen)).overlaps;
+  result.overlaps = core::compare_said(result.said, records_in(seen)).overlaps;
   std::set<std::string> without;
   for (const NodeCidrs::OfNode& one : all) {
     if (one.damage) {
@@ -148,7 +144,7 @@ Result<NodeCidrsSaid> say_node_cidrs(const Context& context, NodeCidrs& cidrs) {
   }
   const Ranges recorded = recorded_in(seen);
   const net::Family first = seen.set->cluster_cidrs.front().cidr.family();
-  const std::vector<core::NodeRange> said_before = core::said_by_one_node(all_said(all), seen.set->cluster_cidrs);
+  const std::vector<core::NodeRange> said_before = all_said(all);
   for (const NodeCidrs::OfNode& one : all) {
     const bool waits = std::ranges::find(seen.bare, one.node) != seen.bare.end();
     std::vector<net::Prefix> ours = ranges_of(recorded, one.node);
