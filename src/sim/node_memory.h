@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "register/affinity.h"
+#include "register/node.h"
 #include "sim/server.h"
 #include "store/cached/cached_store.h"
 #include "store/forwarding_store.h"

@@ -33,7 +33,7 @@
 #include "os/service_manager.h"
 #include "store/cached/cached_store.h"
 #include "store/kube/events.h"
-#include "store/kube/node_objects.h"
+#include "store/kube/cluster_facts.h"
 #include "store/kube/pod_wishes.h"
 #include "store/pause.h"
 #include "store/sqlite/sqlite_store.h"

@@ -22,7 +22,7 @@
 #include "base/result.h"
 #include "ipam/decide/assign.h"
 #include "ipam/use/batch.h"
-#include "ipam/use/past_living.h"
+#include "ipam/use/assign.h"
 #include "store/store.h"
 
 namespace croft::edge {

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "collector/decide/facts.h"
-#include "register/affinity.h"
+#include "register/node.h"
 #include "register/block.h"
 #include "register/records.h"
 

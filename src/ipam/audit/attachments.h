@@ -14,7 +14,7 @@
 #include "base/result.h"
 #include "ipam/decide/assign.h"
 #include "ipam/decide/release.h"
-#include "register/affinity.h"
+#include "register/node.h"
 #include "register/block.h"
 #include "register/owner.h"
 #include "register/pool.h"

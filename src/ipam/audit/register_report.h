@@ -14,7 +14,7 @@
 #include "base/net/prefix.h"
 #include "base/shared_map.h"
 #include "ipam/audit/findings.h"
-#include "register/affinity.h"
+#include "register/node.h"
 #include "register/block.h"
 #include "register/owner.h"
 #include "register/records.h"

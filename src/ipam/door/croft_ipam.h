@@ -10,7 +10,7 @@
 #include "base/result.h"
 #include "cni/door/call_so_far.h"
 #include "cni/door/skeleton.h"
-#include "ipam/use/past_living.h"
+#include "ipam/use/assign.h"
 #include "register/owner.h"
 #include "register/pool.h"
 #include "store/store.h"

@@ -10,7 +10,7 @@
 #include "base/counted.h"
 #include "base/nearest.h"
 #include "base/net/echo.h"
-#include "ipam/use/each_record.h"
+#include "ipam/use/transact.h"
 #include "ipam/use/inspect.h"
 
 namespace croft::engine {

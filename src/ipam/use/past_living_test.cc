@@ -1,4 +1,4 @@
-#include "ipam/use/past_living.h"
+#include "ipam/use/assign.h"
 
 #include <map>
 #include <string>

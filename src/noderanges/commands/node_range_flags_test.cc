@@ -1,4 +1,4 @@
-#include "noderanges/commands/node_range_flags.h"
+#include "noderanges/commands/node_range_inputs.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -14,7 +14,6 @@
 
 #include "base/net/test_values.h"
 #include "noderanges/decide/node_range_look.h"
-#include "noderanges/decide/node_range_table.h"
 #include "register/records.h"
 #include "register/test_register.h"
 

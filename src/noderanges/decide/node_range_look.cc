@@ -7,7 +7,7 @@
 #include <string_view>
 #include <tuple>
 
-#include "noderanges/decide/node_range_table.h"
+#include "noderanges/decide/node_range_changes.h"
 #include "register/address_claims.h"
 
 namespace croft::core {

@@ -1,4 +1,4 @@
-#include "noderanges/use/node_cidrs.h"
+#include "noderanges/use/node_range.h"
 
 #include <algorithm>
 #include <map>

@@ -12,7 +12,7 @@
 #include "base/net/echo.h"
 #include "base/net/lenient.h"
 #include "base/net/prefix.h"
-#include "services/decide/service_words.h"
+#include "register/service.h"
 
 namespace croft::core::audit {
 

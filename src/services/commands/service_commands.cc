@@ -16,7 +16,7 @@
 #include "os/files.h"
 #include "os/process.h"
 #include "services/commands/service_views.h"
-#include "services/decide/service_words.h"
+#include "register/service.h"
 #include "services/format/service_manifest.h"
 #include "services/use/range_repair.h"
 #include "services/use/service.h"

@@ -13,7 +13,7 @@
 #include "base/printable.h"
 #include "base/time_text.h"
 #include "cli/croft/json_text.h"
-#include "services/decide/service_words.h"
+#include "register/service.h"
 
 namespace croft::app {
 

@@ -11,7 +11,7 @@
 #include "base/letters.h"
 #include "base/net/echo.h"
 #include "register/address_claims.h"
-#include "services/decide/service_words.h"
+#include "register/service.h"
 
 namespace croft::core {
 namespace {

@@ -20,7 +20,7 @@
 #include "base/net/lenient.h"
 #include "base/text/base64.h"
 #include "base/time_text.h"
-#include "services/decide/service_words.h"
+#include "register/service.h"
 
 namespace croft::wire::kube {
 namespace {

@@ -9,7 +9,7 @@
 
 #include <fmt/format.h>
 
-#include "ipam/use/each_record.h"
+#include "ipam/use/transact.h"
 #include "register/address_claims.h"
 
 namespace croft::engine {

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "ipam/use/test_meddler.h"
+#include "ipam/use/test_world.h"
 #include "services/use/test_services.h"
 #include "store/test_commits.h"
 

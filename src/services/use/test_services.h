@@ -10,7 +10,7 @@
 #include <gtest/gtest.h>
 
 #include "base/manual_clock.h"
-#include "services/decide/service_words.h"
+#include "register/service.h"
 #include "services/use/service.h"
 #include "store/memory/memory_store.h"
 

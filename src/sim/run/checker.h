@@ -9,7 +9,7 @@
 
 #include "base/net/address.h"
 #include "base/net/prefix.h"
-#include "register/affinity.h"
+#include "register/node.h"
 #include "register/block.h"
 #include "register/owner.h"
 #include "register/pool.h"

@@ -9,7 +9,7 @@
 #include "calico/etcd.h"
 #include "register/block.h"
 #include "register/format/records.h"
-#include "register/kinds.h"
+#include "register/records.h"
 #include "register/owner.h"
 
 namespace croft::store::calico {

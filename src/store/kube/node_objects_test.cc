@@ -1,4 +1,4 @@
-#include "store/kube/node_objects.h"
+#include "store/kube/cluster_facts.h"
 
 #include <memory>
 #include <string>

@@ -1,4 +1,4 @@
-#include "store/kube/pod_list.h"
+#include "store/kube/cluster_facts.h"
 
 #include <algorithm>
 #include <numeric>

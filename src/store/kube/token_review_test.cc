@@ -1,4 +1,4 @@
-#include "store/kube/token_review.h"
+#include "store/kube/cluster_facts.h"
 
 #include <string>
 #include <utility>
