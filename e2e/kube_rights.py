@@ -31,8 +31,7 @@ POLICY = {"apiVersion": "audit.k8s.io/v1", "kind": "Policy", "omitStages": ["Req
 # Options of a controller that have rights of their own: the values that give them.
 OPTIONS = {"--allocate-node-cidrs": ("controller.allocateNodeCidrs=true", "controller.clusterCidr=10.244.0.0/16",
                                      "defaultPools.ipv4Cidr=none"),
-           "--repair-service-ranges": ("controller.repairServiceRanges=true",), "--desk": ("controller.desk=true",),
-           "--history": ("controller.history.enabled=true",)}
+           "--desk": ("controller.desk=true",), "--history": ("controller.history.enabled=true",)}
 # Rights that the work below comes by too rarely, (account, verb, resource): the moment that needs them.
 RARE = {("croft-operator", "update", "ipreservations"): "several make one pool at once (kube_default_pools.py)",
         ("croft-bootstrap", "update", "ipreservations"): "several make one pool at once (kube_default_pools.py)"}
@@ -323,12 +322,6 @@ def works_with_ranges(rig):
         wait_for(lambda: rig.items(f"{OWN}/croftnoderangesets")[0].get("status"), "node ranges are shown", SOON)
 
 
-def works_with_services(rig):
-    asked = lambda: {(request[2], request[4]) for request, _ in rig.asked()["croft-controller"]}
-    with rig.controller("--leader-elect=false", "--repair-service-ranges"):
-        wait_for(lambda: ("ipaddresses", "list") in asked(), "the objects of Services are looked at", SOON)
-
-
 def works_with_desk(rig):
     """Whoever may list blocks and pods sees the page; others, known or not, do not. Pods and Services are on it."""
     port = free_port()
@@ -434,7 +427,6 @@ def works_as_operator(rig):
     plays(rig, "croft-operator", OPERATOR, **names)
     add("held", "held-again")
     rig.croft("croft-operator", "node", "remove", "held", "--force")  # the record is there, and is written again
-    plays(rig, "croft-operator", ("service audit => Services", "service repair --apply"))
     for kind, object_kind, name, spec in DAMAGED:
         path = f"{OWN}/{object_kind.lower()}s"
         rig.kube._send("DELETE", f"{path}?fieldSelector=metadata.name={name}")
@@ -502,8 +494,7 @@ def test(world):
         works_as_agent(rig, roles.rights["croft-node"])
         works_as_operator(rig)
         works_as_collector(rig)
-        for option, works in (("--allocate-node-cidrs", works_with_ranges), ("--repair-service-ranges", works_with_services), ("--desk", works_with_desk),
-                              ("--history", works_with_history)):
+        for option, works in (("--allocate-node-cidrs", works_with_ranges), ("--desk", works_with_desk), ("--history", works_with_history)):
             roles.rights["croft-controller"] |= roles.controller(option)
             time.sleep(0.5)
             works(rig)

@@ -39,7 +39,6 @@ enum class Kind : std::uint8_t {
   node,
   range_allocation,
   service,
-  ip_address,
   service_cidr,
   node_range,
   node_range_set,
@@ -113,7 +112,7 @@ inline constexpr std::array kKinds = {
                kLossOfHolders},
     // Croft's own, or Kubernetes' where the store is asked for its.
     KindTraits{Kind::service, "service", 12, 1, System::croft, Followed::nothing, false, kLossOfServices},
-    KindTraits{Kind::ip_address, "ip_address", 13, 1, System::kubernetes, Followed::nothing, false, kLossOfHolders},
+    // 13 was that of Kubernetes' IPAddress objects, which its API servers keep by themselves.
     KindTraits{Kind::service_cidr, "service_cidr", 14, 1, System::kubernetes, Followed::nothing, false,
                "says which addresses are for Services: without it pools and node ranges may be laid over them"},
     KindTraits{Kind::node_range, "node_range", 15, 1, System::croft, Followed::nothing, false,
@@ -229,9 +228,9 @@ struct Namespace {
 
 /// Everything a store keeps. The alternative decides the kind. A record that is there but cannot be read has no value:
 /// stores give its Error in its place (store::Record). Service addresses exist in Kubernetes' form only: as
-/// objects where it keeps them so, else as bits of a range.
+/// bits of a range.
 using Value = std::variant<Pool, Reservation, IpamConfig, Block, Affinity, Handle, Vacancy, HighWaterMark, PoolSet,
-                           Node, RangeAllocation, Service, IpAddressObject, ServiceCidrObject, NodeRange, NodeRangeSet,
+                           Node, RangeAllocation, Service, ServiceCidrObject, NodeRange, NodeRangeSet,
                            RemovedNode, ForeignService, Namespace, StockAddress, StockIntent, StockNode>;
 static_assert(std::variant_size_v<Value> == kKindCount);
 
@@ -300,7 +299,6 @@ struct KeyOf : Key {
 [[nodiscard]] KeyOf<RangeAllocation> range_allocation_key(std::string_view name);  // servicenodeports
 [[nodiscard]] KeyOf<Service> service_key(const ServiceName& name);                 // default/kubernetes
 [[nodiscard]] KeyOf<ForeignService> foreign_service_key(const ServiceName& name);  // default/kubernetes
-[[nodiscard]] KeyOf<IpAddressObject> ip_address_key(const std::string& address);   // 10.96.0.1
 [[nodiscard]] KeyOf<ServiceCidrObject> service_cidr_key(const std::string& name);  // kubernetes
 [[nodiscard]] KeyOf<NodeRange> node_range_key(const net::Prefix& cidr);            // ipv4/10.244.3.0/24
 [[nodiscard]] KeyOf<NodeRangeSet> node_range_set_key();                            // default

@@ -77,20 +77,8 @@ struct Service {
   friend bool operator==(const Service&, const Service&) = default;
 };
 
-/// Kubernetes' IPAddress object (docs/notes/service-ranges.md#ip-address): who holds one Service address where
-/// bitmaps are no longer used.
-struct IpAddressObject {
-  std::string address;  ///< its name: the canonical text
-  WallTime created{};
-  std::map<std::string, std::string> labels;
-  std::string parent_group;
-  std::string parent_resource;
-  ServiceName parent;
-  ForeignRestPtr rest{};
-  friend bool operator==(const IpAddressObject&, const IpAddressObject&) = default;
-};
-
-/// Kubernetes' ServiceCIDR object (docs/notes/service-ranges.md#ip-address).
+/// Kubernetes' ServiceCIDR object (docs/notes/service-ranges.md#ip-address): where there is one, addresses of Services
+/// are objects, and no bitmap counts.
 struct ServiceCidrObject {
   std::string name;
   std::vector<net::Prefix> cidrs;  ///< one or two, each of another family

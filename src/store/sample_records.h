@@ -74,16 +74,6 @@ inline const core::AffinityOwner kSampleNode{core::AffinityOwner::Type::host, "w
   return service;
 }
 
-[[nodiscard]] inline core::IpAddressObject sample_ip_address() {
-  core::IpAddressObject object;
-  object.address = "10.96.0.1";
-  object.created = WallTime(std::chrono::seconds{1768471205});
-  object.labels = {{"ipaddress.kubernetes.io/ip-family", "IPv4"}};
-  object.parent_resource = "services";
-  object.parent = {"default", "web"};
-  return object;
-}
-
 [[nodiscard]] inline core::ServiceCidrObject sample_service_cidr() {
   core::ServiceCidrObject object;
   object.name = "kubernetes";

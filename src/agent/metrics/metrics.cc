@@ -124,12 +124,6 @@ void ControllerMetrics::count(const engine::RangeRepairReport& report) {
       if (!is_new && range.present) addresses[range.range] = of_bands(range.in_static, range.in_dynamic);
     }
   }
-  if (report.objects && report.addresses) {
-    address_repairs_.add(report.addresses->findings);
-    for (const audit::ServiceCidrUse& use : report.addresses->cidrs) {
-      addresses[use.cidr.to_string()] = of_bands(use.in_static, use.in_dynamic);
-    }
-  }
   service_addresses_ = std::move(addresses);
   node_ports_ = ports;
 }

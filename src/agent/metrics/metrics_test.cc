@@ -175,25 +175,6 @@ TEST(ControllerMetrics, ARangeThatIsGoneHasNoGauge) {
   EXPECT_EQ(world.value("kube_apiserver_clusterip_allocator_available_ips{cidr=\"10.0.0.0/22\"}"), "1021");
 }
 
-TEST(ControllerMetrics, AddressesThatAreObjects) {
-  engine::RangeRepairReport report;
-  report.objects = true;
-  core::audit::IpAddressAudit& audit = report.addresses.emplace();
-  audit.cidrs.push_back({"kubernetes", prefix("10.0.0.0/24"), {16, 1}, {238, 2}});
-  audit.cidrs.push_back({"kubernetes", prefix("fd00::/64"), {256, 0}, {~std::uint64_t{0} - 256, 0}});
-  for (const Type type : {Type::leak, Type::repair}) audit.findings.emplace_back().type = type;
-  World world;
-  world.metrics.count(report);
-  EXPECT_EQ(world.value(kAllocated), "3");
-  EXPECT_EQ(world.value(kAvailable), "251");
-  EXPECT_EQ(world.value("kube_apiserver_clusterip_allocator_available_ips{cidr=\"fd00::/64\"}"),
-            "1.844674407370955e+19");
-  EXPECT_EQ(world.value(kLeaks), "0") << "the kube-apiservers free it";
-  EXPECT_EQ(world.value("apiserver_clusterip_repair_ip_errors_total{type=\"repair\"}"), "1");
-  EXPECT_EQ(world.value("apiserver_clusterip_repair_ip_errors_total{type=\"duplicate\"}"), "0") << "not of the bitmap";
-  EXPECT_EQ(world.value("kube_apiserver_nodeport_allocator_allocated_ports"), "none");
-}
-
 core::ClusterCidrUse use_of(const char* cidr, std::uint32_t size, std::uint32_t taken) {
   return {{prefix(cidr), 24}, size, taken, 0};
 }

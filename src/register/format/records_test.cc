@@ -100,17 +100,6 @@ core::Service golden_service() {
   return service;
 }
 
-core::IpAddressObject golden_ip_address() {
-  core::IpAddressObject object;
-  object.address = "fd00:10:96::a";
-  object.created = WallTime(1768471206s);
-  object.labels = {{"ipaddress.kubernetes.io/ip-family", "IPv6"}};
-  object.parent_group = "example.org";
-  object.parent_resource = "services";
-  object.parent = {"shop", "cart"};
-  return object;
-}
-
 core::ServiceCidrObject golden_service_cidr() {
   core::ServiceCidrObject object;
   object.name = "kubernetes";
@@ -207,7 +196,6 @@ std::vector<Golden> goldens() {
                                              {core::TunnelKind::wireguard_v6, *net::Address::parse("fd00::1")}}}},
       {core::range_allocation_key(core::kServiceIps), core::RangeAllocation{"10.0.0.0/24", "\x08\x02\x01"}},
       {core::service_key({"shop", "cart"}), golden_service()},
-      {core::ip_address_key("fd00:10:96::a"), golden_ip_address()},
       {core::service_cidr_key("kubernetes"), golden_service_cidr()},
       {core::node_range_key(prefix("10.244.3.0/24")), core::NodeRange{"node-a", prefix("10.244.3.0/24")}},
       {core::node_range_set_key(), golden_node_range_set()},
@@ -283,7 +271,6 @@ TEST(Records, NumbersOfKindsAreStable) {
       {Kind::node, 10},
       {Kind::range_allocation, 11},
       {Kind::service, 12},
-      {Kind::ip_address, 13},
       {Kind::service_cidr, 14},
       {Kind::node_range, 15},
       {Kind::node_range_set, 16},

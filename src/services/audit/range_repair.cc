@@ -22,7 +22,6 @@ using Type = RepairFinding::Type;
 
 /// The words for addresses.
 struct AddressWords {
-  static constexpr std::string_view kAction = "ClusterIPAllocation";
   static constexpr std::string_view kNotAllocated = "ClusterIPNotAllocated";
   static constexpr std::string_view kAlreadyAllocated = "ClusterIPAlreadyAllocated";
   static constexpr std::string_view kOutOfRange = "ClusterIPOutOfRange";
@@ -41,7 +40,6 @@ struct AddressWords {
 
 /// The words for node ports.
 struct PortWords {
-  static constexpr std::string_view kAction = "PortAllocation";
   static constexpr std::string_view kNotAllocated = "PortNotAllocated";
   static constexpr std::string_view kAlreadyAllocated = "PortAlreadyAllocated";
   static constexpr std::string_view kOutOfRange = "PortOutOfRange";
@@ -116,9 +114,9 @@ class Rebuild {
   }
 
   void add(Type type, std::string_view reason, std::string value, std::optional<ServiceName> service, bool mended,
-           std::string message, std::string_view action = Words::kAction) {
+           std::string message) {
     result_.findings.push_back(
-        {type, reason, action, seen_.name, std::move(value), std::move(service), std::move(message), mended});
+        {type, reason, seen_.name, std::move(value), std::move(service), std::move(message), mended});
   }
 
   [[nodiscard]] RangeRepair finish() {
@@ -201,7 +199,7 @@ AddressRebuild* rebuild_of(std::vector<AddressRebuild>& all, net::Family family)
 }  // namespace
 
 ServiceUse use_of(const Service& service) {
-  ServiceUse use{service.name, service.created, service.type, {}, {}, false, service.uid};
+  ServiceUse use{service.name, {}, {}};
   if (service.type == ServiceType::external_name) return use;
   const auto& ips = service.cluster_ips;
   if (!ips.empty() && !ips.front().empty() && ips.front() != kHeadless) use.cluster_ips = ips;
@@ -254,8 +252,7 @@ std::vector<RangeRepair> repair_addresses(std::span<const AddressRangeSeen> rang
       const auto address = net::parse_address_leniently(text);
       if (!address) {
         rebuilds.front().add(Type::invalid, "ClusterIPNotValid", text, service.name, false,
-                             fmt::format("Cluster IP {} is not a valid IP; please recreate service", net::echo(text)),
-                             "ClusterIPValidation");
+                             fmt::format("Cluster IP {} is not a valid IP; please recreate service", net::echo(text)));
         for (AddressRebuild& rebuild : rebuilds) rebuild.keep_all_for(service.name);
         continue;
       }
@@ -280,27 +277,6 @@ RangeRepair repair_node_ports(const PortRangeSeen& range, std::span<const Servic
     for (const std::uint16_t port : collect_node_ports(service)) rebuild.use(port, service.name);
   }
   return rebuild.finish();
-}
-
-RangeRepair compare_node_ports(const std::optional<service::NodePortRange>& range,
-                               std::span<const ServiceUse> services) {
-  const service::NodePortRange any = service::NodePortRange::parse("1-65535").value();
-  service::NodePorts held(range.value_or(any));
-  for (const ServiceUse& service : services) {
-    for (const std::uint16_t port : collect_node_ports(service)) static_cast<void>(held.take(port));
-  }
-  service::RangeSnapshot snapshot = held.snapshot();
-  PortRangeSeen seen{std::string(kServiceNodePorts), RangeAllocation{}, range.value_or(any), {}};
-  seen.stored->range = std::move(snapshot.range);
-  seen.stored->data = std::move(snapshot.data);
-  RangeRepair compared = repair_node_ports(seen, services);
-  compared.write.reset();
-  compared.present = range.has_value();
-  if (!range) {
-    compared.range.clear();
-    compared.in_static = compared.in_dynamic = {};
-  }
-  return compared;
 }
 
 namespace {
@@ -399,194 +375,6 @@ RangesDecided decide_node_ports(const RangesSeen& seen, const ServiceRanges& wan
 
 bool is_moved(const RangeRepair& repair) {
   return repair.write && repair.name != kServiceNodePorts && (!repair.present || repair.range != repair.write->range);
-}
-
-namespace {
-
-constexpr const char* kFamilyLabel = "ipaddress.kubernetes.io/ip-family";
-constexpr const char* kManagedByLabel = "ipaddress.kubernetes.io/managed-by";
-constexpr const char* kManager = "ipallocator.k8s.io";
-constexpr std::string_view kServices = "services";
-
-[[nodiscard]] bool refers_to_service(const IpAddressObject& object) {
-  return object.parent_group.empty() && object.parent_resource == kServices;
-}
-
-[[nodiscard]] bool is_managed(const IpAddressObject& object) {
-  const auto label = object.labels.find(kManagedByLabel);
-  return label != object.labels.end() && label->second == kManager;
-}
-
-[[nodiscard]] bool has_labels(const IpAddressObject& object, const net::Address& address) {
-  const auto family = object.labels.find(kFamilyLabel);
-  return is_managed(object) && family != object.labels.end() && family->second == word_of(address.family());
-}
-
-[[nodiscard]] bool lists(const ServiceUse& service, const net::Address& address) {
-  return std::ranges::any_of(service.cluster_ips,
-                             [&](const std::string& text) { return net::parse_address_leniently(text) == address; });
-}
-
-/// Neither the network nor, in IPv4, the broadcast address.
-[[nodiscard]] bool is_service_address(const net::Prefix& cidr, const net::Address& address) {
-  if (!cidr.contains(address) || address == cidr.first()) return false;
-  return !address.is_v4() || address != cidr.last();
-}
-
-[[nodiscard]] std::uint64_t size_of(const net::Prefix& cidr) {
-  constexpr std::uint64_t kMax = std::numeric_limits<std::uint64_t>::max();
-  const int bits = (cidr.address().is_v4() ? 32 : 128) - cidr.length();
-  const std::uint64_t left_out = cidr.address().is_v4() ? 2 : 1;
-  if (bits >= 64) return kMax;
-  const std::uint64_t all = std::uint64_t{1} << bits;
-  return all > left_out ? all - left_out : 0;
-}
-
-/// The words behind a finding that no write of Croft's mends.
-constexpr std::string_view kLeft = "left to the repair of the kube-apiservers";
-
-class Audit {
- public:
-  Audit(std::span<const IpAddressObject> objects, std::span<const ServiceCidrObject> cidrs,
-        std::span<const ServiceUse> services, WallTime now)
-      : objects_(objects), services_(services), now_(now) {
-    for (const ServiceCidrObject& object : cidrs) {
-      for (const net::Prefix& cidr : object.cidrs) add_cidr(object.name, cidr);
-    }
-    by_address_.reserve(objects.size());
-    for (const IpAddressObject& object : objects) {
-      by_address_.emplace(object.address, &object);
-      count(object);
-    }
-    for (const ServiceUse& service : services) {
-      if (!service.beside_kubernetes) by_name_.emplace(service.name, &service);
-    }
-  }
-
-  [[nodiscard]] IpAddressAudit run() {
-    for (const ServiceUse& service : services_) {
-      for (const std::string& text : service.cluster_ips) look_at(service, text);
-    }
-    for (const IpAddressObject& object : objects_) look_at(object);
-    return std::move(result_);
-  }
-
- private:
-  void add_cidr(const std::string& name, const net::Prefix& cidr) {
-    ServiceCidrUse use{name, cidr, {}, {}};
-    const std::uint64_t size = size_of(cidr);
-    use.in_static.size = std::min<std::uint64_t>(service::service_band(cidr), size);
-    use.in_dynamic.size = size - use.in_static.size;
-    result_.cidrs.push_back(std::move(use));
-  }
-
-  void count(const IpAddressObject& object) {
-    const auto address = net::parse_address_leniently(object.address);
-    if (!address) return;
-    for (ServiceCidrUse& use : result_.cidrs) {
-      if (!is_service_address(use.cidr, *address)) continue;
-      const auto place = address->value() - use.cidr.address().value();
-      ++(place > net::U128{use.in_static.size} ? use.in_dynamic : use.in_static).used;
-    }
-  }
-
-  void add(Type type, std::string_view reason, std::string value, const ServiceName* service, std::string message,
-           std::string_view action = "ClusterIPAllocation") {
-    result_.findings.push_back({type, reason, action, std::string(kIpAddresses), std::move(value),
-                                service != nullptr ? std::optional(*service) : std::nullopt, std::move(message)});
-  }
-
-  void look_at(const ServiceUse& service, const std::string& text) {
-    const auto parsed = net::parse_address_leniently(text);
-    if (!parsed) {
-      return add(Type::invalid, "ClusterIPNotValid", text, &service.name,
-                 fmt::format("Cluster IP {} is not a valid IP; please recreate service", net::echo(text)),
-                 "ClusterIPValidation");
-    }
-    const net::Address& address = *parsed;
-    const std::string name = address.to_string();
-    const std::string_view family = word_of(address.family());
-    const bool is_inside = std::ranges::any_of(
-        result_.cidrs, [&](const ServiceCidrUse& use) { return is_service_address(use.cidr, address); });
-    if (!is_inside) {
-      return add(Type::out_of_range, "ClusterIPOutOfRange", name, &service.name,
-                 fmt::format("Cluster IP [{}]: {} is not within any configured Service CIDR; please recreate service",
-                             family, name));
-    }
-    const auto duplicate = [&] {
-      add(Type::duplicate, "ClusterIPAlreadyAllocated", name, &service.name,
-          fmt::format("Cluster IP [{}]:{} was assigned to multiple services; please recreate service", family, name));
-    };
-    if (in_repair_.contains(name)) return duplicate();
-    const auto found = by_address_.find(name);
-    if (service.beside_kubernetes) {
-      if (found != by_address_.end()) return duplicate();
-      return add(Type::invalid, "ClusterIPNotAllocated", name, &service.name,
-                 fmt::format("Cluster IP [{}]: {} of Croft's own Service has no IPAddress, and Kubernetes may give it "
-                             "to another; please recreate service in Kubernetes",
-                             family, name));
-    }
-    const auto repair = [&](std::string_view reason, std::string message, std::string_view action) {
-      in_repair_.insert(name);
-      add(Type::repair, reason, name, &service.name, fmt::format("{}; {}", message, kLeft), action);
-    };
-    if (found == by_address_.end()) {
-      return repair("ClusterIPNotAllocated", fmt::format("Cluster IP [{}]: {} is not allocated", family, name),
-                    "ClusterIPAllocation");
-    }
-    const IpAddressObject& object = *found->second;
-    const auto parent = by_name_.find(object.parent);
-    if (!refers_to_service(object) || parent == by_name_.end()) {
-      repair("ClusterIPNotAllocated",
-             fmt::format("the ClusterIP [{}]: {} for Service {} has a wrong reference", family, name,
-                         service.name.to_string()),
-             "ClusterIPAllocation");
-    } else if (parent->second->name != service.name) {
-      if (lists(*parent->second, address)) duplicate();
-    } else if (!has_labels(object, address)) {
-      repair("IPAddressWrongLabels",
-             fmt::format("the IPAddress {} for Service {} has wrong labels", name, service.name.to_string()),
-             "IPAddressAllocation");
-    }
-  }
-
-  void look_at(const IpAddressObject& object) {
-    if (!is_managed(object) || in_repair_.contains(object.address)) return;
-    const auto leaked = [&](std::string_view reason, std::string_view what) {
-      add(Type::leak, reason, object.address, nullptr,
-          fmt::format("IPAddress: {} {}: {}", net::echo(object.address), what, kLeft), "IPAddressAllocation");
-    };
-    if (!refers_to_service(object)) return leaked("IPAddressNotAllocated", "does not refer to a Service");
-    const auto age = now_ - object.created;
-    const auto parent = by_name_.find(object.parent);
-    if (parent == by_name_.end()) {
-      if (age < kIpAddressLeakAge) return;
-      return leaked("IPAddressNotAllocated",
-                    fmt::format("for Service {} appears to have leaked", object.parent.to_string()));
-    }
-    const ServiceUse& service = *parent->second;
-    const auto address = net::parse_address_leniently(object.address);
-    if (address && lists(service, *address)) return;
-    const bool is_young = (service.type == ServiceType::external_name && age < kIpAddressLeakAge) ||
-                          (object.created > service.created && age < kIpAddressYoungAge);
-    if (is_young) return;
-    leaked("IPAddressWrongReference", fmt::format("for Service {} has a wrong reference", object.parent.to_string()));
-  }
-
-  std::span<const IpAddressObject> objects_;
-  std::span<const ServiceUse> services_;
-  const WallTime now_;
-  std::unordered_map<std::string, const IpAddressObject*> by_address_;
-  std::map<ServiceName, const ServiceUse*> by_name_;
-  std::unordered_set<std::string> in_repair_;  ///< addresses that a Service has, and whose object is missing or wrong
-  IpAddressAudit result_;
-};
-
-}  // namespace
-
-IpAddressAudit audit_ip_addresses(std::span<const IpAddressObject> objects, std::span<const ServiceCidrObject> cidrs,
-                                  std::span<const ServiceUse> services, WallTime now) {
-  return Audit(objects, cidrs, services, now).run();
 }
 
 }  // namespace croft::core::audit

@@ -25,8 +25,7 @@
 // The caller reads the records of the ranges first, then all Services of every kind that takes from them. It writes a
 // range only if its record is still the one that was read. Then:
 // - A value is taken in the range no later than its Service is written. The Service that the list missed either took
-// its
-//   value before the range was read, so it counts as leaked and stays, or after that, and the write fails.
+//   its value before the range was read, so it counts as leaked and stays, or after that, and the write fails.
 // - A value is given back in the range no earlier than its Service goes. So a value that was free when read belongs to
 //   no Service of the later list; one freed after that changes the range, and the write fails.
 // A value is freed only when three passes found it without a Service: longer than any kube-apiserver needs between its
@@ -42,13 +41,8 @@ struct ServiceUse {
     std::uint16_t number = 0;
   };
   ServiceName name;
-  WallTime created{};
-  ServiceType type = ServiceType::cluster_ip;
   std::vector<std::string> cluster_ips;  ///< as written, `None` left out: maybe no addresses at all
   std::vector<NodePort> node_ports;      ///< of its ports, in their order, then its health check's
-  /// Croft's own beside a Kubernetes: where addresses are IPAddress objects none can be its.
-  bool beside_kubernetes = false;
-  std::string uid{};
 };
 
 [[nodiscard]] ServiceUse use_of(const Service& service);
@@ -57,7 +51,7 @@ struct ServiceUse {
 /// occurs once; one that it has twice in the same protocol occurs twice. The health check's is TCP.
 [[nodiscard]] std::vector<std::uint16_t> collect_node_ports(const ServiceUse& use);
 
-/// One thing a repair found (docs/notes/service-ranges.md#repair, #object-repair), in the field's words.
+/// One thing a repair found (docs/notes/service-ranges.md#repair), in the field's words.
 struct RepairFinding {
   /// The values of the label `type` of the field's metrics. `full` is here for their sake: nothing finds it, since
   /// taking a value by name never says so. `unknown` is damage.
@@ -65,9 +59,8 @@ struct RepairFinding {
   static constexpr std::size_t kTypeCount = 7;
 
   Type type = Type::repair;
-  std::string_view reason;  ///< of the event: ClusterIPNotAllocated; for what has none, a word of Croft's own
-  std::string_view action;  ///< of the event: ClusterIPAllocation
-  std::string range;        ///< name of the record: serviceips; `ipaddresses` where addresses are objects
+  std::string_view reason;  ///< of the field's event: ClusterIPNotAllocated; for what has none, a word of Croft's own
+  std::string range;        ///< name of the record: serviceips
   std::string value;        ///< the address or port; a text that is neither as it stands
   std::optional<ServiceName> service;  ///< whose value it is; nothing for leaks
   std::string message;
@@ -145,12 +138,6 @@ struct RangeRepair {
 
 [[nodiscard]] RangeRepair repair_node_ports(const PortRangeSeen& range, std::span<const ServiceUse> services);
 
-/// Compares the node ports of Services alone, where their range is not to be seen: ports of two Services, and
-/// those outside of `range`. Use is what the Services have. Nothing is to be written. Without
-/// `range` any port will do.
-[[nodiscard]] RangeRepair compare_node_ports(const std::optional<service::NodePortRange>& range,
-                                             std::span<const ServiceUse> services);
-
 // Which ranges a pass of the repair looks at, what they are to be, and where it has to give up (range_repair.h repairs
 // one).
 
@@ -184,36 +171,5 @@ struct RangesDecided {
 
 /// Whether the repair claims addresses for a range that it did not have.
 [[nodiscard]] bool is_moved(const RangeRepair& repair);
-
-// The same for clusters that keep Service addresses as objects (docs/notes/service-ranges.md#object-repair). It only
-// looks: each kube-apiserver that keeps objects mends them within minutes. The caller reads the Services before the
-// IPAddress objects. A kube-apiserver makes a Service's objects first, so an object that is missing then is missing.
-// One without a Service may belong to a Service in the making; its age tells.
-
-/// The name that findings have instead of a record's.
-inline constexpr std::string_view kIpAddresses = "ipaddresses";
-
-/// An object is a leak once it is so old by its own time.
-inline constexpr std::chrono::seconds kIpAddressLeakAge{60};
-/// A Service whose object is younger than itself may not show the address yet.
-inline constexpr std::chrono::seconds kIpAddressYoungAge{5};
-
-/// A prefix of a ServiceCIDR object.
-struct ServiceCidrUse {
-  std::string name;
-  net::Prefix cidr;
-  BandUse in_static, in_dynamic;  ///< sizes above 2^64 - 1 count as that
-};
-
-struct IpAddressAudit {
-  std::vector<ServiceCidrUse> cidrs;
-  std::vector<RepairFinding> findings;
-};
-
-/// `now` is the wall clock; objects that are made later than it count as new. Objects without the label of the
-/// allocator (`managed-by`) are somebody's own: they are counted, and no finding unless a Service has the address.
-[[nodiscard]] IpAddressAudit audit_ip_addresses(std::span<const IpAddressObject> objects,
-                                                std::span<const ServiceCidrObject> cidrs,
-                                                std::span<const ServiceUse> services, WallTime now);
 
 }  // namespace croft::core::audit

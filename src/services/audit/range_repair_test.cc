@@ -43,7 +43,7 @@ ServiceUse with_ips(const std::string& name, std::vector<std::string> ips) {
 
 ServiceUse with_ports(const std::string& name, std::vector<ServiceUse::NodePort> node_ports, std::uint16_t health = 0) {
   if (health != 0) node_ports.push_back({ServiceProtocol::tcp, health});
-  return {{"default", name}, {}, ServiceType::node_port, {}, std::move(node_ports)};
+  return {{"default", name}, {}, std::move(node_ports)};
 }
 constexpr auto kTcp = ServiceProtocol::tcp;
 constexpr auto kUdp = ServiceProtocol::udp;
@@ -63,7 +63,7 @@ std::map<Type, std::size_t> counted(const RangeRepair& repair) { return counted(
 std::vector<std::string> messages(const RangeRepair& repair) {
   std::vector<std::string> result;
   for (const RepairFinding& finding : repair.findings) {
-    result.push_back(fmt::format("{} {} {}", finding.reason, finding.action, finding.message));
+    result.push_back(fmt::format("{} {}", finding.reason, finding.message));
   }
   return result;
 }
@@ -108,7 +108,7 @@ TEST(RangeRepair, FreesALeakInTheThirdPass) {  // [R2]
     EXPECT_EQ(range.pass({}).write, std::nullopt);
     EXPECT_TRUE(range.has("192.168.1.10")) << pass;
     EXPECT_THAT(messages(range.last),
-                ElementsAre("ClusterIPLeaked ClusterIPAllocation the cluster IP 192.168.1.10 may have leaked: flagging "
+                ElementsAre("ClusterIPLeaked the cluster IP 192.168.1.10 may have leaked: flagging "
                             "for later clean up"));
     EXPECT_TRUE(counted(range.last).empty()) << "counted when it is freed";
   }
@@ -151,12 +151,12 @@ TEST(RangeRepair, RepairsAndTellsWhatItCannot) {  // [R3]
             (std::map<Type, std::size_t>{{Type::repair, 2}, {Type::out_of_range, 1}, {Type::duplicate, 1}}));
   EXPECT_THAT(
       messages(range.last),
-      ElementsAre("ClusterIPNotAllocated ClusterIPAllocation Cluster IP [IPv4]:192.168.1.1 is not allocated; repairing",
-                  "ClusterIPNotAllocated ClusterIPAllocation Cluster IP [IPv4]:192.168.1.100 is not allocated; "
+      ElementsAre("ClusterIPNotAllocated Cluster IP [IPv4]:192.168.1.1 is not allocated; repairing",
+                  "ClusterIPNotAllocated Cluster IP [IPv4]:192.168.1.100 is not allocated; "
                   "repairing",
-                  "ClusterIPOutOfRange ClusterIPAllocation Cluster IP [IPv4]:192.168.0.1 is not within the service "
+                  "ClusterIPOutOfRange Cluster IP [IPv4]:192.168.0.1 is not within the service "
                   "CIDR 192.168.1.0/24; please recreate service",
-                  "ClusterIPAlreadyAllocated ClusterIPAllocation Cluster IP [IPv4]:192.168.1.1 was assigned to "
+                  "ClusterIPAlreadyAllocated Cluster IP [IPv4]:192.168.1.1 was assigned to "
                   "multiple services; please recreate service"));
   EXPECT_EQ(range.last.findings[3].service, (ServiceName{"default", "e"}));
 }
@@ -193,11 +193,11 @@ TEST(RangeRepair, AFamilyThatIsNotThereAndATextThatIsNoAddress) {  // [R5]
   range.pass({with_ips("a", {"2000::1"}), with_ips("b", {"10.0.0"}), with_ips("c", {"192.168.1.1"})});
   EXPECT_EQ(counted(range.last), (std::map<Type, std::size_t>{{Type::invalid, 2}, {Type::repair, 1}}));
   EXPECT_THAT(messages(range.last),
-              ElementsAre("ClusterIPNotValid ClusterIPAllocation Cluster IP 2000::1(IPv6) is of ip family that is no "
+              ElementsAre("ClusterIPNotValid Cluster IP 2000::1(IPv6) is of ip family that is no "
                           "longer configured on cluster; please recreate service",
-                          "ClusterIPNotValid ClusterIPValidation Cluster IP \"10.0.0\" is not a valid IP; please "
+                          "ClusterIPNotValid Cluster IP \"10.0.0\" is not a valid IP; please "
                           "recreate service",
-                          "ClusterIPNotAllocated ClusterIPAllocation Cluster IP [IPv4]:192.168.1.1 is not allocated; "
+                          "ClusterIPNotAllocated Cluster IP [IPv4]:192.168.1.1 is not allocated; "
                           "repairing"));
 }
 
@@ -224,7 +224,7 @@ TEST(RangeRepair, AServiceWhoseAddressCannotBeReadKeepsAllLeaks) {
     EXPECT_TRUE(range.has("10.96.11.12")) << text;
     EXPECT_THAT(
         messages(range.last).back(),
-        "ClusterIPLeaked ClusterIPAllocation the cluster IP 10.96.11.12 may have leaked: kept, as the address of "
+        "ClusterIPLeaked the cluster IP 10.96.11.12 may have leaked: kept, as the address of "
         "Service default/blanks can't be read and may be this one");
   }
 }
@@ -239,14 +239,14 @@ TEST(RangeRepair, Ports) {  // [R8]
   EXPECT_EQ(counted(repair),
             (std::map<Type, std::size_t>{{Type::repair, 4}, {Type::out_of_range, 1}, {Type::duplicate, 1}}));
   EXPECT_THAT(messages(repair),
-              ElementsAre("PortNotAllocated PortAllocation Port 111 is not allocated; repairing",
-                          "PortNotAllocated PortAllocation Port 122 is not allocated; repairing",
-                          "PortNotAllocated PortAllocation Port 133 is not allocated; repairing",
-                          "PortOutOfRange PortAllocation Port 201 is not within the port range 100-200; please "
+              ElementsAre("PortNotAllocated Port 111 is not allocated; repairing",
+                          "PortNotAllocated Port 122 is not allocated; repairing",
+                          "PortNotAllocated Port 133 is not allocated; repairing",
+                          "PortOutOfRange Port 201 is not within the port range 100-200; please "
                           "recreate service",
-                          "PortAlreadyAllocated PortAllocation Port 111 was assigned to multiple services; please "
+                          "PortAlreadyAllocated Port 111 was assigned to multiple services; please "
                           "recreate service",
-                          "PortNotAllocated PortAllocation Port 144 is not allocated; repairing"));
+                          "PortNotAllocated Port 144 is not allocated; repairing"));
 }
 
 TEST(RangeRepair, CollectsNodePorts) {  // [R9] [R10]
@@ -385,23 +385,6 @@ RC_GTEST_PROP(RangeRepairModel, DoesWhatTheModelDoes, ()) {
   }
 }
 
-TEST(ComparedNodePorts, AreThoseOfTwoServicesAndThoseOutside) {
-  const std::vector<ServiceUse> services{with_ports("a", {{kTcp, 30001}, {kUdp, 30002}}),
-                                         with_ports("b", {{kTcp, 30001}, {kTcp, 29999}})};
-  const RangeRepair given = compare_node_ports(ports("30000-30099"), services);
-  EXPECT_THAT(messages(given),
-              ElementsAre("PortAlreadyAllocated PortAllocation Port 30001 was assigned to multiple services; please "
-                          "recreate service",
-                          "PortOutOfRange PortAllocation Port 29999 is not within the port range 30000-30099; please "
-                          "recreate service"));
-  EXPECT_TRUE(given.present);
-  EXPECT_EQ(given.in_static.used + given.in_dynamic.used, 2U);
-  EXPECT_FALSE(given.write);
-  const RangeRepair any = compare_node_ports({}, services);
-  EXPECT_EQ(counted(any), (std::map<Type, std::size_t>{{Type::duplicate, 1}}));
-  EXPECT_FALSE(any.present || any.write);
-}
-
 /// "NAME: CODE" of what failed, then "NAME RANGE" or "NAME: CODE" of what is repaired.
 std::vector<std::string> words_of(const RangesDecided& decided) {
   std::vector<std::string> words;
@@ -472,170 +455,6 @@ TEST(RangeDecision, TheFlagsSayWhatIsNotAsItsRecordSays) {
     ASSERT_TRUE(plan) << row.what;
     EXPECT_EQ(plan->answer, row.words) << row.what;
   }
-}
-
-// ---------------------------------------------------------------- addresses that are objects
-
-const WallTime kNow{std::chrono::hours(1000)};
-
-struct Scene {
-  std::vector<IpAddressObject> objects;
-  std::vector<ServiceCidrObject> cidrs;
-  std::vector<ServiceUse> services;
-
-  Scene() { cidr("kubernetes", {"10.0.0.0/24", "fd00::/112"}); }
-
-  void cidr(const std::string& name, const std::vector<std::string>& texts) {
-    ServiceCidrObject object;
-    object.name = name;
-    for (const std::string& text : texts) object.cidrs.push_back(*net::parse_prefix(text));
-    cidrs.push_back(std::move(object));
-  }
-  ServiceUse& service(const std::string& name, std::vector<std::string> ips,
-                      ServiceType type = ServiceType::cluster_ip) {
-    services.push_back({{"default", name}, kNow - std::chrono::hours(1), type, std::move(ips), {}, 0});
-    return services.back();
-  }
-  IpAddressObject& object(const std::string& ip, const std::string& parent,
-                          std::chrono::seconds age = std::chrono::hours(1)) {
-    IpAddressObject& object = objects.emplace_back();
-    object.address = ip;
-    object.labels = {{"ipaddress.kubernetes.io/ip-family", address(ip).is_v4() ? "IPv4" : "IPv6"},
-                     {"ipaddress.kubernetes.io/managed-by", "ipallocator.k8s.io"}};
-    object.parent_resource = "services";
-    object.parent = {"default", parent};
-    object.created = kNow - age;
-    return object;
-  }
-  [[nodiscard]] IpAddressAudit audit() const { return audit_ip_addresses(objects, cidrs, services, kNow); }
-  [[nodiscard]] std::vector<std::string> told() const {
-    std::vector<std::string> result;
-    for (const RepairFinding& finding : audit().findings) {
-      EXPECT_FALSE(finding.mended);
-      result.push_back(fmt::format("{} {}: {}", name_of(finding.type), finding.reason, finding.message));
-    }
-    return result;
-  }
-};
-
-constexpr auto kLeft = "left to the repair of the kube-apiservers";
-
-TEST(IpAddressAudit, ACleanCluster) {
-  Scene scene;
-  scene.service("a", {"10.0.0.1", "fd00::1"});
-  scene.service("headless", {});
-  scene.object("10.0.0.1", "a");
-  scene.object("fd00::1", "a");
-  const IpAddressAudit audit = scene.audit();
-  EXPECT_THAT(audit.findings, IsEmpty());
-  ASSERT_EQ(audit.cidrs.size(), 2U);
-  EXPECT_EQ(audit.cidrs[0].in_static, (BandUse{16, 1}));
-  EXPECT_EQ(audit.cidrs[0].in_dynamic, (BandUse{238, 0}));
-  EXPECT_EQ(audit.cidrs[1].in_static, (BandUse{256, 1}));
-  EXPECT_EQ(audit.cidrs[1].in_dynamic, (BandUse{65279, 0}));
-}
-
-TEST(IpAddressAudit, AddressesThatNoObjectCanHave) {
-  Scene scene;
-  scene.service("a", {"10.0.1.1"});
-  scene.service("b", {"10.0.0.0"});
-  scene.service("c", {"10.0.0"});
-  scene.service("d", {"10.0.0.255"});
-  EXPECT_THAT(scene.told(),
-              ElementsAre("outOfRange ClusterIPOutOfRange: Cluster IP [IPv4]: 10.0.1.1 is not within any configured "
-                          "Service CIDR; please recreate service",
-                          "outOfRange ClusterIPOutOfRange: Cluster IP [IPv4]: 10.0.0.0 is not within any configured "
-                          "Service CIDR; please recreate service",
-                          "invalid ClusterIPNotValid: Cluster IP \"10.0.0\" is not a valid IP; please recreate service",
-                          "outOfRange ClusterIPOutOfRange: Cluster IP [IPv4]: 10.0.0.255 is not within any configured "
-                          "Service CIDR; please recreate service"));
-}
-
-TEST(IpAddressAudit, EachSpellingThatAKubeApiserverReadsIsAHolder) {
-  for (const char* text : {"10.0.00.01", "::ffff:10.0.0.1"}) {
-    Scene scene;
-    scene.service("zeros", {text});
-    scene.object("10.0.0.1", "zeros");
-    EXPECT_THAT(scene.audit().findings, IsEmpty()) << text;
-  }
-}
-
-TEST(IpAddressAudit, MissingAndWrongObjects) {
-  Scene scene;
-  scene.service("a", {"10.0.0.1"});
-  scene.service("b", {"10.0.0.2"});
-  scene.service("c", {"10.0.0.3"});
-  scene.service("d", {"10.0.0.4"});
-  scene.object("10.0.0.2", "gone");
-  scene.object("10.0.0.3", "c").parent_resource = "pods";
-  scene.object("10.0.0.4", "d").labels["ipaddress.kubernetes.io/ip-family"] = "IPv6";
-  const auto about = [](const char* what) { return fmt::format("repair {}; {}", what, kLeft); };
-  EXPECT_THAT(
-      scene.told(),
-      ElementsAre(about("ClusterIPNotAllocated: Cluster IP [IPv4]: 10.0.0.1 is not allocated"),
-                  about("ClusterIPNotAllocated: the ClusterIP [IPv4]: 10.0.0.2 for Service default/b has a wrong "
-                        "reference"),
-                  about("ClusterIPNotAllocated: the ClusterIP [IPv4]: 10.0.0.3 for Service default/c has a wrong "
-                        "reference"),
-                  about("IPAddressWrongLabels: the IPAddress 10.0.0.4 for Service default/d has wrong labels")));
-}
-
-TEST(IpAddressAudit, TwoServicesOneAddress) {
-  Scene scene;
-  scene.service("a", {"10.0.0.1"});
-  scene.service("b", {"10.0.0.1"});
-  scene.object("10.0.0.1", "a");
-  EXPECT_THAT(scene.told(),
-              ElementsAre("duplicate ClusterIPAlreadyAllocated: Cluster IP [IPv4]:10.0.0.1 was assigned to multiple "
-                          "services; please recreate service"));
-  EXPECT_EQ(scene.audit().findings.front().service, (ServiceName{"default", "b"}));
-  scene.objects.clear();
-  EXPECT_EQ(scene.audit().findings.front().type, Type::repair) << "the first gets it";
-  EXPECT_EQ(scene.audit().findings.back().type, Type::duplicate);
-}
-
-TEST(IpAddressAudit, ObjectsWithoutTheirService) {  // [O7]
-  Scene scene;
-  scene.service("a", {"10.0.0.1"});
-  scene.service("b", {"10.0.0.2"});
-  scene.object("10.0.0.1", "b");
-  scene.object("10.0.0.2", "b");
-  scene.object("10.0.0.3", "gone", std::chrono::seconds(60));
-  scene.object("10.0.0.4", "a", std::chrono::seconds(1)).parent_group = "example.com";
-  const auto about = [](const char* what) { return fmt::format("leak {}: {}", what, kLeft); };
-  EXPECT_THAT(scene.told(),
-              ElementsAre(about("IPAddressWrongReference: IPAddress: \"10.0.0.1\" for Service default/b has a wrong "
-                                "reference"),
-                          about("IPAddressNotAllocated: IPAddress: \"10.0.0.3\" for Service default/gone appears to "
-                                "have leaked"),
-                          about("IPAddressNotAllocated: IPAddress: \"10.0.0.4\" does not refer to a Service")));
-}
-
-TEST(IpAddressAudit, ObjectsThatAreTooYoungOrSomebodysOwn) {
-  Scene scene;
-  scene.object("10.0.0.1", "gone", std::chrono::seconds(59));
-  scene.object("10.0.0.2", "gone", std::chrono::hours(-1));
-  scene.object("10.0.0.3", "gone").labels.clear();
-  scene.service("external", {}, ServiceType::external_name);
-  scene.object("10.0.0.4", "external", std::chrono::seconds(59));
-  scene.service("young", {});
-  scene.object("10.0.0.5", "young", std::chrono::seconds(4));
-  EXPECT_THAT(scene.audit().findings, IsEmpty());
-  for (IpAddressObject& object : scene.objects) object.created -= std::chrono::seconds(1);
-  EXPECT_EQ(scene.audit().findings.size(), 3U);
-}
-
-TEST(IpAddressAudit, CroftsOwnServicesHaveNoObjects) {
-  Scene scene;
-  scene.service("web", {"10.0.0.1"}).beside_kubernetes = true;
-  scene.service("other", {"10.0.0.2"}).beside_kubernetes = true;
-  scene.service("web", {"10.0.0.2"});
-  scene.object("10.0.0.2", "web");
-  const IpAddressAudit audit = scene.audit();
-  ASSERT_EQ(audit.findings.size(), 2U);
-  EXPECT_EQ(audit.findings[0].type, Type::invalid);
-  EXPECT_EQ(audit.findings[1].type, Type::duplicate);
-  EXPECT_EQ(audit.findings[1].service, (ServiceName{"default", "other"}));
 }
 
 }  // namespace

@@ -86,16 +86,11 @@ constexpr std::array kServiceSpec = {Field{"ports", 1, Type::objects, kPort},
                                      Field{"loadBalancerClass", 21}};
 constexpr std::array kServiceFields = {kMetadata, Field{"spec", 2, Type::object, kServiceSpec}};
 
-constexpr std::array kParent = {Field{"group", 1}, Field{"resource", 2}, Field{"namespace", 3}, Field{"name", 4}};
-constexpr std::array kAddressSpec = {Field{"parentRef", 1, Type::object, kParent}};
-constexpr std::array kAddress = {kMetadata, Field{"spec", 2, Type::object, kAddressSpec}};
-
 constexpr std::array kCidrSpec = {Field{"cidrs", 1, Type::texts}};
 constexpr std::array kCidr = {kMetadata, Field{"spec", 2, Type::object, kCidrSpec}};
 
 constexpr ObjectType kRangeAllocation{"RangeAllocation", "", kRange};
 constexpr ObjectType kService{"Service", "", kServiceFields};
-constexpr ObjectType kIpAddress{"IPAddress", "networking.k8s.io", kAddress};
 constexpr ObjectType kServiceCidr{"ServiceCIDR", "networking.k8s.io", kCidr};
 
 [[nodiscard]] Error damaged(std::string_view place, std::string_view why) {
@@ -534,20 +529,6 @@ Result<core::Service> decode_service_manifest(JsonRef object, std::string& resou
   TRY(const auto message, parse_message<pb::Service>("manifest", bytes, kService));
   resource_version = message.metadata().resource_version();
   return service_of(message);
-}
-
-Result<core::IpAddressObject> decode_ip_address(std::string_view place, const std::string& address,
-                                                const KubernetesSource& source) {
-  TRY(const auto message, message_in<pb::IPAddress>(place, source, kIpAddress));
-  const pb::ParentReference& parent = message.spec().parent_ref();
-  core::IpAddressObject object;
-  object.address = address;
-  object.created = time_of(message.metadata().creation_timestamp());
-  object.labels = map_of(message.metadata().labels());
-  object.parent_group = parent.group();
-  object.parent_resource = parent.resource();
-  object.parent = {parent.namespace_(), parent.name()};
-  return object;
 }
 
 Result<core::ServiceCidrObject> decode_service_cidr(std::string_view place, const std::string& name,

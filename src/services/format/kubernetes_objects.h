@@ -36,8 +36,6 @@ using KubernetesSource = std::variant<std::string_view, JsonRef>;
 /// A Service as a manifest for kubectl has it: its name too, and nothing applied. Members without a use here are passed
 /// over. Error: invalid_argument, naming the member.
 [[nodiscard]] Result<core::Service> decode_service_manifest(JsonRef object, std::string& resource_version);
-[[nodiscard]] Result<core::IpAddressObject> decode_ip_address(std::string_view place, const std::string& address,
-                                                              const KubernetesSource& source);
 [[nodiscard]] Result<core::ServiceCidrObject> decode_service_cidr(std::string_view place, const std::string& name,
                                                                   const KubernetesSource& source);
 

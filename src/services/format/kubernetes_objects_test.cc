@@ -288,22 +288,6 @@ TEST(KubeService, WhatCanNotBeIsNamed) {
   EXPECT_NE(refusal("", R"("creationTimestamp":"yesterday")").find("metadata.creationTimestamp"), std::string::npos);
 }
 
-TEST(KubeIpAddress, BothVersionsAndForms) {
-  for (const std::string version : {"v1", "v1beta1"}) {
-    for (const auto& [family, address] : {std::pair{"ipv4", "10.96.0.20"}, {"ipv6", "fd00:10:96::14"}}) {
-      const std::string file = "ip_address_" + version + "_" + family;
-      const auto protobuf = decode_ip_address(kPlace, address, golden(file + ".pb"));
-      const auto json = decode_ip_address(kPlace, address, golden(file + ".json"));
-      ASSERT_TRUE(protobuf) << protobuf.error().message;
-      ASSERT_TRUE(json) << json.error().message;
-      EXPECT_EQ(*protobuf, *json);
-      EXPECT_EQ(protobuf->parent_resource, "services");
-      EXPECT_EQ(protobuf->parent, (core::ServiceName{"default", "web"}));
-      EXPECT_EQ(protobuf->labels.at("ipaddress.kubernetes.io/managed-by"), "ipallocator.k8s.io");
-    }
-  }
-}
-
 TEST(KubeServiceCidr, BothVersionsAndForms) {
   for (const std::string version : {"v1", "v1beta1"}) {
     const auto protobuf = decode_service_cidr(kPlace, "kubernetes", golden("service_cidr_" + version + ".pb"));

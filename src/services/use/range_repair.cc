@@ -63,24 +63,18 @@ struct Reading {
   Records records;
   std::vector<core::audit::ServiceUse> services;
   Claims claims;
-  std::vector<core::ServiceCidrObject> cidrs;
-  std::vector<core::IpAddressObject> objects;
+  bool has_objects = false;  ///< there are ServiceCIDRs
 };
 
 /// The Services of both kinds: one that is not seen has nothing, and loses what it holds.
 [[nodiscard]] Result<void> read_services(const Context& context, Reading& reading) {
   const store::Capabilities can = context.store.capabilities();
-  const auto add = [&](const core::Service& service, bool beside_kubernetes) {
-    reading.services.push_back(core::audit::use_of(service));
-    reading.services.back().beside_kubernetes = beside_kubernetes;
-  };
   TRY_VOID(for_each_record(context, {core::Kind::service, ""}, [&](const store::Record& record) {
-    add(std::get<core::Service>(*record.value),
-        can.foreign_writers && can.services != core::System::kubernetes);
+    reading.services.push_back(core::audit::use_of(std::get<core::Service>(*record.value)));
   }));
   if (!can.foreign_writers) return {};
   const auto others = for_each_record(context, {core::Kind::foreign_service, ""}, [&](const store::Record& record) {
-    add(std::get<core::ForeignService>(*record.value).service, can.services == core::System::kubernetes);
+    reading.services.push_back(core::audit::use_of(std::get<core::ForeignService>(*record.value).service));
   });
   if (others) return {};
   return fail(others.error().in(fmt::format("{} Services hold values of the same ranges and could not be read",
@@ -93,12 +87,8 @@ struct Reading {
   TRY(reading.records, read_records(context, kNames));
   TRY(reading.claims, read_claims(context, options.write ? For::to_claim : For::to_look));
   TRY_VOID(read_services(context, reading));
-  TRY_VOID(for_each_record(context, {core::Kind::ip_address, ""}, [&](store::Record& record) {
-    reading.objects.push_back(std::get<core::IpAddressObject>(*std::move(record.value)));
-  }));
-  TRY_VOID(for_each_record(context, {core::Kind::service_cidr, ""}, [&](store::Record& record) {
-    reading.cidrs.push_back(std::get<core::ServiceCidrObject>(*std::move(record.value)));
-  }));
+  TRY_VOID(for_each_record(context, {core::Kind::service_cidr, ""},
+                           [&](const store::Record&) { reading.has_objects = true; }));
   return reading;
 }
 
@@ -107,10 +97,10 @@ class Pass {
   Pass(const Context& context, const RangeRepairOptions& options, RangeRepairMemory& memory)
       : context_(context), options_(options), memory_(memory), can_(context.store.capabilities()) {
     report_.applied = options.write;
-    report_.bitmaps_unseen = can_.lacks.contains(core::Kind::range_allocation);
   }
 
   [[nodiscard]] Result<RangeRepairReport> run() {
+    TRY_VOID(shows_ranges(context_.store));
     bool is_open = true;
     for (int tries = 1; is_open; ++tries) {
       if (tries > 1) wait(tries - 2);
@@ -139,11 +129,10 @@ class Pass {
       memory_ = {};
       memory_.epoch = epoch;
     }
-    const bool is_empty =
-        reading_.records.empty() && reading_.services.empty() && reading_.cidrs.empty() && reading_.objects.empty();
+    const bool is_empty = reading_.records.empty() && reading_.services.empty() && !reading_.has_objects;
     if (is_empty && can_.services == core::System::kubernetes) {
       return fail(ErrorCode::not_found,
-                  "there is nothing of a Kubernetes here, no Service, no range, no IPAddress, no ServiceCIDR: is the "
+                  "there is nothing of a Kubernetes here, no Service, no range, no ServiceCIDR: is the "
                   "prefix that of the kube-apiservers' --etcd-prefix (croft: --etcd-prefix, in a store's URL "
                   "kubernetes=)?");
     }
@@ -157,9 +146,7 @@ class Pass {
 
   /// The ranges that no try has settled yet.
   [[nodiscard]] std::vector<RangeRepair> decide() {
-    const bool has_objects = !reading_.objects.empty() || !reading_.cidrs.empty();
-    report_.objects = has_objects && (!reading_.records.contains(core::kServiceIps) ||
-                                      (!reading_.objects.empty() && !reading_.cidrs.empty()));
+    report_.objects = reading_.has_objects;
     const core::ServiceRanges wanted{options_.cidrs, options_.node_ports, false};
     const core::audit::RangesSeen seen{report_.stored, memory_.ranges};
     std::vector<RangeRepair> repairs;
@@ -169,23 +156,10 @@ class Pass {
         if (!done_.contains(repair.name)) repairs.push_back(std::move(repair));
       }
     };
-    if (report_.objects) {
-      report_.addresses = core::audit::audit_ip_addresses(reading_.objects, reading_.cidrs, report_.services,
-                                                          context_.clock.now().wall);
-    } else if (report_.bitmaps_unseen) {
-      fail_range(core::kServiceIps,
-                 {ErrorCode::refused_by_configuration,
-                  "this cluster has no IPAddress and ServiceCIDR objects (Kubernetes 1.33 and newer do): the addresses "
-                  "of its Services are in bitmaps, which no API shows; give --etcd-servers",
-                  {}});
-    } else {
+    if (!report_.objects) {
       take_over(core::audit::decide_addresses(seen, wanted, report_.services, *reading_.claims.all));
     }
-    if (!report_.bitmaps_unseen) {
-      take_over(core::audit::decide_node_ports(seen, wanted, report_.services));
-    } else if (done_.insert(std::string(core::kServiceNodePorts)).second) {
-      report_.ranges.push_back(core::audit::compare_node_ports(wanted.node_ports, report_.services));
-    }
+    take_over(core::audit::decide_node_ports(seen, wanted, report_.services));
     return repairs;
   }
 
@@ -251,8 +225,14 @@ class Pass {
 std::vector<core::audit::RepairFinding> RangeRepairReport::findings() const {
   std::vector<core::audit::RepairFinding> all;
   for (const RangeRepair& range : ranges) all.insert(all.end(), range.findings.begin(), range.findings.end());
-  if (addresses) all.insert(all.end(), addresses->findings.begin(), addresses->findings.end());
   return all;
+}
+
+Result<void> shows_ranges(const store::Store& store) {
+  if (!store.capabilities().lacks.contains(core::Kind::range_allocation)) return {};
+  return fail(ErrorCode::refused_by_configuration,
+              "the ranges of Services are bitmaps in the etcd of the kube-apiservers, which no API shows: give "
+              "--etcd-servers. Addresses that are objects (Kubernetes 1.33 and newer) the kube-apiservers mend");
 }
 
 Result<RangeRepairReport> repair_ranges(const Context& context, const RangeRepairOptions& options,

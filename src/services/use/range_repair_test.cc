@@ -193,55 +193,6 @@ TEST(RepairRanges, AFailureIsToldAndTheRestDone) {  // [R1]
   EXPECT_EQ(world.taken_in<core::service::NodePortRange>(core::kServiceNodePorts).size(), 1U);
 }
 
-core::IpAddressObject object_of(const std::string& ip, const std::string& parent) {
-  core::IpAddressObject object;
-  object.address = ip;
-  object.labels = {{"ipaddress.kubernetes.io/ip-family", "IPv4"},
-                   {"ipaddress.kubernetes.io/managed-by", "ipallocator.k8s.io"}};
-  object.parent_resource = "services";
-  object.parent = {"default", parent};
-  return object;
-}
-
-core::ServiceCidrObject cidr_object() {
-  core::ServiceCidrObject cidr;
-  cidr.name = "kubernetes";
-  cidr.cidrs = {*net::parse_prefix("10.0.0.0/24")};
-  return cidr;
-}
-
-/// A cluster whose addresses are objects.
-struct Objects : World {
-  Objects() {
-    EXPECT_TRUE(store::create_if_absent(store, core::service_cidr_key("kubernetes"), cidr_object(), {}, Deadline{}));
-    clock.advance(std::chrono::hours(1000));
-  }
-  void put_service(const std::string& name, const std::string& ip) {
-    core::Service one = service(name);
-    one.cluster_ip = ip;
-    one.cluster_ips = {ip};
-    EXPECT_TRUE(store::create_if_absent(store, core::service_key(one.name), one, {}, Deadline{}));
-  }
-  void put_object(const std::string& ip, const std::string& parent) {
-    EXPECT_TRUE(store::create_if_absent(store, core::ip_address_key(ip), object_of(ip, parent), {}, Deadline{}));
-  }
-};
-
-TEST(RepairRanges, ObjectsAreLeftToTheKubeApiservers) {
-  Objects world;
-  world.put_service("a", "10.0.0.1");
-  world.put_service("b", "10.0.0.2");
-  world.put_object("10.0.0.2", "gone");
-  world.put_object("10.0.0.3", "gone");
-  const auto commits = world.store.counts().commit;
-  for (int pass = 1; pass <= 4; ++pass) {
-    EXPECT_THAT(world.found(), ElementsAre("repair 10.0.0.1 left", "repair 10.0.0.2 left", "leak 10.0.0.3 left"));
-    world.clock.advance(core::audit::kIpAddressLeakAge);
-  }
-  EXPECT_EQ(world.store.counts().commit, commits);
-  EXPECT_TRUE(world.repair().objects);
-}
-
 /// A store that Kubernetes shares: `service` is Croft's own, foreign_service Kubernetes'.
 struct Shared : World {
   Shared() {
@@ -326,74 +277,43 @@ TEST(RepairRanges, ThePortOfAnExternalNameAsksForNoRange) {
   EXPECT_THAT(world.repair().failures, IsEmpty());
 }
 
-TEST(RepairRanges, ABitmapBesideObjectsIsNotLookedAt) {
-  Objects world;
-  world.put_service("a", "10.0.0.1");
-  world.put_object("10.0.0.1", "a");
-  ASSERT_TRUE(store::create_if_absent(world.store, core::range_allocation_key(core::kServiceIps),
-                                      core::RangeAllocation{"10.0.0.0/24", "\x80", nullptr}, {}, Deadline{}));
-  for (int pass = 1; pass <= 4; ++pass) {
+TEST(RepairRanges, WhereAddressesAreObjectsOnlyNodePortsAreRepaired) {
+  World world;
+  EXPECT_EQ(world.create(World::with_ip(World::service("a", core::ServiceType::node_port), "10.0.0.1")), "ok");
+  core::ServiceCidrObject cidr;
+  cidr.name = "kubernetes";
+  cidr.cidrs = {*net::parse_prefix("10.0.0.0/24")};
+  EXPECT_TRUE(store::create_if_absent(world.store, core::service_cidr_key(cidr.name), cidr, {}, Deadline{}));
+  world.lose("10.0.0.1");
+  world.leak("10.0.0.8");
+  world.damage<core::service::NodePortRange>(core::kServiceNodePorts, [](auto& bits) { EXPECT_TRUE(bits.take(30123)); });
+  for (int pass = 1; pass <= 3; ++pass) {
     const RangeRepairReport report = world.repair();
     EXPECT_TRUE(report.objects);
-    EXPECT_THAT(report.findings(), IsEmpty());
+    EXPECT_EQ(report.findings().size(), 1U) << "the port that leaks";
   }
   EXPECT_THAT(world.taken_in<core::service::ServiceCidr>(core::kServiceIps), ElementsAre("10.0.0.8"));
+  EXPECT_EQ(world.taken_in<core::service::NodePortRange>(core::kServiceNodePorts).size(), 1U);
 }
 
-/// A Kubernetes API: no bitmaps, one write at a time, all Services Kubernetes' own.
+/// A Kubernetes API shows no bitmaps.
 class AsAnApi final : public store::ForwardingStore {
  public:
   using ForwardingStore::ForwardingStore;
   [[nodiscard]] store::Capabilities capabilities() const override {
     store::Capabilities can = beneath().capabilities();
     can.lacks = {core::Kind::range_allocation};
-    can.services = core::System::kubernetes;
-    can.foreign_writers = true;
-    can.atomic_commit = false;
     return can;
   }
-  [[nodiscard]] Result<store::Revision> commit(std::span<const store::Write> writes, const store::WriteToken& token,
-                                               Deadline deadline) override {
-    EXPECT_EQ(writes.size(), 1U);
-    return beneath().commit(writes, token, deadline);
-  }
 };
 
-struct ApiWorld : World {
-  AsAnApi api{store};
-  Context through_api{api, clock, random};
-  RangeRepairReport repair() { return repair_ranges(through_api, repair_options, memory).value(); }
-  void put(const store::Key& key, const store::Value& value) {
-    EXPECT_TRUE(store::create_if_absent(store, key, value, {}, Deadline{}));
-  }
-  void put_service(const std::string& name, const std::string& address, std::uint16_t port) {
-    core::Service made = service(name, core::ServiceType::node_port);
-    made.cluster_ip = address;
-    made.cluster_ips = {address};
-    made.ports.front().node_port = port;
-    put(core::service_key(made.name), made);
-  }
-};
-
-TEST(RepairRangesOfAnApi, WithoutObjectsNothingIsKnownOfAddresses) {
-  ApiWorld world;
-  world.put_service("a", "10.0.0.7", 30001);
-  const RangeRepairReport report = world.repair();
-  ASSERT_EQ(report.failures.size(), 1U);
-  EXPECT_THAT(report.failures.front().error.message, ::testing::HasSubstr("give --etcd-servers"));
-  EXPECT_TRUE(report.bitmaps_unseen);
-}
-
-TEST(RepairRangesOfAnApi, ObjectsAndPortsAreCompared) {
-  ApiWorld world;
-  world.put(core::service_cidr_key("kubernetes"), cidr_object());
-  world.put_service("a", "10.0.0.7", 30001);
-  world.put_service("b", "10.0.0.8", 30001);
-  const auto commits = world.store.counts().commit;
-  const RangeRepairReport report = world.repair();
-  EXPECT_THAT(report.failures, IsEmpty());
-  EXPECT_EQ(report.findings().size(), 3U);  // two objects and a port
-  EXPECT_EQ(world.store.counts().commit, commits);
+TEST(RepairRanges, AStoreThatShowsNoBitmapsIsRefused) {
+  World world;
+  AsAnApi api{world.store};
+  const auto report = repair_ranges({api, world.clock, world.random}, world.repair_options, world.memory);
+  ASSERT_FALSE(report);
+  EXPECT_EQ(report.error().code, ErrorCode::refused_by_configuration);
+  EXPECT_THAT(report.error().message, ::testing::HasSubstr("--etcd-servers"));
 }
 
 }  // namespace

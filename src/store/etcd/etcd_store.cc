@@ -70,7 +70,7 @@ class EtcdStore final : public Store, public Pausable, public HasEpoch {
             .foreign_writers = true,
             .lacks = registry_ != nullptr
                          ? core::Kinds{Kind::name_space}
-                         : core::Kinds{Kind::name_space, Kind::service_cidr, Kind::ip_address, Kind::range_allocation},
+                         : core::Kinds{Kind::name_space, Kind::service_cidr, Kind::range_allocation},
             .services =
                 registry_ != nullptr && registry_->has(Kind::service) ? core::System::kubernetes : core::System::croft};
   }

@@ -47,7 +47,7 @@ struct KubernetesOptions {
   bool services = false;
 };
 
-/// Kubernetes' ranges, IPAddresses and ServiceCIDRs (docs/formats/kubernetes.md): range allocations are read and
+/// Kubernetes' ranges and ServiceCIDRs (docs/formats/kubernetes.md): range allocations are read and
 /// written, all else is read. Error: invalid_argument for a prefix that is none.
 [[nodiscard]] Result<std::unique_ptr<Registry>> make_kubernetes_registry(KubernetesOptions options);
 

@@ -27,7 +27,7 @@ class KubernetesRegistry final : public Registry {
   explicit KubernetesRegistry(KubernetesOptions options) : options_(std::move(options)) {}
 
   [[nodiscard]] bool has(Kind kind) const override {
-    return kind == Kind::range_allocation || kind == Kind::ip_address || kind == Kind::service_cidr ||
+    return kind == Kind::range_allocation || kind == Kind::service_cidr ||
            kind == (options_.services ? Kind::service : Kind::foreign_service);
   }
 
@@ -39,8 +39,6 @@ class KubernetesRegistry final : public Registry {
     switch (kind) {
       case Kind::range_allocation:
         return options_.prefix + "/ranges/";
-      case Kind::ip_address:
-        return options_.prefix + "/ipaddresses/";
       case Kind::service_cidr:
         return options_.prefix + "/servicecidrs/";
       case Kind::service:
@@ -63,10 +61,6 @@ class KubernetesRegistry final : public Registry {
       case Kind::range_allocation: {
         TRY(auto range, kube::decode_range_allocation(place, bytes));
         return Value(std::move(range));
-      }
-      case Kind::ip_address: {
-        TRY(auto object, kube::decode_ip_address(place, key.name, bytes));
-        return Value(std::move(object));
       }
       case Kind::service_cidr: {
         TRY(auto object, kube::decode_service_cidr(place, key.name, bytes));

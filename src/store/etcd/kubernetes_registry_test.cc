@@ -210,23 +210,20 @@ TEST_F(KubernetesRegistryTest, TheServicesOfTheOtherKindAreThereToo) {
   }
 }
 
-TEST_F(KubernetesRegistryTest, ObjectsAreReadOnly) {
+TEST_F(KubernetesRegistryTest, AServiceCidrIsReadOnly) {
   put_raw("/registry/servicecidrs/kubernetes", kCidr);
   const Key key = core::service_cidr_key("kubernetes");
   const auto record = store_->get(key, soon());
   ASSERT_TRUE(record && *record);
   EXPECT_EQ(std::get<core::ServiceCidrObject>(*(*record)->value).cidrs.size(), 1U);
   EXPECT_EQ(code_of(commit(*store_, {{key, *(*record)->value, Condition::always()}})), ErrorCode::read_only);
-  const core::IpAddressObject object = sample_ip_address();
-  const Write made{core::ip_address_key(object.address), object, Condition::if_absent()};
-  EXPECT_EQ(code_of(commit(*store_, {made})), ErrorCode::read_only);
 }
 
 TEST_F(KubernetesRegistryTest, AWatchSeesThem) {
   const auto store = open(true);
   const auto position = store->position(soon());
   ASSERT_TRUE(position);
-  const auto watch = store->watch({{ports_key()}, {{Kind::service, ""}, {Kind::ip_address, ""}}}, *position, soon());
+  const auto watch = store->watch({{ports_key()}, {{Kind::service, ""}, {Kind::service_cidr, ""}}}, *position, soon());
   ASSERT_TRUE(watch);
   ASSERT_TRUE(commit(*store, {put({"30000-32767", "\x01", nullptr}, Condition::if_absent())}));
   put_raw(kWebPlace, kWeb);
@@ -284,7 +281,7 @@ TEST_F(KubernetesRegistryTest, WithoutARegistryItsKindsAreRefused) {
   EXPECT_EQ(code_of(commit(*store, {put({"30000-32767", "", nullptr}, Condition::if_absent())})),
             ErrorCode::invalid_argument);
   ListRequest request;
-  request.kind = Kind::ip_address;
+  request.kind = Kind::service_cidr;
   EXPECT_EQ(code_of(store->list(request, soon())), ErrorCode::invalid_argument);
   request.keys_only = true;
   EXPECT_EQ(code_of(store->list(request, soon())), ErrorCode::invalid_argument);

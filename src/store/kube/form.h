@@ -112,7 +112,7 @@ struct KubernetesKind {
 [[nodiscard]] wire::kube::ApiListOf list_of_nodes();
 [[nodiscard]] std::unique_ptr<Form> make_node_form();
 [[nodiscard]] std::unique_ptr<Form> make_namespace_form();
-/// Services, ServiceCIDRs and IPAddresses (networking.k8s.io/v1: Kubernetes 1.33 and newer).
+/// Services, and ServiceCIDRs (networking.k8s.io/v1: Kubernetes 1.33 and newer).
 [[nodiscard]] std::vector<std::unique_ptr<Form>> make_service_forms();
 
 }  // namespace croft::store::kube

@@ -355,7 +355,7 @@ class KubeStore final : public Store, public Pausable, public Naming {
             .foreign_writers = true,
             .lacks = options_.services != nullptr ? core::Kinds{Kind::vacancy, Kind::range_allocation}
                                                   : core::Kinds{Kind::vacancy, Kind::range_allocation, Kind::service,
-                                                                Kind::service_cidr, Kind::ip_address},
+                                                                Kind::service_cidr},
             .services = core::System::kubernetes};
   }
 
