@@ -75,7 +75,7 @@ ControllerMetrics::Range ControllerMetrics::of_bands(const audit::BandUse& in_st
 
 template <class M>
 ControllerMetrics::Range ControllerMetrics::of_record(const core::RangeAllocation& range) {
-  const auto made = core::service::range_from<M>({range.range, range.data});
+  const auto made = core::service::range_from<M>(range);
   if (!made) return {};  // never: a repair made it
   return {number(made->range.taken_count()), number(made->range.free_count())};
 }

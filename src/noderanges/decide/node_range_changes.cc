@@ -405,10 +405,10 @@ Result<CidrSet> CidrSet::make(const ClusterCidr& cluster, std::uint64_t cursor) 
 }
 
 std::optional<CidrSet::Found> CidrSet::take_next() {
-  const auto found = bits_.next_free(Ordinal{cursor_});
+  auto found = bits_.next_free(cursor_, size());
+  if (!found) found = bits_.next_free(0, cursor_);
   if (!found) return std::nullopt;
-  const bool was_free = bits_.take(*found);
-  CROFT_ASSERT(was_free);
+  bits_.take(*found);
   // All between the cursor and what was found are taken. The size is a power of two: the mask is the remainder.
   const std::uint32_t tries = (found->value - cursor_) & (size() - 1);
   cursor_ = (found->value + 1) & (size() - 1);

@@ -74,7 +74,7 @@ class Rebuild {
     }
     result_.present = true;
     result_.range = seen.stored->range;
-    auto restored = service::range_from<M>({seen.stored->range, seen.stored->data});
+    auto restored = service::range_from<M>(*seen.stored);
     if (!restored) {
       result_.failure = Error{ErrorCode::corrupt,
                               Words::unreadable(seen.wanted, restored.error().message + " (record " + seen.name + ")"),
@@ -122,7 +122,7 @@ class Rebuild {
   [[nodiscard]] RangeRepair finish() {
     if (!works()) return std::move(result_);
     look_for_leaks();
-    service::RangeSnapshot snapshot = rebuilt_.snapshot();
+    RangeAllocation snapshot = rebuilt_.snapshot();
     const bool is_so =
         seen_.stored && seen_.stored->range == snapshot.range && trimmed(seen_.stored->data) == snapshot.data;
     if (!is_so) {

@@ -31,7 +31,7 @@ template <service::RangeMap M>
 RangeAllocation allocation(const M& map, const std::vector<typename M::Value>& taken) {
   service::MappedRange<M> bits(map);
   for (const auto& value : taken) EXPECT_TRUE(bits.take(value));
-  return {bits.snapshot().range, bits.snapshot().data, nullptr};
+  return bits.snapshot();
 }
 
 ServiceUse with_ips(const std::string& name, std::vector<std::string> ips) {
@@ -70,7 +70,7 @@ std::vector<std::string> messages(const RangeRepair& repair) {
 
 template <class M>
 service::MappedRange<M> read(const RangeAllocation& record) {
-  auto restored = service::range_from<M>({record.range, record.data});
+  auto restored = service::range_from<M>(record);
   EXPECT_EQ(restored->beyond, 0U);
   return std::move(restored->range);
 }

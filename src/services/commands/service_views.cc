@@ -232,7 +232,7 @@ using Holders = std::map<RangeValue, std::vector<std::string>>;
 /// Calls f(value) for each value that the record says is taken.
 template <core::service::RangeMap M, class F>
 void for_each_taken(const core::RangeAllocation& range, F f) {
-  const auto restored = core::service::range_from<M>({range.range, range.data});
+  const auto restored = core::service::range_from<M>(range);
   if (restored) restored->range.for_each_taken([&](const auto& value) { f(RangeValue(value)); });
 }
 

@@ -42,7 +42,7 @@ struct World : Services {
     const store::Key key = core::range_allocation_key(name);
     const auto record = store.get(key, Deadline{}).value();
     auto range = std::get<core::RangeAllocation>(*record->value);
-    auto bits = core::service::range_from<M>({range.range, range.data})->range;
+    auto bits = core::service::range_from<M>(range)->range;
     f(bits);
     range.data = bits.snapshot().data;
     EXPECT_TRUE(store::update_if_revision(store, key, range, record->revision, {}, Deadline{}));
