@@ -16,8 +16,8 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/net/prefix.h"
-#include "register/node.h"
 #include "register/block.h"
+#include "register/node.h"
 #include "register/owner.h"
 #include "register/pool.h"
 #include "register/service.h"
@@ -230,8 +230,8 @@ struct Namespace {
 /// stores give its Error in its place (store::Record). Service addresses exist in Kubernetes' form only: as
 /// bits of a range.
 using Value = std::variant<Pool, Reservation, IpamConfig, Block, Affinity, Handle, Vacancy, HighWaterMark, PoolSet,
-                           Node, RangeAllocation, Service, ServiceCidrObject, NodeRange, NodeRangeSet,
-                           RemovedNode, ForeignService, Namespace, StockAddress, StockIntent, StockNode>;
+                           Node, RangeAllocation, Service, ServiceCidrObject, NodeRange, NodeRangeSet, RemovedNode,
+                           ForeignService, Namespace, StockAddress, StockIntent, StockNode>;
 static_assert(std::variant_size_v<Value> == kKindCount);
 
 [[nodiscard]] inline Kind kind_of(const Value& value) { return static_cast<Kind>(value.index()); }

@@ -4,9 +4,9 @@
 #include <utility>
 
 #include "base/counted.h"
-#include "ipam/use/transact.h"
 #include "ipam/use/inspect.h"
 #include "ipam/use/pools.h"
+#include "ipam/use/transact.h"
 #include "register/service.h"
 #include "services/use/service.h"
 

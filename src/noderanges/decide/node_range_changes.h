@@ -71,9 +71,9 @@ enum class NodeRecord : std::uint8_t { make, demand };
 /// the first cluster CIDR with room; all families of a node or none. One answer a node, in their order; each is
 /// named once. A node that has all costs no write. Never from what is excluded, nor from Service
 /// ranges and pools that the store knows (register/address_claims.h), nor what overlaps anything that is `said`
-/// outside the register to be a node's, with a record or without, whosever it is and however long. A node whose object says a range already gets none: the object takes no other for as
-/// long as it lives. Errors:
-/// refused_by_configuration without cluster CIDRs; corrupt.
+/// outside the register to be a node's, with a record or without, whosever it is and however long. A node whose object
+/// says a range already gets none: the object takes no other for as long as it lives. Errors: refused_by_configuration
+/// without cluster CIDRs; corrupt.
 [[nodiscard]] Step<std::vector<NodeRangesAssigned>> plan_assign_node_ranges(const Snapshot& snapshot,
                                                                             const std::vector<std::string>& nodes,
                                                                             NodeRecord record,
@@ -83,8 +83,9 @@ inline constexpr std::size_t kAssignNodesMax = 32;
 
 /// Decides that a node has this range, which it was given elsewhere. The same again costs no write. Errors: the
 /// same, and what a refusal says there; invalid_argument when it lies under no cluster CIDR, or the node has one
-/// of its family (`may specify no more than one CIDR for each IP family`); refused_by_configuration when it overlaps what is
-/// excluded; already_exists when it overlaps a range of another node, or one that is `said` to be another's (named).
+/// of its family (`may specify no more than one CIDR for each IP family`); refused_by_configuration when it overlaps
+/// what is excluded; already_exists when it overlaps a range of another node, or one that is `said` to be another's
+/// (named).
 [[nodiscard]] Step<NodeRangesAssigned> plan_adopt_node_range(const Snapshot& snapshot, const std::string& node,
                                                              const net::Prefix& cidr, NodeRecord record,
                                                              const std::vector<NodeRange>& said = {});

@@ -259,27 +259,13 @@ TEST(Records, DoubtsHaveOneSpelling) {
 
 TEST(Records, NumbersOfKindsAreStable) {
   const std::pair<Kind, int> expected[] = {
-      {Kind::pool, 0},
-      {Kind::reservation, 1},
-      {Kind::ipam_config, 2},
-      {Kind::block, 3},
-      {Kind::affinity, 4},
-      {Kind::handle, 5},
-      {Kind::vacancy, 6},
-      {Kind::high_water_mark, 8},
-      {Kind::pool_set, 9},
-      {Kind::node, 10},
-      {Kind::range_allocation, 11},
-      {Kind::service, 12},
-      {Kind::service_cidr, 14},
-      {Kind::node_range, 15},
-      {Kind::node_range_set, 16},
-      {Kind::removed_node, 17},
-      {Kind::foreign_service, 18},
-      {Kind::name_space, 20},
-      {Kind::warm_address, 21},
-      {Kind::warm_intent, 22},
-      {Kind::warm_node, 23},
+      {Kind::pool, 0},          {Kind::reservation, 1},       {Kind::ipam_config, 2},
+      {Kind::block, 3},         {Kind::affinity, 4},          {Kind::handle, 5},
+      {Kind::vacancy, 6},       {Kind::high_water_mark, 8},   {Kind::pool_set, 9},
+      {Kind::node, 10},         {Kind::range_allocation, 11}, {Kind::service, 12},
+      {Kind::service_cidr, 14}, {Kind::node_range, 15},       {Kind::node_range_set, 16},
+      {Kind::removed_node, 17}, {Kind::foreign_service, 18},  {Kind::name_space, 20},
+      {Kind::warm_address, 21}, {Kind::warm_intent, 22},      {Kind::warm_node, 23},
   };
   for (const auto& [kind, number] : expected) {
     EXPECT_EQ(number_of(kind), number);

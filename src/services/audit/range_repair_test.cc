@@ -149,15 +149,14 @@ TEST(RangeRepair, RepairsAndTellsWhatItCannot) {  // [R3]
   EXPECT_EQ(range.free(), 252U);
   EXPECT_EQ(counted(range.last),
             (std::map<Type, std::size_t>{{Type::repair, 2}, {Type::out_of_range, 1}, {Type::duplicate, 1}}));
-  EXPECT_THAT(
-      messages(range.last),
-      ElementsAre("ClusterIPNotAllocated Cluster IP [IPv4]:192.168.1.1 is not allocated; repairing",
-                  "ClusterIPNotAllocated Cluster IP [IPv4]:192.168.1.100 is not allocated; "
-                  "repairing",
-                  "ClusterIPOutOfRange Cluster IP [IPv4]:192.168.0.1 is not within the service "
-                  "CIDR 192.168.1.0/24; please recreate service",
-                  "ClusterIPAlreadyAllocated Cluster IP [IPv4]:192.168.1.1 was assigned to "
-                  "multiple services; please recreate service"));
+  EXPECT_THAT(messages(range.last),
+              ElementsAre("ClusterIPNotAllocated Cluster IP [IPv4]:192.168.1.1 is not allocated; repairing",
+                          "ClusterIPNotAllocated Cluster IP [IPv4]:192.168.1.100 is not allocated; "
+                          "repairing",
+                          "ClusterIPOutOfRange Cluster IP [IPv4]:192.168.0.1 is not within the service "
+                          "CIDR 192.168.1.0/24; please recreate service",
+                          "ClusterIPAlreadyAllocated Cluster IP [IPv4]:192.168.1.1 was assigned to "
+                          "multiple services; please recreate service"));
   EXPECT_EQ(range.last.findings[3].service, (ServiceName{"default", "e"}));
 }
 
@@ -192,13 +191,12 @@ TEST(RangeRepair, AFamilyThatIsNotThereAndATextThatIsNoAddress) {  // [R5]
   Addresses range("192.168.1.0/24", allocation(cidr("192.168.1.0/24"), {}));
   range.pass({with_ips("a", {"2000::1"}), with_ips("b", {"10.0.0"}), with_ips("c", {"192.168.1.1"})});
   EXPECT_EQ(counted(range.last), (std::map<Type, std::size_t>{{Type::invalid, 2}, {Type::repair, 1}}));
-  EXPECT_THAT(messages(range.last),
-              ElementsAre("ClusterIPNotValid Cluster IP 2000::1(IPv6) is of ip family that is no "
-                          "longer configured on cluster; please recreate service",
-                          "ClusterIPNotValid Cluster IP \"10.0.0\" is not a valid IP; please "
-                          "recreate service",
-                          "ClusterIPNotAllocated Cluster IP [IPv4]:192.168.1.1 is not allocated; "
-                          "repairing"));
+  EXPECT_THAT(messages(range.last), ElementsAre("ClusterIPNotValid Cluster IP 2000::1(IPv6) is of ip family that is no "
+                                                "longer configured on cluster; please recreate service",
+                                                "ClusterIPNotValid Cluster IP \"10.0.0\" is not a valid IP; please "
+                                                "recreate service",
+                                                "ClusterIPNotAllocated Cluster IP [IPv4]:192.168.1.1 is not allocated; "
+                                                "repairing"));
 }
 
 /// kubernetes/kubernetes#108074: stored long ago, and in use as the kube-apiserver reads it.
@@ -222,10 +220,9 @@ TEST(RangeRepair, AServiceWhoseAddressCannotBeReadKeepsAllLeaks) {
     Addresses range("10.96.0.0/16", allocation(cidr("10.96.0.0/16"), {address("10.96.11.12")}));
     for (int pass = 0; pass < 5; ++pass) range.pass({with_ips("blanks", {text})});
     EXPECT_TRUE(range.has("10.96.11.12")) << text;
-    EXPECT_THAT(
-        messages(range.last).back(),
-        "ClusterIPLeaked the cluster IP 10.96.11.12 may have leaked: kept, as the address of "
-        "Service default/blanks can't be read and may be this one");
+    EXPECT_THAT(messages(range.last).back(),
+                "ClusterIPLeaked the cluster IP 10.96.11.12 may have leaked: kept, as the address of "
+                "Service default/blanks can't be read and may be this one");
   }
 }
 
@@ -238,15 +235,14 @@ TEST(RangeRepair, Ports) {  // [R8]
   EXPECT_EQ(read<service::NodePortRange>(*repair.write).free_count(), 97U);
   EXPECT_EQ(counted(repair),
             (std::map<Type, std::size_t>{{Type::repair, 4}, {Type::out_of_range, 1}, {Type::duplicate, 1}}));
-  EXPECT_THAT(messages(repair),
-              ElementsAre("PortNotAllocated Port 111 is not allocated; repairing",
-                          "PortNotAllocated Port 122 is not allocated; repairing",
-                          "PortNotAllocated Port 133 is not allocated; repairing",
-                          "PortOutOfRange Port 201 is not within the port range 100-200; please "
-                          "recreate service",
-                          "PortAlreadyAllocated Port 111 was assigned to multiple services; please "
-                          "recreate service",
-                          "PortNotAllocated Port 144 is not allocated; repairing"));
+  EXPECT_THAT(messages(repair), ElementsAre("PortNotAllocated Port 111 is not allocated; repairing",
+                                            "PortNotAllocated Port 122 is not allocated; repairing",
+                                            "PortNotAllocated Port 133 is not allocated; repairing",
+                                            "PortOutOfRange Port 201 is not within the port range 100-200; please "
+                                            "recreate service",
+                                            "PortAlreadyAllocated Port 111 was assigned to multiple services; please "
+                                            "recreate service",
+                                            "PortNotAllocated Port 144 is not allocated; repairing"));
 }
 
 TEST(RangeRepair, CollectsNodePorts) {  // [R9] [R10]

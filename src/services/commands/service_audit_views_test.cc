@@ -200,10 +200,10 @@ TEST(ServiceAuditText, AReportOfObjectsWithFailures) {
   const std::string yaml = json_of(report, {finding}).yaml();
   EXPECT_THAT(yaml, testing::StartsWith("form: \"objects\"\nranges:\n  - name: \"servicenodeports\"\n"));
   EXPECT_THAT(yaml, HasSubstr("    present: false\n"));
-  EXPECT_THAT(yaml,
-              testing::EndsWith("    service: \"a/b\"\n    message: \"bad \ufffd byte\"\n"
-                                "applied: true\nchangedMeanwhile:\n  - \"servicenodeports\"\n"
-                                "failures:\n  - range: \"servicenodeports\"\n    message: \"it is \\\"damaged\\\"\"\n"));
+  EXPECT_THAT(
+      yaml, testing::EndsWith("    service: \"a/b\"\n    message: \"bad \ufffd byte\"\n"
+                              "applied: true\nchangedMeanwhile:\n  - \"servicenodeports\"\n"
+                              "failures:\n  - range: \"servicenodeports\"\n    message: \"it is \\\"damaged\\\"\"\n"));
 }
 
 RepairFinding finding_of(Type type, const std::string& value, const std::string& message) {

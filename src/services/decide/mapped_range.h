@@ -20,9 +20,9 @@ namespace croft::core::service {
 using space::Ordinal;
 
 /// Takes the next one as Kubernetes' allocator (docs/notes/service-ranges.md#bitmap): the first free one at or after a
-/// uniform start, in two bands; first in the dynamic one, `band` to size - 1, round inside it; only when that is full in
-/// the static one, 0 to `band` - 1, from a start of its own. It falls on each ordinal as often as the reference's search
-/// step by step, so not evenly on the free ones. nullopt when none is free. Draws once or twice from `random`.
+/// uniform start, in two bands; first in the dynamic one, `band` to size - 1, round inside it; only when that is full
+/// in the static one, 0 to `band` - 1, from a start of its own. It falls on each ordinal as often as the reference's
+/// search step by step, so not evenly on the free ones. nullopt when none is free. Draws once or twice from `random`.
 [[nodiscard]] inline std::optional<Ordinal> take_next(space::DenseBitmap& bits, std::uint32_t band, Random& random) {
   if (bits.free_count() == 0) return std::nullopt;
   const auto take_in = [&](std::uint32_t begin, std::uint32_t end) -> std::optional<Ordinal> {
@@ -42,9 +42,9 @@ using space::Ordinal;
 /// whose bit `o` says that ordinal `o` is taken. So ordinal 0 is the lowest bit of the last byte. As few bytes as it
 /// takes.
 [[nodiscard]] std::string bytes_of(const space::DenseBitmap& bits);
-/// Replaces what is taken by what such bytes say: any number of them, leading zeros and none at all included; the reader
-/// limits them. Returns how many bits are set at or above size(), which is damage: they are left out. (The reference
-/// counts them, and then has fewer free ones than none.)
+/// Replaces what is taken by what such bytes say: any number of them, leading zeros and none at all included; the
+/// reader limits them. Returns how many bits are set at or above size(), which is damage: they are left out. (The
+/// reference counts them, and then has fewer free ones than none.)
 std::uint64_t read_bytes(std::string_view data, space::DenseBitmap& bits);
 
 /// The outside values of a range's ordinals: Service addresses (ServiceCidr) or ports (NodePortRange).

@@ -286,7 +286,8 @@ TEST(RepairRanges, WhereAddressesAreObjectsOnlyNodePortsAreRepaired) {
   EXPECT_TRUE(store::create_if_absent(world.store, core::service_cidr_key(cidr.name), cidr, {}, Deadline{}));
   world.lose("10.0.0.1");
   world.leak("10.0.0.8");
-  world.damage<core::service::NodePortRange>(core::kServiceNodePorts, [](auto& bits) { EXPECT_TRUE(bits.take(30123)); });
+  world.damage<core::service::NodePortRange>(core::kServiceNodePorts,
+                                             [](auto& bits) { EXPECT_TRUE(bits.take(30123)); });
   for (int pass = 1; pass <= 3; ++pass) {
     const RangeRepairReport report = world.repair();
     EXPECT_TRUE(report.objects);

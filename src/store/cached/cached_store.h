@@ -73,8 +73,8 @@ class SharedKeys {
   std::vector<Waiting> waiting_;  ///< in the order they came
 };
 
-/// One node's knowledge of the register without asking. It has pools, reservations, configuration, its own node record, its vacancies and claims, the contents
-/// of its own blocks, and the keys of everybody else's claims.
+/// One node's knowledge of the register without asking. It has pools, reservations, configuration, its own node record,
+/// its vacancies and claims, the contents of its own blocks, and the keys of everybody else's claims.
 ///
 /// It is a hint (docs/notes/reliability.md#i16). A record that it has may be gone, and from the keys it guesses what is
 /// not there. These are a block without a claim, of the length that its pool's blocks have, and a handle that none of

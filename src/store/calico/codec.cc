@@ -9,8 +9,8 @@
 #include "calico/etcd.h"
 #include "register/block.h"
 #include "register/format/records.h"
-#include "register/records.h"
 #include "register/owner.h"
+#include "register/records.h"
 
 namespace croft::store::calico {
 namespace {

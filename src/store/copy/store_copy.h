@@ -9,8 +9,8 @@
 
 #include "base/clock.h"
 #include "base/result.h"
-#include "store/pause.h"
 #include "register/records.h"
+#include "store/pause.h"
 #include "store/store.h"
 
 // The records that `croft store copy` takes along, and its next step (docs/runbooks/migrate.md).

@@ -68,9 +68,8 @@ class EtcdStore final : public Store, public Pausable, public HasEpoch {
   [[nodiscard]] Capabilities capabilities() const override {
     return {.atomic_commit = true,
             .foreign_writers = true,
-            .lacks = registry_ != nullptr
-                         ? core::Kinds{Kind::name_space}
-                         : core::Kinds{Kind::name_space, Kind::service_cidr, Kind::range_allocation},
+            .lacks = registry_ != nullptr ? core::Kinds{Kind::name_space}
+                                          : core::Kinds{Kind::name_space, Kind::service_cidr, Kind::range_allocation},
             .services =
                 registry_ != nullptr && registry_->has(Kind::service) ? core::System::kubernetes : core::System::croft};
   }
