@@ -70,7 +70,7 @@ double best_of(Run run) {
     if (i % 10 != 0) TRY_VOID(nine_tenths.take(*net::parse_address(service.cluster_ip)));
     TRY_VOID(store::create_if_absent(store, core::service_key(service.name), service, {}, Deadline{}));
   }
-  const core::RangeAllocation lacking{nine_tenths.snapshot().range, nine_tenths.snapshot().data, nullptr};
+  const core::RangeAllocation lacking = nine_tenths.snapshot();
 
   std::size_t found = 0;
   const double pure = best_of([&] {

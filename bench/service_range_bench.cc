@@ -26,8 +26,8 @@
 namespace {
 
 using croft::SeededRandom;
-using croft::core::service::BitmapRange;
-using croft::core::service::Ordinal;
+using croft::core::space::DenseBitmap;
+using croft::core::space::Ordinal;
 using Clock = std::chrono::steady_clock;
 using std::chrono::nanoseconds;
 
@@ -65,22 +65,23 @@ double mean_ns(const std::function<void()>& timed, const std::function<void()>& 
 
 /// A range, and what a process that shares it among threads puts around it: the reference has its lock inside.
 struct Guarded {
-  BitmapRange range;
+  DenseBitmap range;
+  std::uint32_t band;
   SeededRandom random;
   std::mutex mutex;
 
-  Guarded(const Shape& shape, std::uint64_t seed)
-      : range(BitmapRange::random_scan_with_band(shape.name, shape.size, shape.band)), random(seed) {}
+  Guarded(const Shape& shape, std::uint64_t seed) : range(shape.size), band(shape.band), random(seed) {}
 
+  std::optional<Ordinal> take_next() { return croft::core::service::take_next(range, band, random); }
   std::optional<Ordinal> take_next_locked(croft::Random& source) {
     const std::lock_guard lock(mutex);
-    return range.take_next(source);
+    return croft::core::service::take_next(range, band, source);
   }
   std::optional<Ordinal> take_next_locked() { return take_next_locked(random); }
 };
 
 void fill(Guarded& guarded, std::uint32_t count) {
-  while (guarded.range.taken_count() < count) static_cast<void>(guarded.range.take_next(guarded.random));
+  while (guarded.range.size() - guarded.range.free_count() < count) static_cast<void>(guarded.take_next());
 }
 
 void take_next_at(const Shape& shape, std::uint32_t per_mille) {
@@ -101,11 +102,11 @@ void take_next_at(const Shape& shape, std::uint32_t per_mille) {
     }
   };
   const auto give_back = [&] {
-    for (std::size_t i = 0; i < taken.size(); ++i) ranges[i / calls_a_range]->range.give_back(taken[i]);
+    for (std::size_t i = 0; i < taken.size(); ++i) ranges[i / calls_a_range]->range.give_back(Ordinal{taken[i]});
   };
   const auto calls = static_cast<double>(taken.size());
   const std::string row = fmt::format("next {} at {}.{} %", shape.name, per_mille / 10, per_mille % 10);
-  const auto bare = [](Guarded& guarded) { return guarded.range.take_next(guarded.random); };
+  const auto bare = [](Guarded& guarded) { return guarded.take_next(); };
   const auto locked = [](Guarded& guarded) { return guarded.take_next_locked(); };
   croft::os::SystemRandom system;
   const auto drawn_from_system = [&system](Guarded& guarded) { return guarded.take_next_locked(system); };
@@ -128,7 +129,7 @@ void encode_and_decode(const Shape& shape) {
   Guarded guarded(shape, 0);
   fill(guarded, shape.size);
   const auto run = [&] {
-    if (guarded.range.restore(guarded.range.snapshot().data) != 0U)
+    if (croft::core::service::read_bytes(croft::core::service::bytes_of(guarded.range), guarded.range) != 0U)
       fmt::print(stderr, "the snapshot was not its own\n");
   };
   print(fmt::format("encode and decode a full {}", shape.name), mean_ns(run, [] {}));
@@ -136,12 +137,10 @@ void encode_and_decode(const Shape& shape) {
 
 /// FNV-1a of the bytes of a range in which the squares are taken: both programs must have the same bytes.
 void bytes_of(const Shape& shape) {
-  auto range = BitmapRange::random_scan_with_band(shape.name, shape.size, shape.band);
-  for (std::uint64_t i = 0; i < 1000; ++i) {
-    static_cast<void>(range.take(static_cast<std::int64_t>(i * i % shape.size)));
-  }
+  DenseBitmap range(shape.size);
+  for (std::uint64_t i = 0; i < 1000; ++i) range.take(Ordinal{static_cast<std::uint32_t>(i * i % shape.size)});
   std::uint64_t hash = 0xcbf29ce484222325U;
-  for (const char byte : range.snapshot().data) {
+  for (const char byte : croft::core::service::bytes_of(range)) {
     hash = (hash ^ static_cast<unsigned char>(byte)) * 0x100000001b3U;
   }
   fmt::print("{{\"row\": \"bytes {}\", \"fnv\": \"{:016x}\"}}\n", shape.name, hash);

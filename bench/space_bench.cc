@@ -9,7 +9,6 @@
 
 #include <benchmark/benchmark.h>
 
-#include "base/space/dense_bitmap.h"
 #include "base/space/ordered_free_list.h"
 
 namespace {
@@ -37,8 +36,7 @@ std::vector<std::uint32_t> scattered(std::uint32_t size, std::uint32_t count) {
   return all;
 }
 
-template <class S>
-void take_and_give_back(benchmark::State& state, S& space) {
+void take_and_give_back(benchmark::State& state, OrderedFreeList& space) {
   for (auto _ : state) {
     const auto ordinal = space.take_next();
     benchmark::DoNotOptimize(ordinal);
@@ -46,47 +44,6 @@ void take_and_give_back(benchmark::State& state, S& space) {
   }
   state.counters["free"] = static_cast<double>(space.free_count());
 }
-
-/// One behind the other, as node ranges are given.
-struct DenseBitmap : croft::core::space::DenseBitmap {
-  using croft::core::space::DenseBitmap::DenseBitmap;
-  std::optional<Ordinal> take_next() {
-    const auto found = next_free(Ordinal{next});
-    if (found) take(*found);
-    next = found ? found->value + 1 : 0;
-    return found;
-  }
-  std::uint32_t next = 0;
-};
-
-void bitmap_scattered(benchmark::State& state) {
-  const std::uint32_t size = 1U << state.range(0);
-  DenseBitmap space(size);
-  for (const std::uint32_t value : scattered(size, taken_count(size, state.range(1)))) space.take(Ordinal{value});
-  take_and_give_back(state, space);
-}
-BENCHMARK(bitmap_scattered)->ArgNames({"log2", "per_mille"})->ArgsProduct({{8, 16, 20}, {0, 500, 900, 999}});
-
-/// The longest run of taken ordinals there can be: only the last one is free.
-void bitmap_only_the_last_free(benchmark::State& state) {
-  const std::uint32_t size = 1U << state.range(0);
-  DenseBitmap space(size);
-  for (std::uint32_t i = 0; i + 1 < size; ++i) space.take(Ordinal{i});
-  take_and_give_back(state, space);
-}
-BENCHMARK(bitmap_only_the_last_free)->ArgName("log2")->Arg(8)->Arg(16)->Arg(20);
-
-/// A whole fill from empty to full; the time an ordinal is in `per_item`.
-void bitmap_whole_fill(benchmark::State& state) {
-  const std::uint32_t size = 1U << state.range(0);
-  for (auto _ : state) {
-    DenseBitmap space(size);
-    while (const auto ordinal = space.take_next()) benchmark::DoNotOptimize(ordinal->value);
-  }
-  state.counters["per_item"] = benchmark::Counter(
-      static_cast<double>(size), benchmark::Counter::kIsIterationInvariantRate | benchmark::Counter::kInvert);
-}
-BENCHMARK(bitmap_whole_fill)->ArgName("log2")->Arg(8)->Arg(16)->Arg(20);
 
 OrderedFreeList list_filled(std::uint32_t size, std::int64_t per_mille) {
   OrderedFreeList list = OrderedFreeList::all_free(size);

@@ -22,7 +22,7 @@ KINDS = {"pool": 0, "reservation": 1, "ipam_config": 2, "block": 3, "affinity": 
          "high_water_mark": 8, "pool_set": 9, "node": 10, "service": 12, "node_range": 15, "removed_node": 17}
 # Those that only a Kubernetes API shows: that test follows the remedy of each.
 ELSEWHERE = {kind: "check_remedies_kube.py" for kind in (
-    "pod_range_overlap", "pod_not_held", "node_not_moved", "pod_gone", "node_gone", "block_node_gone", "holder_in_doubt", "node_range_too_wide", "node_range_differs", "node_range_unreadable")} | {"store_paused": "store_copy.py"}
+    "pod_range_overlap", "pod_not_held", "node_not_moved", "pod_gone", "node_gone", "block_node_gone", "holder_in_doubt", "node_range_differs", "node_range_unreadable")} | {"store_paused": "store_copy.py"}
 CALICO = "/calico/resources/v3/projectcalico.org/"
 BLOCK = "/calico/ipam/v2/assignment/ipv4/block/"
 

@@ -107,7 +107,6 @@ RANGES = (
     *(("node_range_twice", {"y": None, "x": "10.244.2.0/24"}, {"y": "10.244.2.0/24"}, {has_pods: "10.244.2.0/24"},
        ('find out whose pods live in it; if not those of node "y"', 'drain node "x"', "delete its object"), drained, ("x", "y"))
       for has_pods, drained in (("x", None), ("y", "x"))),
-    ("node_range_too_wide", {"wide": "10.244.0.0/20"}, {}, {}, ("drain the node and delete the object", "the controller gives it a range"), "wide", ("wide",)),
     *(("node_range_differs", {"d": "10.244.4.0/24"}, {"d": "10.244.3.0/24"}, living,
        ("if its pods live in what the object says", "else delete its object once it is drained"), drained, ("d",))
       for living, drained in (({"d": "10.244.4.0/24"}, None), ({}, "d"))),

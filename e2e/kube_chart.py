@@ -16,7 +16,7 @@ PLUGINS = ("ptp", "bridge", "calico", "flannel")
 EVERYTHING = ["namespace.create=true", "agent.annotationsFromApi=true", "install.ipv6=true", "install.mtu=1400",
               "install.masquerade=false", "install.alsoAs={host-local,calico-ipam}", "apiServer.host=10.0.0.1",
               "apiServer.port=6443", "controller.replicas=3", "controller.allocateNodeCidrs=true",
-              "controller.clusterCidr=10.128.0.0/9", "controller.repairServiceRanges=true", "controller.desk=true", "defaultPools.ipv4Cidr=10.1.0.0/16",
+              "controller.clusterCidr=10.128.0.0/9", "controller.desk=true", "defaultPools.ipv4Cidr=10.1.0.0/16",
               "defaultPools.ipv6Cidr=fd00::/48", "agent.extraArgs={--log-calls}", "agent.metricsPort=9601"]
 IMAGE = "localhost/croft"
 REFUSED = (("", "mainPlugin"), ("mainPlugin=ptp,image.repository=", "image.repository: name Croft's image"), ("mainPlugin=cilium", "mainPlugin"), ("mainPlugin=ptp,typo=1", "typo"),
@@ -70,7 +70,7 @@ REFUSED_VALUES = {
     "image.digest": ("sha256:", "sha256:" + "A" * 64, "a" * 64, "sha256:" + "a" * 65),
     "agent.maxUnavailable": ("abc", 0, -1, "5", "0%", "101%", None), "agent.nodeSelector": ({"a": True},),
     "agent.annotationsFromApi": (None,), "agent.metricsPort": (None,), "controller.replicas": (None,),
-    "controller.allocateNodeCidrs": (None,), "controller.repairServiceRanges": (None,), "controller.desk": (None,), "namespace.create": (None,),
+    "controller.allocateNodeCidrs": (None,), "controller.desk": (None,), "namespace.create": (None,),
     **{f"{part}.priorityClassName": ("x\n      hostPID: true", "A", "a_b", "-a", "x" * 254) for part in ("agent", "controller")},
     **{f"metrics.{name}": (None,) for name in ("service", "serviceMonitor", "prometheusRule", "dashboard", "runbooks")},
     "networkPolicy": (None,), "uninstall": (None,), "calicoKinds": (None,),

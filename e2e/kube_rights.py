@@ -25,19 +25,15 @@ TABLE = pathlib.Path(__file__).with_suffix(".txt")
 ACCOUNTS = ("croft-plugin", "croft-node", "croft-controller", "croft-bootstrap", "croft-operator")
 NAMESPACE = "croft-system"
 RBAC = "/apis/rbac.authorization.k8s.io/v1"
-ADDRESSES = "/apis/networking.k8s.io/v1/ipaddresses"
 SOON = 90  # seconds; a pass takes ten where the machine is busy
 POLICY = {"apiVersion": "audit.k8s.io/v1", "kind": "Policy", "omitStages": ["RequestReceived"], "rules": [
     {"level": "None", "userGroups": ["system:masters", "system:nodes"]}, {"level": "None", "users": ["system:apiserver"]}, {"level": "Metadata"}]}
 # Options of a controller that have rights of their own: the values that give them.
 OPTIONS = {"--allocate-node-cidrs": ("controller.allocateNodeCidrs=true", "controller.clusterCidr=10.244.0.0/16",
                                      "defaultPools.ipv4Cidr=none"),
-           "--repair-service-ranges": ("controller.repairServiceRanges=true",), "--desk": ("controller.desk=true",),
-           "--history": ("controller.history.enabled=true",)}
+           "--desk": ("controller.desk=true",), "--history": ("controller.history.enabled=true",)}
 # Rights that the work below comes by too rarely, (account, verb, resource): the moment that needs them.
-RARE = {("croft-controller", "delete", "ipaddresses"): "an IPAddress of nobody, after two passes of three minutes",
-        ("croft-controller", "get", "ipaddresses"): "the reply to the making of an IPAddress is lost",
-        ("croft-operator", "update", "ipreservations"): "several make one pool at once (kube_default_pools.py)",
+RARE = {("croft-operator", "update", "ipreservations"): "several make one pool at once (kube_default_pools.py)",
         ("croft-bootstrap", "update", "ipreservations"): "several make one pool at once (kube_default_pools.py)"}
 
 
@@ -318,26 +314,6 @@ def works_with_ranges(rig):
         wait_for(lambda: rig.items(f"{OWN}/croftnoderangesets")[0].get("status"), "node ranges are shown", SOON)
 
 
-def mends(rig, account, act):
-    """A Service without its IPAddress: several times, as the API server's own repair is sometimes first."""
-    for number in range(5):
-        name = f"{account}-{number}"
-        address = rig.kube.create_service(name, {"ports": [{"port": 80}]})["spec"]["clusterIP"]
-        rig.kube.call("DELETE", f"{ADDRESSES}/{address}")
-        act(name)
-        expect(address in {item["metadata"]["name"] for item in rig.items(ADDRESSES)}, f"{address} has its IPAddress again")
-        rig.kube.delete_service(name)
-        if any((request[2], request[4]) == ("ipaddresses", "create") for request, _ in rig.asked()[account]):
-            return
-
-
-def works_with_services(rig):
-    def act(name):
-        with rig.controller("--leader-elect=false", "--repair-service-ranges"):
-            wait_for(lambda: rig.events_of(name), "who looks at the Service is told", 60)
-    mends(rig, "croft-controller", act)
-
-
 def works_with_desk(rig):
     """Whoever may list blocks and pods sees the page; others, known or not, do not. Pods and Services are on it."""
     port = free_port()
@@ -448,7 +424,6 @@ def works_as_operator(rig):
     plays(rig, "croft-operator", OPERATOR, **names)
     add("held", "held-again")
     rig.croft("croft-operator", "node", "remove", "held", "--force")  # the record is there, and is written again
-    mends(rig, "croft-operator", lambda _: plays(rig, "croft-operator", ("service audit => Service", "service repair --apply")))
     for kind, object_kind, name, spec in DAMAGED:
         path = f"{OWN}/{object_kind.lower()}s"
         rig.kube._send("DELETE", f"{path}?fieldSelector=metadata.name={name}")
@@ -516,8 +491,7 @@ def test(world):
         works_as_agent(rig, roles.rights["croft-node"])
         works_as_operator(rig)
         works_as_collector(rig)
-        for option, works in (("--allocate-node-cidrs", works_with_ranges), ("--repair-service-ranges", works_with_services), ("--desk", works_with_desk),
-                              ("--history", works_with_history)):
+        for option, works in (("--allocate-node-cidrs", works_with_ranges), ("--desk", works_with_desk), ("--history", works_with_history)):
             roles.rights["croft-controller"] |= roles.controller(option)
             time.sleep(0.5)
             works(rig)

@@ -23,7 +23,7 @@
 #include "cni/error_table.h"
 #include "cni/format/config.h"
 #include "cni/format/environment.h"
-#include "register/affinity.h"
+#include "register/node.h"
 
 namespace {
 

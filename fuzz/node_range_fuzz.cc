@@ -21,7 +21,6 @@
 #include "bytes.h"
 #include "noderanges/decide/node_range_changes.h"
 #include "noderanges/decide/node_range_look.h"
-#include "noderanges/decide/node_range_table.h"
 #include "register/test_register.h"
 
 namespace {

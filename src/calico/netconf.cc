@@ -13,7 +13,7 @@
 #include "base/net/echo.h"
 #include "base/text/go_text.h"
 #include "base/without_user_info.h"
-#include "register/affinity.h"
+#include "register/node.h"
 
 namespace croft::wire::cni {
 namespace {

@@ -18,8 +18,8 @@
 #include "base/shared_map.h"
 #include "base/space/ordered_free_list.h"
 #include "base/strong.h"
-#include "register/affinity.h"
 #include "register/foreign_rest.h"
+#include "register/node.h"
 #include "register/owner.h"
 
 namespace croft::core {

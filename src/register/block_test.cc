@@ -9,7 +9,7 @@
 
 #include "base/manual_clock.h"
 #include "register/pool.h"
-#include "register/test_values.h"
+#include "register/test_register.h"
 
 namespace croft::core {
 

@@ -15,9 +15,8 @@
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
-#include "register/free_block.h"
 #include "register/snapshot.h"
-#include "register/test_values.h"
+#include "register/test_register.h"
 
 namespace croft::core {
 

@@ -38,7 +38,6 @@ KeyOf<PoolSet> pool_set_key() { return KeyOf<PoolSet>("default"); }
 KeyOf<RangeAllocation> range_allocation_key(std::string_view name) { return KeyOf<RangeAllocation>(std::string(name)); }
 KeyOf<Service> service_key(const ServiceName& name) { return KeyOf<Service>(name.to_string()); }
 KeyOf<ForeignService> foreign_service_key(const ServiceName& name) { return KeyOf<ForeignService>(name.to_string()); }
-KeyOf<IpAddressObject> ip_address_key(const std::string& address) { return KeyOf<IpAddressObject>(address); }
 KeyOf<ServiceCidrObject> service_cidr_key(const std::string& name) { return KeyOf<ServiceCidrObject>(name); }
 KeyOf<NodeRange> node_range_key(const net::Prefix& cidr) { return KeyOf<NodeRange>(cidr_name(cidr)); }
 KeyOf<NodeRangeSet> node_range_set_key() { return KeyOf<NodeRangeSet>("default"); }

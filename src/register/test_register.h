@@ -7,15 +7,23 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <string>
 #include <utility>
 #include <variant>
 #include <vector>
 
 #include "base/error.h"
+#include "base/net/test_values.h"
 #include "base/result.h"
+#include "register/records.h"
 #include "register/snapshot.h"
 
 namespace croft::core {
+
+// For tests.
+
+[[nodiscard]] inline AffinityOwner node(const std::string& name) { return {AffinityOwner::Type::host, name}; }
+inline const AffinityOwner kNode = node("node-a");
 
 /// For tests and fuzzers: a register that answers what a decision asks for and applies what it plans.
 class TestRegister {

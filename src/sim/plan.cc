@@ -22,7 +22,7 @@
 #include "ipam/use/batch.h"
 #include "ipam/use/pools.h"
 #include "ipam/use/release.h"
-#include "register/affinity.h"
+#include "register/node.h"
 #include "register/block.h"
 #include "sim/server.h"
 #include "store/cached/cached_store.h"

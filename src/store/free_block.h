@@ -7,7 +7,7 @@
 #include <span>
 
 #include "base/result.h"
-#include "register/free_block.h"
+#include "register/snapshot.h"
 #include "store/store.h"
 
 namespace croft::store {

@@ -74,22 +74,10 @@ inline const core::AffinityOwner kSampleNode{core::AffinityOwner::Type::host, "w
   return service;
 }
 
-[[nodiscard]] inline core::IpAddressObject sample_ip_address() {
-  core::IpAddressObject object;
-  object.address = "10.96.0.1";
-  object.uid = "6ba7b810-9dad-11d1-80b4-00c04fd430c9";
-  object.created = WallTime(std::chrono::seconds{1768471205});
-  object.labels = {{"ipaddress.kubernetes.io/ip-family", "IPv4"}};
-  object.parent_resource = "services";
-  object.parent = {"default", "web"};
-  return object;
-}
-
 [[nodiscard]] inline core::ServiceCidrObject sample_service_cidr() {
   core::ServiceCidrObject object;
   object.name = "kubernetes";
   object.cidrs = {sample_cidr(0)};
-  object.ready = true;
   return object;
 }
 

@@ -11,7 +11,7 @@
 
 #include "base/result.h"
 #include "base/token_bucket.h"
-#include "register/pause.h"
+#include "store/pause.h"
 
 namespace croft::app {
 

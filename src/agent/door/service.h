@@ -21,8 +21,8 @@
 #include "base/clock.h"
 #include "base/result.h"
 #include "ipam/decide/assign.h"
+#include "ipam/use/assign.h"
 #include "ipam/use/batch.h"
-#include "ipam/use/past_living.h"
 #include "store/store.h"
 
 namespace croft::edge {

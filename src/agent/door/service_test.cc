@@ -14,7 +14,7 @@
 #include <gtest/gtest.h>
 
 #include "agent/door/test_agent.h"
-#include "ipam/use/test_meddler.h"
+#include "ipam/use/test_world.h"
 
 namespace croft::edge {
 namespace {

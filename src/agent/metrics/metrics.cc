@@ -32,17 +32,6 @@ std::vector<audit::RepairFinding> findings_of(const engine::RangeRepairReport& r
   return findings;
 }
 
-/// Likewise of objects.
-std::vector<audit::RepairFinding> findings_of_objects(const engine::RangeRepairReport& report) {
-  std::vector<audit::RepairFinding> findings = report.addresses->findings;
-  std::erase_if(findings, [&](const auto& finding) {
-    return finding.type == Type::leak &&
-           (!report.applied ||
-            std::ranges::find(report.changed_meanwhile, finding.value) != report.changed_meanwhile.end());
-  });
-  return findings;
-}
-
 /// The figures of pools.
 std::string text_of_pools(const std::vector<core::PoolFill>& pools) {
   MetricFamily addresses = family("croft_pool_addresses", "Addresses of a pool by state", MetricType::Gauge);
@@ -86,7 +75,7 @@ ControllerMetrics::Range ControllerMetrics::of_bands(const audit::BandUse& in_st
 
 template <class M>
 ControllerMetrics::Range ControllerMetrics::of_record(const core::RangeAllocation& range) {
-  const auto made = core::service::range_from<M>({range.range, range.data});
+  const auto made = core::service::range_from<M>(range);
   if (!made) return {};  // never: a repair made it
   return {number(made->range.taken_count()), number(made->range.free_count())};
 }
@@ -133,12 +122,6 @@ void ControllerMetrics::count(const engine::RangeRepairReport& report) {
       address_repairs_.add(findings_of(report, range));
       if (is_new) addresses[range.write->range] = of_record<core::service::ServiceCidr>(*range.write);
       if (!is_new && range.present) addresses[range.range] = of_bands(range.in_static, range.in_dynamic);
-    }
-  }
-  if (report.objects && report.addresses) {
-    address_repairs_.add(findings_of_objects(report));
-    for (const audit::ServiceCidrUse& use : report.addresses->cidrs) {
-      addresses[use.cidr.to_string()] = of_bands(use.in_static, use.in_dynamic);
     }
   }
   service_addresses_ = std::move(addresses);

@@ -48,7 +48,7 @@ namespace croft::edge {
 class ControllerMetrics {
  public:
   /// One pass of the repair of Service ranges. The gauges are from now on those of its ranges and no others, as the
-  /// pass left them: as written, or as read where nothing was written. IPAddress objects count as they were read.
+  /// pass left them: as written, or as read where nothing was written.
   void count(const engine::RangeRepairReport& report);
   /// One that could read nothing. The gauges stay.
   void count_failed_repair();

@@ -34,7 +34,7 @@ struct World : engine::Services {
     const store::Key key = core::range_allocation_key(core::kServiceIps);
     const auto record = store.get(key, Deadline{}).value();
     auto range = std::get<core::RangeAllocation>(*record->value);
-    auto bits = core::service::range_from<core::service::ServiceCidr>({range.range, range.data})->range;
+    auto bits = core::service::range_from<core::service::ServiceCidr>(range)->range;
     f(bits);
     range.data = bits.snapshot().data;
     EXPECT_TRUE(store::update_if_revision(store, key, range, record->revision, {}, Deadline{}));
@@ -173,33 +173,6 @@ TEST(ControllerMetrics, ARangeThatIsGoneHasNoGauge) {
   world.repair();
   EXPECT_EQ(world.value(kAllocated), "none");
   EXPECT_EQ(world.value("kube_apiserver_clusterip_allocator_available_ips{cidr=\"10.0.0.0/22\"}"), "1021");
-}
-
-TEST(ControllerMetrics, AddressesThatAreObjects) {
-  engine::RangeRepairReport report;
-  report.objects = true;
-  report.applied = true;
-  core::audit::IpAddressAudit& audit = report.addresses.emplace();
-  audit.cidrs.push_back({"kubernetes", prefix("10.0.0.0/24"), {16, 1}, {238, 2}});
-  audit.cidrs.push_back({"kubernetes", prefix("fd00::/64"), {256, 0}, {~std::uint64_t{0} - 256, 0}});
-  for (const char* address : {"10.0.0.1", "10.0.0.2"}) {
-    core::audit::RepairFinding& leak = audit.findings.emplace_back();
-    leak.type = Type::leak;
-    leak.value = address;
-    leak.mended = true;
-  }
-  report.changed_meanwhile = {"10.0.0.2"};
-  report.failed_tries = {{"ipaddresses", 1}};
-  World world;
-  world.metrics.count(report);
-  EXPECT_EQ(world.value(kAllocated), "3");
-  EXPECT_EQ(world.value(kAvailable), "251");
-  EXPECT_EQ(world.value("kube_apiserver_clusterip_allocator_available_ips{cidr=\"fd00::/64\"}"),
-            "1.844674407370955e+19");
-  EXPECT_EQ(world.value(kLeaks), "1") << "the other was changed by somebody else";
-  EXPECT_EQ(world.value("apiserver_clusterip_repair_ip_errors_total{type=\"duplicate\"}"), "0") << "not of the bitmap";
-  EXPECT_EQ(world.value(kIpReconcileErrors), "1");
-  EXPECT_EQ(world.value("kube_apiserver_nodeport_allocator_allocated_ports"), "none");
 }
 
 core::ClusterCidrUse use_of(const char* cidr, std::uint32_t size, std::uint32_t taken) {

@@ -28,10 +28,10 @@
 #include "ipam/use/inspect.h"
 #include "ipam/use/pools.h"
 #include "noderanges/audit/node_range_audit.h"
-#include "noderanges/commands/cluster_nodes.h"
-#include "noderanges/use/node_cidrs.h"
+#include "noderanges/commands/node_range_inputs.h"
+#include "noderanges/use/node_range.h"
 #include "os/files.h"
-#include "store/kube/node_objects.h"
+#include "store/kube/cluster_facts.h"
 #include "store/pause.h"
 #include "store/store_url.h"
 

@@ -16,7 +16,7 @@
 #include "ipam/use/inspect.h"
 #include "ipam/use/nodes.h"
 #include "ipam/use/release.h"
-#include "noderanges/commands/cluster_nodes.h"
+#include "noderanges/commands/node_range_inputs.h"
 
 namespace croft::app {
 

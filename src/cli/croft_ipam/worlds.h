@@ -10,7 +10,7 @@
 #include "base/result.h"
 #include "cni/door/call_so_far.h"
 #include "ipam/door/croft_ipam.h"
-#include "ipam/use/past_living.h"
+#include "ipam/use/assign.h"
 #include "vpc/door/croft_vpc.h"
 
 // The outside of the plugins that have a store: what they find on their node, and the way between the two files.

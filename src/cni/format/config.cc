@@ -12,7 +12,7 @@
 #include "base/letters.h"
 #include "base/net/echo.h"
 #include "base/text/go_text.h"
-#include "register/affinity.h"
+#include "register/node.h"
 
 namespace croft::wire::cni {
 namespace {

@@ -34,14 +34,14 @@
 #include "desk/daemon/desk.h"
 #include "history/daemon/history_keeper.h"
 #include "ipam/use/damage_telling.h"
-#include "noderanges/commands/cluster_nodes.h"
+#include "noderanges/commands/node_range_inputs.h"
 #include "noderanges/daemon/node_ranges.h"
 #include "os/process.h"
 #include "services/daemon/service_ranges.h"
 #include "store/kube/api.h"
+#include "store/kube/cluster_facts.h"
 #include "store/kube/events.h"
 #include "store/kube/leadership.h"
-#include "store/kube/pod_list.h"
 #include "store/kube/status_board.h"
 #include "store/pause.h"
 #include "store/store.h"
@@ -347,7 +347,7 @@ class Controller {
         health_(daemon.clock, milliseconds(options.work_timeout_ms)),
         node_ranges_(context_, log_, metrics_, {milliseconds(options.grace_ms), options.dry_run}, cluster_.cidrs.get(),
                      cluster_.events.get()),
-        service_ranges_(context_, log_, metrics_, cluster_.events.get()),
+        service_ranges_(context_, log_, metrics_),
         shown_status_(context_, log_, cluster_.board.get(), cluster_.events.get(),
                       options.metrics_bind_address.empty() ? nullptr : &metrics_,
                       milliseconds(options.status_interval_ms), options.allocate_node_cidrs) {
@@ -631,8 +631,7 @@ class Controller {
     TRY(auto api, open_kube_api(options.store_url, daemon.clock, kDaemonParts, kPageTime));
     parts.board = std::make_unique<store::kube::StatusBoard>(std::move(api), daemon.clock);
   }
-  const bool tells =
-      (options.allocate_node_cidrs || options.repair_service_ranges || parts.board != nullptr) && !options.dry_run;
+  const bool tells = (options.allocate_node_cidrs || parts.board != nullptr) && !options.dry_run;
   if (tells) {
     TRY(auto api, open_kube_api(options.store_url, daemon.clock, kDaemonParts, kPageTime));
     TRY(const std::string host, os::host_name());
@@ -692,8 +691,7 @@ void add_controller_command(CLI::App& app, Daemon& daemon) {
       "--allocate-node-cidrs", options->allocate_node_cidrs,
       "In each pass, give every node with a record a range, and release the ranges of nodes that have been gone for "
       "the grace period; ranges are cut from --cluster-cidr, or as configured in the store; on a Kubernetes API they "
-      "are "
-      "also said in the nodes' spec.podCIDRs");
+      "are also said in the nodes' spec.podCIDRs");
   add_node_range_flags(*command, options->node_ranges);
   command->add_flag("--repair-service-ranges", options->repair_service_ranges,
                     "Every three minutes, compare the Service ranges with the Services and repair them; "

@@ -8,7 +8,7 @@
 #include "collector/decide/facts.h"
 #include "ipam/audit/runtime_comparison.h"
 #include "store/kube/api.h"
-#include "store/kube/pod_list.h"
+#include "store/kube/cluster_facts.h"
 
 namespace croft::app {
 

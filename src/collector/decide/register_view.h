@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "collector/decide/facts.h"
-#include "register/affinity.h"
 #include "register/block.h"
+#include "register/node.h"
 #include "register/records.h"
 
 namespace croft::core::collect {

@@ -2,7 +2,7 @@
 
 #include <vector>
 
-#include "ipam/use/each_record.h"
+#include "ipam/use/transact.h"
 
 namespace croft::engine {
 

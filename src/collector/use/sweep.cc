@@ -15,7 +15,7 @@
 #include "ipam/decide/affinity_changes.h"
 #include "ipam/decide/draft.h"
 #include "ipam/decide/release.h"
-#include "ipam/use/each_record.h"
+#include "ipam/use/transact.h"
 
 namespace croft::engine {
 

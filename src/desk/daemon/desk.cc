@@ -24,8 +24,8 @@
 #include "noderanges/audit/node_range_audit.h"
 #include "noderanges/use/node_range.h"
 #include "os/files.h"
+#include "store/kube/cluster_facts.h"
 #include "store/kube/objects.h"
-#include "store/kube/token_review.h"
 #include "store/store_url.h"
 
 namespace croft::app {

@@ -4,10 +4,10 @@
 #include <utility>
 
 #include "base/counted.h"
-#include "ipam/use/each_record.h"
 #include "ipam/use/inspect.h"
 #include "ipam/use/pools.h"
-#include "services/decide/service_words.h"
+#include "ipam/use/transact.h"
+#include "register/service.h"
 #include "services/use/service.h"
 
 namespace croft::engine {

@@ -60,23 +60,6 @@ TEST_F(SceneOfPools, TellsWhatIsBorrowed) {
   EXPECT_EQ(at(scene, lent), Mark::borrowed);
 }
 
-TEST_F(SceneOfPools, TheAddressesOfOneBlockAreThoseOfAll) {
-  pool("a", "10.1.0.0/24", 28);
-  for (int i = 0; i < 20; ++i) add("c" + std::to_string(i));
-  std::vector<net::Address> parts, all;
-  const auto blocks = list_block_cidrs(context).value();
-  for (const net::Prefix& block : blocks) {
-    const auto views = list_addresses_of(context, block).value();
-    for (const AddressView& view : views) parts.push_back(view.address);
-  }
-  const auto views = list_addresses(context).value();
-  for (const AddressView& view : views) {
-    if (view.block) all.push_back(view.address);
-  }
-  EXPECT_EQ(parts, all);
-  EXPECT_THAT(list_addresses_of(context, prefix("10.9.0.0/28")).value(), IsEmpty());
-}
-
 TEST(SceneOfServices, ShowsRangesAndWhatTheyHold) {
   Services services;
   ASSERT_EQ(services.create(Services::with_ip(Services::service("web"), "10.0.0.9")), "ok");

@@ -13,7 +13,7 @@
 #include "base/net/address.h"
 #include "base/result.h"
 #include "hostlocal/decide/assign.h"
-#include "register/runtime_attachment.h"
+#include "register/owner.h"
 
 // Compares a host-local directory with what lives on this machine. Pure: facts in, findings out. The rule of a proven
 // leak is on Finding::proven; when in doubt, an address is kept.

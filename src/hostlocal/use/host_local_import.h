@@ -11,7 +11,7 @@
 #include "hostlocal/decide/assign.h"
 #include "hostlocal/reservations.h"
 #include "ipam/use/transact.h"
-#include "register/affinity.h"
+#include "register/node.h"
 
 // The reservations of a host-local network become addresses of pools: the way from node-local ranges to cluster IPAM.
 

@@ -22,7 +22,7 @@
 #include "install/door/node_files.h"
 #include "os/files.h"
 #include "os/process.h"
-#include "store/kube/node_objects.h"
+#include "store/kube/cluster_facts.h"
 #include "store/store_url.h"
 
 namespace croft::app {

@@ -21,8 +21,8 @@
 #include "ipam/use/inspect.h"
 #include "ipam/use/pools.h"
 #include "os/look_up.h"
+#include "store/kube/cluster_facts.h"
 #include "store/kube/format/api.h"
-#include "store/kube/node_objects.h"
 #include "store/store_url.h"
 
 // The first pools of a cluster: by flags, by the variables that Calico's node takes, or by kubeadm's configuration.

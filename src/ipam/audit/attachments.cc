@@ -8,7 +8,7 @@
 
 #include "base/net/prefix.h"
 #include "base/time_text.h"
-#include "ipam/decide/refusal.h"
+#include "ipam/decide/assign.h"
 #include "register/records.h"
 
 namespace croft::core::audit {

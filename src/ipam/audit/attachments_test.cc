@@ -14,7 +14,6 @@
 #include "base/net/test_values.h"
 #include "base/time_text.h"
 #include "register/test_register.h"
-#include "register/test_values.h"
 
 namespace croft::core::audit {
 namespace {

@@ -152,10 +152,6 @@ inline constexpr auto kFindings = std::to_array<FindingRow>({
     {"node_range_surplus", "node {0}", "its records are {1}: two programs gave it one at once",
      "the controller's next pass, or `croft node range assign {0}`, gives back all but the one that its object says, "
      "else the first"},
-    {"node_range_too_wide", "{0} of node {1}",
-     "its object says so, and it can't be one node's: others get ranges in it all the same",
-     "find out who made the object of node {1} so (its kubelet may, when it registers); drain the node and delete the "
-     "object, and the controller gives it a range"},
     {"node_range_differs", "node {0}", "its object says {1}, and its record {2}; nobody else gets either",
      "if its pods live in what the object says, `croft node range release {3} --force`: the controller's next pass "
      "takes that down; else delete its object once it is drained, and its kubelet makes it anew"},

@@ -56,7 +56,6 @@ bool is_removable(Kind kind, bool foreign_writers) {
     case Kind::range_allocation:
     case Kind::service:
     case Kind::foreign_service:
-    case Kind::ip_address:
     case Kind::service_cidr:
     case Kind::node_range:
     case Kind::node_range_set:

@@ -16,7 +16,7 @@
 #include "ipam/audit/register_report.h"
 #include "register/block.h"
 #include "register/node.h"
-#include "register/runtime_attachment.h"
+#include "register/owner.h"
 
 namespace croft::core::audit {
 

@@ -26,8 +26,7 @@
 #include "ipam/use/inspect.h"
 #include "ipam/use/nodes.h"
 #include "ipam/use/release.h"
-#include "noderanges/commands/cluster_nodes.h"
-#include "noderanges/use/node_cidrs.h"
+#include "noderanges/commands/node_range_inputs.h"
 #include "noderanges/use/node_range.h"
 #include "os/files.h"
 #include "store/kube/format/kubeconfig.h"
@@ -47,7 +46,6 @@ struct LabelOptions {
 
 struct AffinityOptions {
   std::string node, cidr;
-  bool must_be_empty = false;  ///< the default; --force says otherwise
   bool force = false, dry_run = false;
 };
 
@@ -351,9 +349,6 @@ struct RemoveOptions {
 }
 
 [[nodiscard]] Result<int> release_affinity(CommandLine& line, const AffinityOptions& options) {
-  if (options.force && options.must_be_empty) {
-    return fail(ErrorCode::invalid_argument, "--force and --must-be-empty contradict each other");
-  }
   TRY(const engine::Context context, line.open());
   const core::AffinityOwner owner{core::AffinityOwner::Type::host, options.node};
   TRY_VOID(core::check_node_name(owner.name));
@@ -437,7 +432,6 @@ void add_affinity_commands(CLI::App& app, CommandLine& line) {
   releasing->add_flag(
       "--force", options->force,
       "Also release blocks that hold addresses; they lose their owner (otherwise they are kept, exit code 5)");
-  releasing->add_flag("--must-be-empty", options->must_be_empty, "Keep blocks that hold addresses (the default)");
   releasing->add_flag("--dry-run", options->dry_run, "Show what would happen and change nothing");
 
   const auto [claiming, wanted] =

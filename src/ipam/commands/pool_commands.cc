@@ -25,7 +25,6 @@ namespace {
 struct PoolSettings {
   std::string name, gateway;
   std::optional<std::int64_t> cooldown_seconds;
-  std::optional<bool> disabled;
   std::optional<std::string> node_selector, namespace_selector;
   std::optional<int> priority;
 };
@@ -46,7 +45,6 @@ struct CreatePoolOptions {
     spec.gateway = core::GatewayChoice{core::GatewayChoice::Kind::given, gateway};
   }
   if (settings.cooldown_seconds) spec.cooldown = std::chrono::seconds(*settings.cooldown_seconds);
-  spec.disabled = settings.disabled;
   spec.node_selector = settings.node_selector;
   spec.namespace_selector = settings.namespace_selector;
   spec.priority = settings.priority;
@@ -177,8 +175,7 @@ struct ShowPoolOptions {
 
 [[nodiscard]] Result<int> set_pool(CommandLine& line, const PoolSettings& settings) {
   TRY(const core::PoolSpec change, spec_of(settings));
-  const bool any = change.gateway || change.cooldown || change.disabled || change.node_selector ||
-                   change.namespace_selector || change.priority;
+  const bool any = change.gateway || change.cooldown || change.node_selector || change.namespace_selector || change.priority;
   if (!any) {
     return fail(ErrorCode::invalid_argument, "nothing to set: give at least one option");
   }
@@ -274,8 +271,6 @@ void add_pool_commands(CLI::App& app, CommandLine& line) {
   const auto [setting, settings] =
       add_command(*pool, line, "set", "Change settings of a pool; the others stay as they are", set_pool);
   setting->add_option("NAME", settings->name, "Name of the pool")->required();
-  setting->add_option("--disabled", settings->disabled, "true: no new addresses from the pool, held ones stay")
-      ->check(CLI::IsMember({"true", "false"}));
   add_settings(*setting, *settings);
   setting->footer(
       "Pods keep their addresses, and the gateway that they began with stays out of use. CIDR and block size of a pool "

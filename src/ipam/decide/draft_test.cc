@@ -15,11 +15,9 @@
 #include "ipam/decide/affinity_changes.h"
 #include "ipam/decide/assign.h"
 #include "ipam/decide/pool_changes.h"
-#include "ipam/decide/refusal.h"
 #include "register/address_claims.h"
 #include "register/pool.h"
 #include "register/test_register.h"
-#include "register/test_values.h"
 
 namespace croft::core {
 

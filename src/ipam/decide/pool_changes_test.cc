@@ -15,7 +15,6 @@
 #include "ipam/decide/assign.h"
 #include "ipam/decide/release.h"
 #include "register/test_register.h"
-#include "register/test_values.h"
 
 namespace croft::core {
 namespace {

@@ -7,7 +7,6 @@
 
 #include "ipam/decide/assign.h"
 #include "ipam/decide/draft.h"
-#include "ipam/decide/refusal.h"
 
 namespace croft::core {
 

@@ -18,7 +18,6 @@
 #include "ipam/decide/pool_changes.h"
 #include "ipam/decide/release.h"
 #include "register/test_register.h"
-#include "register/test_values.h"
 
 namespace croft::core {
 

@@ -14,7 +14,7 @@
 #include "calico/netconf.h"
 #include "cni/door/skeleton.h"
 #include "ipam/decide/assign.h"
-#include "ipam/use/past_living.h"
+#include "ipam/use/assign.h"
 #include "store/store.h"
 #include "store/store_url.h"
 

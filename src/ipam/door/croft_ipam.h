@@ -10,7 +10,7 @@
 #include "base/result.h"
 #include "cni/door/call_so_far.h"
 #include "cni/door/skeleton.h"
-#include "ipam/use/past_living.h"
+#include "ipam/use/assign.h"
 #include "register/owner.h"
 #include "register/pool.h"
 #include "store/store.h"
@@ -59,7 +59,7 @@ inline constexpr const char* kDefaultStoreUrl = "sqlite:/var/lib/croft/croft.db"
 /// - ADD and DEL go through the node's agent when one answers in time, else to the store: the same answer either way.
 /// - ADD makes the configured pools that are absent, then assigns. The result carries the pool's prefix length and
 ///   gateway; without gateway /32 or /128. With it come the configured routes of the families that the pod got.
-/// - An address that somebody lives with on this node is not given (ipam/use/past_living.h); the agent, or else this
+/// - An address that somebody lives with on this node is not given (ipam/use/assign.h); the agent, or else this
 /// process, asks the kernel.
 /// - DEL of an absent store or an unknown owner is a success; so is GC, which frees nothing without a list. So is one
 ///   while the store is away: it leaves a tombstone, for which later calls or the agent make up.

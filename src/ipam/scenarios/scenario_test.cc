@@ -27,10 +27,10 @@
 #include "ipam/decide/pool_changes.h"
 #include "ipam/decide/release.h"
 #include "noderanges/decide/node_range_changes.h"
+#include "register/service.h"
 #include "register/test_register.h"
 #include "services/audit/range_repair.h"
 #include "services/decide/service_changes.h"
-#include "services/decide/service_words.h"
 
 // Decisions told as text: ipam/scenarios/testdata/*/*.txt. A file is a test. With CROFT_REWRITE_SCENARIOS set, each
 // file is written anew with what its commands print, to be read as a diff.

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "ipam/use/each_record.h"
+#include "ipam/use/transact.h"
 
 namespace croft::engine {
 

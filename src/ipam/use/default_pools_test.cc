@@ -1,7 +1,6 @@
 #include <thread>
 
 #include "ipam/use/pools.h"
-#include "ipam/use/test_meddler.h"
 #include "ipam/use/test_world.h"
 #include "store/forwarding_store.h"
 

@@ -1,6 +1,5 @@
 #include <thread>
 
-#include "ipam/use/test_asked.h"
 #include "ipam/use/test_world.h"
 #include "store/forwarding_store.h"
 

@@ -4,7 +4,6 @@
 
 #include "ipam/use/nodes.h"
 #include "ipam/use/test_batch_of_one.h"
-#include "ipam/use/test_meddler.h"
 #include "ipam/use/test_world.h"
 #include "store/cached/cached_store.h"
 

@@ -8,7 +8,7 @@
 #include "base/net/address.h"
 #include "base/time_text.h"
 #include "ipam/decide/draft.h"
-#include "ipam/use/each_record.h"
+#include "ipam/use/transact.h"
 
 namespace croft::engine {
 namespace {
@@ -303,17 +303,6 @@ Result<std::vector<AddressView>> list_addresses(const Context& context) {
   }
   std::sort(result.begin(), result.end(), [](const auto& a, const auto& b) { return a.address < b.address; });
   return result;
-}
-
-Result<std::vector<AddressView>> list_addresses_of(const Context& context, const net::Prefix& block) {
-  TRY(const auto frame, Frame::read(context));
-  std::vector<AddressView> views;
-  TRY(const auto record, get_sound(context, core::block_key(block), deadline_of_use_case(context)));
-  if (!record) return views;
-  const auto& found = std::get<core::Block>(*record->value);
-  const Instant now = context.clock.now();
-  if (!found.deleted) add_addresses(frame->pools(), view_of(frame->pools(), found, now), now, views);
-  return views;
 }
 
 Result<AddressView> show_address(const Context& context, const net::Address& address) {

@@ -104,9 +104,6 @@ struct Survey {
 /// The claim of a block's owner on it; absent when there is none, and for a block of nobody.
 [[nodiscard]] Result<std::optional<core::Affinity>> claim_on(const Context& context, const core::Block& block);
 
-/// The addresses of one block that are held, cooling or reserved, ascending; none where there is no such block.
-[[nodiscard]] Result<std::vector<AddressView>> list_addresses_of(const Context& context, const net::Prefix& block);
-
 /// All addresses that are held, cooling or reserved, ascending.
 [[nodiscard]] Result<std::vector<AddressView>> list_addresses(const Context& context);
 

@@ -10,8 +10,8 @@
 #include "base/counted.h"
 #include "base/nearest.h"
 #include "base/net/echo.h"
-#include "ipam/use/each_record.h"
 #include "ipam/use/inspect.h"
+#include "ipam/use/transact.h"
 
 namespace croft::engine {
 

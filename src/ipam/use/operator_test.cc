@@ -2,7 +2,6 @@
 #include "ipam/use/nodes.h"
 #include "ipam/use/pools.h"
 #include "ipam/use/release.h"
-#include "ipam/use/test_meddler.h"
 #include "ipam/use/test_world.h"
 
 namespace croft::engine {

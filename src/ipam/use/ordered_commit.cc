@@ -7,7 +7,6 @@
 
 #include "base/planted.h"
 #include "ipam/decide/draft.h"
-#include "ipam/use/each_record.h"
 #include "ipam/use/transact.h"
 
 namespace croft::engine {

@@ -1,9 +1,8 @@
-#include "ipam/use/past_living.h"
-
 #include <map>
 #include <string>
 #include <vector>
 
+#include "ipam/use/assign.h"
 #include "ipam/use/test_world.h"
 
 namespace croft::engine {

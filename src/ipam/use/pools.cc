@@ -8,7 +8,6 @@
 #include "base/net/echo.h"
 #include "base/net/lenient.h"
 #include "ipam/decide/draft.h"
-#include "ipam/use/each_record.h"
 #include "ipam/use/inspect.h"
 #include "register/service.h"
 

@@ -1,12 +1,16 @@
 #pragma once
 
+#include <algorithm>
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -20,6 +24,7 @@
 #include "ipam/use/inspect.h"
 #include "ipam/use/pools.h"
 #include "ipam/use/release.h"
+#include "store/forwarding_store.h"
 #include "store/memory/memory_store.h"
 
 // The store that a World is on: in memory, unless a test program is built for another
@@ -156,6 +161,80 @@ inline constexpr store::Capabilities kKindsOfStores[] = {
     {.atomic_commit = true, .foreign_writers = false},
     {.atomic_commit = true, .foreign_writers = true},
     {.atomic_commit = false, .foreign_writers = true},
+};
+
+/// Remembers what a store was asked, so that tests can hold use cases to their number of reads.
+class Asked final : public store::ForwardingStore {
+ public:
+  using ForwardingStore::ForwardingStore;
+
+  [[nodiscard]] std::size_t requests() const { return reads_.size() + lists_.size(); }
+  /// How often records of a kind, or their keys, were listed.
+  [[nodiscard]] std::size_t lists_of(core::Kind kind) const {
+    const auto is_of_kind = [&](const auto& one) { return one.kind == kind; };
+    const auto has = [&](const core::Missing& read) {
+      return std::ranges::any_of(read.lists, is_of_kind) || std::ranges::any_of(read.keys, is_of_kind);
+    };
+    return static_cast<std::size_t>(std::ranges::count_if(reads_, has) + std::ranges::count_if(lists_, is_of_kind));
+  }
+  [[nodiscard]] std::size_t lists_of(const core::Listing& listing) const {
+    return static_cast<std::size_t>(std::ranges::count_if(reads_, [&](const core::Missing& read) {
+      return read.lists.contains(listing) || read.keys.contains(listing);
+    }));
+  }
+  [[nodiscard]] std::size_t reads_of(const core::Key& key) const {
+    return static_cast<std::size_t>(
+        std::ranges::count_if(reads_, [&](const core::Missing& read) { return read.records.contains(key); }));
+  }
+  void forget() {
+    reads_.clear();
+    lists_.clear();
+  }
+
+  [[nodiscard]] Result<store::ReadAnswer> read(const core::Missing& wanted, Deadline deadline) override {
+    reads_.push_back(wanted);
+    return ForwardingStore::read(wanted, deadline);
+  }
+  [[nodiscard]] Result<store::Page> list(const store::ListRequest& request, Deadline deadline) override {
+    lists_.push_back(request);
+    return ForwardingStore::list(request, deadline);
+  }
+
+ private:
+  std::vector<core::Missing> reads_;
+  std::vector<store::ListRequest> lists_;
+};
+
+/// A client of a store in whose reads and writes somebody else comes between. Each hook is called once, and may use the
+/// store behind.
+class Meddler : public store::ForwardingStore {
+ public:
+  using ForwardingStore::ForwardingStore;
+
+  std::function<void()> after_read;     ///< of records alone: the snapshot of the ranges
+  std::function<void()> before_commit;  ///< all has been read and decided
+  std::function<void()> after_commit;   ///< done, and the caller does not know it yet
+  bool lose_reply = false;              ///< of the next commit, behind after_commit
+
+  [[nodiscard]] Result<store::ReadAnswer> read(const core::Missing& wanted, Deadline deadline) override {
+    auto answer = ForwardingStore::read(wanted, deadline);
+    if (wanted.records.size() > 1 && wanted.lists.empty()) once(after_read);
+    return answer;
+  }
+  [[nodiscard]] Result<store::Revision> commit(std::span<const store::Write> writes, const store::WriteToken& token,
+                                               Deadline deadline) override {
+    once(before_commit);
+    auto committed = ForwardingStore::commit(writes, token, deadline);
+    once(after_commit);
+    if (std::exchange(lose_reply, false)) return fail(ErrorCode::unknown_outcome, "the reply was lost");
+    return committed;
+  }
+
+ private:
+  static void once(std::function<void()>& hook) {
+    if (!hook) return;
+    std::exchange(hook, nullptr)();
+  }
 };
 
 }  // namespace croft::engine

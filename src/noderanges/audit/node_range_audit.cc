@@ -26,9 +26,6 @@ std::vector<Finding> audit_node_ranges(const NodeRangesSeen& seen, const SaidCom
     findings.push_back(one.other_is_recorded ? twice("node_range_twice.recorded", one.said, one.other)
                                              : twice("node_range_twice.said", one.said, one.other));
   }
-  for (const NodeRange& one : said.too_wide) {
-    findings.push_back(found("node_range_too_wide", one.cidr, net::echo(one.node)));
-  }
   for (const DifferingCidrs& one : said.differing) {
     findings.push_back(
         found("node_range_differs", net::echo(one.node), net::joined(one.said), net::joined(one.recorded), one.node));

@@ -8,10 +8,9 @@
 #include "cli/croft/listing.h"
 #include "cni/error_table.h"
 #include "ipam/use/nodes.h"
-#include "noderanges/commands/cluster_nodes.h"
-#include "noderanges/commands/node_range_flags.h"
+#include "noderanges/commands/node_range_inputs.h"
 #include "noderanges/commands/node_range_views.h"
-#include "noderanges/use/node_cidrs.h"
+#include "noderanges/use/node_range.h"
 #include "os/files.h"
 #include "os/process.h"
 

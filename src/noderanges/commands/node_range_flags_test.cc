@@ -1,7 +1,7 @@
-#include "noderanges/commands/node_range_flags.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include "noderanges/commands/node_range_inputs.h"
 
 namespace croft::app {
 namespace {

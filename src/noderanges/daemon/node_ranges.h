@@ -11,8 +11,7 @@
 #include "agent/metrics/metrics.h"
 #include "base/net/prefix.h"
 #include "base/result.h"
-#include "noderanges/commands/node_range_flags.h"
-#include "noderanges/use/node_cidrs.h"
+#include "noderanges/commands/node_range_inputs.h"
 #include "noderanges/use/node_range.h"
 #include "store/kube/events.h"
 

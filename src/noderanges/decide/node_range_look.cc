@@ -7,7 +7,7 @@
 #include <string_view>
 #include <tuple>
 
-#include "noderanges/decide/node_range_table.h"
+#include "noderanges/decide/node_range_changes.h"
 #include "register/address_claims.h"
 
 namespace croft::core {
@@ -105,27 +105,8 @@ std::vector<SaidOverlap> overlaps_of(const std::vector<NodeRange>& said, const s
 
 }  // namespace
 
-bool can_be_one_nodes(const net::Prefix& cidr, const std::vector<ClusterCidr>& cluster_cidrs) {
-  return std::ranges::none_of(cluster_cidrs, [&](const ClusterCidr& cluster) {
-    // A cluster CIDR may be one range.
-    if (cidr.contains(cluster.cidr)) return cidr != cluster.cidr || cluster.cidr.length() < cluster.node_length;
-    return cluster.cidr.contains(cidr) && cluster.node_length - cidr.length() > kSaidBitsMax;
-  });
-}
-
-std::vector<NodeRange> said_by_one_node(std::vector<NodeRange> said, const std::vector<ClusterCidr>& cluster_cidrs) {
-  std::erase_if(said, [&](const NodeRange& one) { return !can_be_one_nodes(one.cidr, cluster_cidrs); });
-  return said;
-}
-
-SaidComparison compare_said(const std::vector<NodeRange>& all_said, const std::vector<NodeRange>& recorded,
-                            const std::vector<ClusterCidr>& cluster_cidrs) {
+SaidComparison compare_said(const std::vector<NodeRange>& said, const std::vector<NodeRange>& recorded) {
   SaidComparison result;
-  const std::vector<NodeRange> said = said_by_one_node(all_said, cluster_cidrs);
-  // One that is recorded was given with the mask size of before.
-  std::ranges::copy_if(all_said, std::back_inserter(result.too_wide), [&](const NodeRange& one) {
-    return !can_be_one_nodes(one.cidr, cluster_cidrs) && std::ranges::find(recorded, one) == recorded.end();
-  });
   result.overlaps = overlaps_of(said, recorded);
   const Ranges ours = by_node(recorded);
   for (const auto& [node, cidrs] : by_node(said)) {

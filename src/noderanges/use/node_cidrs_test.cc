@@ -1,5 +1,3 @@
-#include "noderanges/use/node_cidrs.h"
-
 #include <algorithm>
 #include <map>
 #include <set>
@@ -8,6 +6,7 @@
 #include <vector>
 
 #include "ipam/use/test_world.h"
+#include "noderanges/use/node_range.h"
 
 namespace croft::engine {
 namespace {

@@ -7,7 +7,6 @@
 #include <set>
 #include <thread>
 
-#include "ipam/use/test_meddler.h"
 #include "ipam/use/test_world.h"
 
 // Names in brackets are rows of docs/notes/node-ranges.md#cases.

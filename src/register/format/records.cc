@@ -25,7 +25,6 @@ using core::Attribute;
 using core::Block;
 using core::Cooling;
 using core::CoolingBeside;
-using core::IpAddressObject;
 using core::Kind;
 using core::Service;
 using core::ServiceCidrObject;
@@ -375,17 +374,8 @@ constexpr auto kService = fields(
 
 constexpr auto kForeignService = fields(spread<kService>(&core::ForeignService::service));
 
-constexpr auto kIpAddress = fields(
-    field("address", &IpAddressObject::address), field("uid", &IpAddressObject::uid),
-    field("created", &IpAddressObject::created), field("labels", &IpAddressObject::labels),
-    field("parentGroup", &IpAddressObject::parent_group), field("parentResource", &IpAddressObject::parent_resource),
-    field("parentNamespace", Within{&IpAddressObject::parent, &ServiceName::name_space}),
-    field("parentName", Within{&IpAddressObject::parent, &ServiceName::name}));
-
 constexpr auto kServiceCidr =
-    fields(field("name", &ServiceCidrObject::name), field("uid", &ServiceCidrObject::uid),
-           field("created", &ServiceCidrObject::created), field("cidrs", &ServiceCidrObject::cidrs),
-           field("deleting", &ServiceCidrObject::deleting), maybe("ready", &ServiceCidrObject::ready));
+    fields(field("name", &ServiceCidrObject::name), field("cidrs", &ServiceCidrObject::cidrs));
 
 constexpr std::uint32_t kLengthMax = 128;
 
@@ -524,7 +514,6 @@ constexpr const auto& table_of(const core::NodeRange&) { return kNodeRange; }
 constexpr const auto& table_of(const core::NodeRangeSet&) { return kNodeRangeSet; }
 constexpr const auto& table_of(const Service&) { return kService; }
 constexpr const auto& table_of(const core::ForeignService&) { return kForeignService; }
-constexpr const auto& table_of(const IpAddressObject&) { return kIpAddress; }
 constexpr const auto& table_of(const ServiceCidrObject&) { return kServiceCidr; }
 constexpr const auto& table_of(const StockAddress&) { return kStockAddress; }
 constexpr const auto& table_of(const StockIntent&) { return kWarmIntent; }
@@ -555,7 +544,6 @@ OwnKey own_key(const core::Node& node) { return core::node_key(node.name); }
 OwnKey own_key(const core::Handle& handle) { return core::handle_key(handle.id); }
 OwnKey own_key(const Service& service) { return core::service_key(service.name); }
 OwnKey own_key(const core::ForeignService& foreign) { return core::foreign_service_key(foreign.service.name); }
-OwnKey own_key(const IpAddressObject& object) { return core::ip_address_key(object.address); }
 OwnKey own_key(const ServiceCidrObject& object) { return core::service_cidr_key(object.name); }
 OwnKey own_key(const core::RemovedNode& removed) { return core::removed_node_key(removed.node); }
 OwnKey own_key(const core::Namespace& name_space) { return core::namespace_key(name_space.name); }

@@ -26,7 +26,7 @@ inline constexpr std::size_t kRecordBytesMax = 8U << 20;
 [[nodiscard]] std::string encode_record(const core::Value& value);
 
 /// Reads the bytes stored under `key`.
-/// Errors, all naming the key: newer_version when the format is newer than its kind's (register/kinds.h); corrupt
+/// Errors, all naming the key: newer_version when the format is newer than its kind's (register/records.h); corrupt
 /// when anything else differs from what encode_record writes (a member missing, unknown, out of order or out of range:
 /// an unknown member would be lost by the next write, so it must not be let through), when the value belongs to another
 /// key, or when a block contradicts itself (core::check_block).

@@ -25,8 +25,7 @@
 // The caller reads the records of the ranges first, then all Services of every kind that takes from them. It writes a
 // range only if its record is still the one that was read. Then:
 // - A value is taken in the range no later than its Service is written. The Service that the list missed either took
-// its
-//   value before the range was read, so it counts as leaked and stays, or after that, and the write fails.
+//   its value before the range was read, so it counts as leaked and stays, or after that, and the write fails.
 // - A value is given back in the range no earlier than its Service goes. So a value that was free when read belongs to
 //   no Service of the later list; one freed after that changes the range, and the write fails.
 // A value is freed only when three passes found it without a Service: longer than any kube-apiserver needs between its
@@ -42,13 +41,8 @@ struct ServiceUse {
     std::uint16_t number = 0;
   };
   ServiceName name;
-  WallTime created{};
-  ServiceType type = ServiceType::cluster_ip;
   std::vector<std::string> cluster_ips;  ///< as written, `None` left out: maybe no addresses at all
   std::vector<NodePort> node_ports;      ///< of its ports, in their order, then its health check's
-  /// Croft's own beside a Kubernetes: where addresses are IPAddress objects none can be its.
-  bool beside_kubernetes = false;
-  std::string uid{};
 };
 
 [[nodiscard]] ServiceUse use_of(const Service& service);
@@ -57,7 +51,7 @@ struct ServiceUse {
 /// occurs once; one that it has twice in the same protocol occurs twice. The health check's is TCP.
 [[nodiscard]] std::vector<std::uint16_t> collect_node_ports(const ServiceUse& use);
 
-/// One thing a repair found (docs/notes/service-ranges.md#repair, #object-repair), in the field's words.
+/// One thing a repair found (docs/notes/service-ranges.md#repair), in the field's words.
 struct RepairFinding {
   /// The values of the label `type` of the field's metrics. `full` is here for their sake: nothing finds it, since
   /// taking a value by name never says so. `unknown` is damage.
@@ -65,13 +59,12 @@ struct RepairFinding {
   static constexpr std::size_t kTypeCount = 7;
 
   Type type = Type::repair;
-  std::string_view reason;  ///< of the event: ClusterIPNotAllocated; for what has none, a word of Croft's own
-  std::string_view action;  ///< of the event: ClusterIPAllocation
-  std::string range;        ///< name of the record: serviceips; `ipaddresses` where addresses are objects
+  std::string_view reason;  ///< of the field's event: ClusterIPNotAllocated; for what has none, a word of Croft's own
+  std::string range;        ///< name of the record: serviceips
   std::string value;        ///< the address or port; a text that is neither as it stands
   std::optional<ServiceName> service;  ///< whose value it is; nothing for leaks
   std::string message;
-  /// The writes of this pass put it right: a value taken or an object made, one that leaked freed for good.
+  /// The writes of this pass put it right: a value taken, one that leaked freed for good.
   bool mended = false;
   std::uint64_t count = 1;  ///< more: it stands for so many values of its type, which have no finding of their own
   friend bool operator==(const RepairFinding&, const RepairFinding&) = default;
@@ -145,12 +138,6 @@ struct RangeRepair {
 
 [[nodiscard]] RangeRepair repair_node_ports(const PortRangeSeen& range, std::span<const ServiceUse> services);
 
-/// Compares the node ports of Services alone, where their range is not to be seen: ports of two Services, and
-/// those outside of `range`. Use is what the Services have. Nothing is to be written. Without
-/// `range` any port will do.
-[[nodiscard]] RangeRepair compare_node_ports(const std::optional<service::NodePortRange>& range,
-                                             std::span<const ServiceUse> services);
-
 // Which ranges a pass of the repair looks at, what they are to be, and where it has to give up (range_repair.h repairs
 // one).
 
@@ -184,62 +171,5 @@ struct RangesDecided {
 
 /// Whether the repair claims addresses for a range that it did not have.
 [[nodiscard]] bool is_moved(const RangeRepair& repair);
-
-// The same for clusters that keep Service addresses as objects (docs/notes/service-ranges.md#object-repair). The
-// caller reads the Services before the IPAddress objects. A kube-apiserver makes a Service's objects first, so an
-// object that is missing then is missing. One without a Service may belong to a Service in the making; its age tells.
-
-/// The name that findings have instead of a record's.
-inline constexpr std::string_view kIpAddresses = "ipaddresses";
-
-/// So old by its own time, and seen unchanged for so long: no wall clock of one machine decides alone.
-inline constexpr std::chrono::seconds kIpAddressLeakAge{60};
-/// A Service whose object is younger than itself may not show the address yet.
-inline constexpr std::chrono::seconds kIpAddressYoungAge{5};
-
-/// A change that makes the objects right. Valid only while the object is as it was read, and `service` still what it
-/// was: as read, or absent if it was.
-struct IpAddressMend {
-  std::string address;
-  bool remove = false;                  ///< there is one, and it goes (before `make`, if both)
-  std::optional<IpAddressObject> make;  ///< without UID and time
-  std::optional<ServiceName> service;   ///< the Service that this rests on
-  friend bool operator==(const IpAddressMend&, const IpAddressMend&) = default;
-};
-
-/// A prefix of a ServiceCIDR object.
-struct ServiceCidrUse {
-  std::string name;
-  net::Prefix cidr;
-  BandUse in_static, in_dynamic;  ///< sizes above 2^64 - 1 count as that
-};
-
-struct IpAddressAudit {
-  std::vector<ServiceCidrUse> cidrs;
-  std::vector<RepairFinding> findings;
-  std::vector<IpAddressMend> mends;
-  std::size_t waiting = 0;  ///< objects without a Service that are too young to be told from those in the making
-  /// Objects found leaked that stay, since they were not seen so for kIpAddressLeakAge yet.
-  std::size_t to_be_seen_again = 0;
-  std::vector<std::string> leaked;  ///< addresses of all that were found leaked, freed or not
-};
-
-/// For how long each object has been found leaked, unchanged, in looks before this one, by a clock that nobody sets; by
-/// address. Absent: not seen so yet.
-using LeakedFor = std::map<std::string, std::chrono::nanoseconds>;
-
-/// `now` is the wall clock; objects that are made later than it count as new. Objects without the label of the
-/// allocator (`managed-by`) are somebody's own: they are counted, and never removed unless a Service has the address.
-/// An object is removed as leaked only in a look that comes kIpAddressLeakAge after the first one that found it so.
-[[nodiscard]] IpAddressAudit audit_ip_addresses(std::span<const IpAddressObject> objects,
-                                                std::span<const ServiceCidrObject> cidrs,
-                                                std::span<const ServiceUse> services, WallTime now,
-                                                const LeakedFor& leaked_for);
-
-/// The object that a Service's address has: without UID and time.
-[[nodiscard]] IpAddressObject ip_address_for(const net::Address& address, const ServiceName& service);
-
-/// Whether a Service may have the address from the prefix: neither the network nor, in IPv4, the broadcast address.
-[[nodiscard]] bool is_service_address(const net::Prefix& cidr, const net::Address& address);
 
 }  // namespace croft::core::audit

@@ -15,8 +15,8 @@
 #include "cni/error_table.h"
 #include "os/files.h"
 #include "os/process.h"
+#include "register/service.h"
 #include "services/commands/service_views.h"
-#include "services/decide/service_words.h"
 #include "services/format/service_manifest.h"
 #include "services/use/range_repair.h"
 #include "services/use/service.h"
@@ -75,7 +75,6 @@ struct AuditFlags {
 }
 
 [[nodiscard]] bool has_waiting_leaks(const engine::RangeRepairReport& report) {
-  if (report.addresses && report.addresses->to_be_seen_again > 0) return true;
   return std::ranges::any_of(report.ranges, [](const auto& range) { return !range.leaks.empty(); });
 }
 

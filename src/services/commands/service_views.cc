@@ -13,7 +13,7 @@
 #include "base/printable.h"
 #include "base/time_text.h"
 #include "cli/croft/data.h"
-#include "services/decide/service_words.h"
+#include "register/service.h"
 
 namespace croft::app {
 
@@ -180,28 +180,6 @@ using audit::RangeValue;
 using audit::RepairFinding;
 using Json = nlohmann::ordered_json;
 
-/// One line of the table of ranges: a bitmap, or a prefix of a ServiceCIDR.
-struct RangeLine {
-  std::string name, range;
-  BandUse in_static, in_dynamic;
-  bool present = true;
-  bool unseen = false;  ///< nothing is known of it
-};
-
-[[nodiscard]] std::vector<RangeLine> lines_of(const engine::RangeRepairReport& report) {
-  std::vector<RangeLine> lines;
-  for (const audit::RangeRepair& range : report.ranges) {
-    lines.push_back({range.name, range.range, range.in_static, range.in_dynamic, range.present,
-                     report.bitmaps_unseen && !range.present});
-  }
-  if (report.addresses) {
-    for (const audit::ServiceCidrUse& use : report.addresses->cidrs) {
-      lines.push_back({use.name, use.cidr.to_string(), use.in_static, use.in_dynamic, true});
-    }
-  }
-  return lines;
-}
-
 /// A register that others write may hold anything.
 [[nodiscard]] std::string shown(std::string text) {
   std::ranges::replace_if(
@@ -211,16 +189,12 @@ struct RangeLine {
 
 [[nodiscard]] std::string use_text(const BandUse& use) { return fmt::format("{} of {}", use.used, use.size); }
 
-[[nodiscard]] std::string table_of(const std::vector<RangeLine>& lines) {
+[[nodiscard]] std::string table_of(const std::vector<audit::RangeRepair>& ranges) {
   Table table({"NAME", "RANGE", "USED", "STATIC", "DYNAMIC"});
-  for (const RangeLine& line : lines) {
-    const BandUse all{line.in_static.size + line.in_dynamic.size, line.in_static.used + line.in_dynamic.used};
-    if (line.unseen) {
-      table.add({shown(line.name), "-", "not seen", "-", "-"});
-      continue;
-    }
-    table.add({shown(line.name), shown(line.range), line.present ? use_text(all) : "no record",
-               use_text(line.in_static), use_text(line.in_dynamic)});
+  for (const audit::RangeRepair& range : ranges) {
+    const BandUse all{range.in_static.size + range.in_dynamic.size, range.in_static.used + range.in_dynamic.used};
+    table.add({range.name, shown(range.range), range.present ? use_text(all) : "no record", use_text(range.in_static),
+               use_text(range.in_dynamic)});
   }
   return table.to_string();
 }
@@ -233,7 +207,7 @@ struct RangeLine {
     if (!cidr || !core::service::exceeds_service_bitmap(*cidr)) continue;
     text +=
         fmt::format("{} covers the first {} addresses of {}, as each bitmap does: no Service gets one beyond them\n",
-                    shown(range.name), core::service::kServiceV6AddressesMax, cidr->to_string());
+                    range.name, core::service::kServiceV6AddressesMax, cidr->to_string());
   }
   return text;
 }
@@ -258,7 +232,7 @@ using Holders = std::map<RangeValue, std::vector<std::string>>;
 /// Calls f(value) for each value that the record says is taken.
 template <core::service::RangeMap M, class F>
 void for_each_taken(const core::RangeAllocation& range, F f) {
-  const auto restored = core::service::range_from<M>({range.range, range.data});
+  const auto restored = core::service::range_from<M>(range);
   if (restored) restored->range.for_each_taken([&](const auto& value) { f(RangeValue(value)); });
 }
 
@@ -305,15 +279,15 @@ void for_each_taken(const core::RangeAllocation& range, F f) {
   return table.to_string();
 }
 
-[[nodiscard]] Json json_of(const RangeLine& line) {
+[[nodiscard]] Json json_of(const audit::RangeRepair& range) {
   const auto use = [](const BandUse& band) { return Json{{"size", band.size}, {"used", band.used}}; };
-  return {{"name", line.name},
-          {"range", line.range},
-          {"size", line.in_static.size + line.in_dynamic.size},
-          {"used", line.in_static.used + line.in_dynamic.used},
-          {"static", use(line.in_static)},
-          {"dynamic", use(line.in_dynamic)},
-          {"present", line.present}};
+  return {{"name", range.name},
+          {"range", range.range},
+          {"size", range.in_static.size + range.in_dynamic.size},
+          {"used", range.in_static.used + range.in_dynamic.used},
+          {"static", use(range.in_static)},
+          {"dynamic", use(range.in_dynamic)},
+          {"present", range.present}};
 }
 
 [[nodiscard]] Json json_of(const RepairFinding& finding) {
@@ -346,20 +320,13 @@ std::vector<RepairFinding> merged_findings(std::vector<RepairFinding> before, co
 
 std::string text_of(const engine::RangeRepairReport& report, const std::vector<RepairFinding>& findings, bool wide) {
   std::string text = fmt::format("{}; addresses are kept as {}\n", counted(report.services.size(), "service"),
-                                 report.objects ? "IPAddress objects" : "bitmaps");
-  if (report.bitmaps_unseen) {
-    text +=
-        "Which node ports are taken is in the etcd of the kube-apiservers, and no API shows it: the Services were "
-        "compared with each other and with --service-node-port-range. --etcd-servers looks at all.\n";
-  }
-  text += table_of(lines_of(report)) + cut_text(report);
+                                 report.objects ? "IPAddress objects, which the kube-apiservers mend" : "bitmaps");
+  text += table_of(report.ranges) + cut_text(report);
   if (wide) text += "\n" + holders_text(report);
   if (!findings.empty()) text += "\n" + findings_text(findings);
   for (const std::string& name : report.changed_meanwhile) {
     text += fmt::format(
-        "{} was changed by others during the look: what is said of it may be of Services in the "
-        "making\n",
-        shown(name));
+        "{} was changed by others during the look: what is said of it may be of Services in the making\n", name);
   }
   const std::uint64_t count = count_of(findings);
   text += count == 0 ? "no findings\n" : counted(count, "finding") + "\n";
@@ -368,7 +335,7 @@ std::string text_of(const engine::RangeRepairReport& report, const std::vector<R
 
 Data json_of(const engine::RangeRepairReport& report, const std::vector<RepairFinding>& findings) {
   Json ranges = Json::array(), list = Json::array(), failures = Json::array();
-  for (const RangeLine& line : lines_of(report)) ranges.push_back(json_of(line));
+  for (const audit::RangeRepair& range : report.ranges) ranges.push_back(json_of(range));
   for (const RepairFinding& finding : findings) list.push_back(json_of(finding));
   for (const engine::RangeFailure& failure : report.failures) {
     failures.push_back({{"range", failure.range}, {"message", failure.error.message}});
@@ -379,8 +346,7 @@ Data json_of(const engine::RangeRepairReport& report, const std::vector<RepairFi
                {"findings", std::move(list)},
                {"applied", report.applied},
                {"changedMeanwhile", report.changed_meanwhile},
-               {"failures", std::move(failures)},
-               {"bitmapsUnseen", report.bitmaps_unseen}};
+               {"failures", std::move(failures)}};
   return Data(std::move(json));
 }
 

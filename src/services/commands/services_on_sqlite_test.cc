@@ -9,7 +9,7 @@
 
 #include "base/manual_clock.h"
 #include "cli/stores/open_store.h"
-#include "ipam/use/test_meddler.h"
+#include "ipam/use/test_world.h"
 #include "os/clock.h"
 #include "os/scratch_directory.h"
 #include "services/use/range_repair.h"

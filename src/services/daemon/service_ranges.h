@@ -13,7 +13,6 @@
 #include "agent/metrics/metrics.h"
 #include "base/result.h"
 #include "services/use/range_repair.h"
-#include "store/kube/events.h"
 
 namespace croft::app {
 
@@ -24,20 +23,19 @@ inline constexpr std::chrono::minutes kServiceRangesInterval{3};
 /// outlive it.
 class ServiceRanges {
  public:
-  /// `events`: null where there is nobody to tell but the log.
-  ServiceRanges(const engine::Context& context, spdlog::logger& log, edge::ControllerMetrics& metrics,
-                store::kube::Events* events)
-      : context_(context), log_(log), metrics_(metrics), events_(events) {}
+  ServiceRanges(const engine::Context& context, spdlog::logger& log, edge::ControllerMetrics& metrics)
+      : context_(context), log_(log), metrics_(metrics) {}
 
-  /// Sets the wanted ranges; empty: as stored. Error: invalid_argument.
+  /// Sets the wanted ranges; empty: as stored. Error: invalid_argument, or the store shows no ranges.
   [[nodiscard]] Result<void> configure(const std::string& cluster_ip_range, const std::string& node_port_range,
                                        bool dry_run) {
+    TRY_VOID(engine::shows_ranges(context_.store));
     TRY_VOID(core::service::read_range_flags(cluster_ip_range, node_port_range, options_.cidrs, options_.node_ports));
     options_.write = !dry_run;
     return {};
   }
 
-  /// Findings are warnings with the field's reasons, in the log and as Events. Error: nothing could be read, or a range
+  /// Findings are warnings with the field's reasons. Error: nothing could be read, or a range
   /// could not be repaired; the others were.
   [[nodiscard]] Result<void> pass() {
     const auto done = engine::repair_ranges(context_, options_, memory_);
@@ -51,7 +49,6 @@ class ServiceRanges {
     for (const auto& finding : findings) {
       log_.warn("{}{}: {}", finding.reason, finding.service ? " " + one_line(finding.service->to_string()) : "",
                 one_line(finding.message));
-      if (options_.write) tell(report, finding);
     }
     std::string use;
     for (const auto& range : report.ranges) {
@@ -71,23 +68,9 @@ class ServiceRanges {
   void forget() { memory_ = {}; }
 
  private:
-  void tell(const engine::RangeRepairReport& report, const core::audit::RepairFinding& finding) {
-    if (events_ == nullptr) return;
-    store::kube::Events::Told told{store::kube::Events::Type::warning, std::string(finding.reason),
-                                   std::string(finding.action), finding.message};
-    if (finding.service) {
-      const auto service = std::ranges::find(report.services, *finding.service, &core::audit::ServiceUse::name);
-      const std::string uid = service != report.services.end() ? service->uid : std::string();
-      events_->tell({"v1", "Service", finding.service->name_space, finding.service->name, uid}, std::move(told));
-    } else if (finding.range == core::audit::kIpAddresses) {
-      events_->tell({"networking.k8s.io/v1", "IPAddress", "", finding.value, ""}, std::move(told));
-    }
-  }
-
   const engine::Context& context_;
   spdlog::logger& log_;
   edge::ControllerMetrics& metrics_;
-  store::kube::Events* const events_;
   engine::RangeRepairOptions options_;
   engine::RangeRepairMemory memory_;
 };

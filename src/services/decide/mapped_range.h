@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <concepts>
 #include <cstdint>
 #include <optional>
@@ -12,78 +13,39 @@
 #include "base/net/prefix.h"
 #include "base/result.h"
 #include "base/space/dense_bitmap.h"
+#include "register/service.h"
 
 namespace croft::core::service {
 
 using space::Ordinal;
 
-/// The stored form of a range: its identity as text, and which ordinals are taken.
-struct RangeSnapshot {
-  std::string range;  ///< compared byte for byte
-  /// Kubernetes' bytes (docs/notes/service-ranges.md#bit-order): the big-endian magnitude of one number, whose bit
-  /// `o` says that ordinal `o` is taken. So ordinal 0 is the lowest bit of the last byte. As few bytes as it takes.
-  std::string data;
-  friend bool operator==(const RangeSnapshot&, const RangeSnapshot&) = default;
-};
+/// Takes the next one as Kubernetes' allocator (docs/notes/service-ranges.md#bitmap): the first free one at or after a
+/// uniform start, in two bands; first in the dynamic one, `band` to size - 1, round inside it; only when that is full
+/// in the static one, 0 to `band` - 1, from a start of its own. It falls on each ordinal as often as the reference's
+/// search step by step, so not evenly on the free ones. nullopt when none is free. Draws once or twice from `random`.
+[[nodiscard]] inline std::optional<Ordinal> take_next(space::DenseBitmap& bits, std::uint32_t band, Random& random) {
+  if (bits.free_count() == 0) return std::nullopt;
+  const auto take_in = [&](std::uint32_t begin, std::uint32_t end) -> std::optional<Ordinal> {
+    if (begin == end) return std::nullopt;
+    const std::uint32_t start = begin + static_cast<std::uint32_t>((random.next() >> 32) * (end - begin) >> 32);
+    auto found = bits.next_free(start, end);
+    if (!found) found = bits.next_free(begin, start);
+    if (found) bits.take(*found);
+    return found;
+  };
+  band = std::min(band, bits.size());
+  const auto taken = take_in(band, bits.size());
+  return taken ? taken : take_in(0, band);
+}
 
-/// Kubernetes' allocator of a range of Service addresses or node ports (docs/notes/service-ranges.md#bitmap): the
-/// ordinals 0 to size() - 1, taken by name or the next one. To find the next as "the first free one at or
-/// after a uniform start" costs the same in an empty range and in one that is all but full, and falls on each ordinal
-/// as often as the reference's search step by step, so not evenly on the free ones.
-///
-/// A pure value of one bit an ordinal: copy it to try something. Not synchronised.
-class BitmapRange {
- public:
-  /// The next is the first free one at or after a uniform start, in two bands: first in the dynamic one, `band` to
-  /// size - 1, wrapping inside it; only when that is full in the static one, 0 to `band` - 1, from a start of its own.
-  /// A band above the size counts as the size.
-  [[nodiscard]] static BitmapRange random_scan_with_band(std::string text, std::uint32_t size, std::uint32_t band);
-
-  /// The identity of the range, e.g. "10.96.0.0/12".
-  [[nodiscard]] const std::string& text() const { return text_; }
-  [[nodiscard]] std::uint32_t size() const { return bits_.size(); }
-  [[nodiscard]] std::uint32_t band() const { return band_; }
-  [[nodiscard]] std::uint32_t free_count() const { return bits_.free_count(); }
-  [[nodiscard]] std::uint32_t taken_count() const { return size() - free_count(); }
-
-  /// Takes the ordinal; false, and nothing changes, when it was taken already, or is outside.
-  bool take(std::int64_t offset) { return contains(offset) && bits_.take(ordinal(offset)); }
-  /// Takes the next one; nullopt when none is free. Draws once or twice from `random`, very rarely more often. A
-  /// generator that asks the kernel each time costs more than all the rest.
-  [[nodiscard]] std::optional<Ordinal> take_next(Random& random) {
-    const std::uint32_t taken = take_next_or_size(random);
-    return taken == size() ? std::nullopt : std::optional(Ordinal{taken});
-  }
-  /// False, and nothing changes, when it was free or is outside.
-  bool give_back(std::int64_t offset) { return contains(offset) && bits_.give_back(ordinal(offset)); }
-  /// True when it is taken; false outside.
-  [[nodiscard]] bool has(std::int64_t offset) const { return contains(offset) && !bits_.is_free(ordinal(offset)); }
-  /// Calls f(Ordinal) for each taken one, ascending; `f` must not change the range.
-  template <class F>
-  void for_each_taken(F&& f) const {
-    bits_.for_each_taken(std::forward<F>(f));
-  }
-
-  [[nodiscard]] RangeSnapshot snapshot() const;
-  /// Replaces what is taken by what RangeSnapshot::data says: any number of bytes, leading zeros and none at all
-  /// included; the reader limits them. Returns how many bits are set at or above size(), which is damage: they are left
-  /// out. (The reference counts them, and then has fewer free ones than none.) O(size + bytes).
-  std::uint64_t restore(std::string_view data);
-
- private:
-  BitmapRange(std::string text, std::uint32_t size, std::uint32_t band);
-
-  [[nodiscard]] bool contains(std::int64_t offset) const { return offset >= 0 && offset < std::int64_t{size()}; }
-  [[nodiscard]] static Ordinal ordinal(std::int64_t offset) { return Ordinal{static_cast<std::uint32_t>(offset)}; }
-  // Plain numbers with size() for none, as in DenseBitmap, for speed.
-  [[nodiscard]] std::uint32_t take_next_or_size(Random& random);
-  [[nodiscard]] std::uint32_t take_next_wrapped(Random& random);
-  [[nodiscard]] std::uint32_t first_free(std::uint32_t from, std::uint32_t end) const;
-
-  std::uint32_t band_;
-  std::string text_;
-  space::DenseBitmap bits_;
-};
+/// Kubernetes' bytes of what is taken (docs/notes/service-ranges.md#bit-order): the big-endian magnitude of one number,
+/// whose bit `o` says that ordinal `o` is taken. So ordinal 0 is the lowest bit of the last byte. As few bytes as it
+/// takes.
+[[nodiscard]] std::string bytes_of(const space::DenseBitmap& bits);
+/// Replaces what is taken by what such bytes say: any number of them, leading zeros and none at all included; the
+/// reader limits them. Returns how many bits are set at or above size(), which is damage: they are left out. (The
+/// reference counts them, and then has fewer free ones than none.)
+std::uint64_t read_bytes(std::string_view data, space::DenseBitmap& bits);
 
 /// The outside values of a range's ordinals: Service addresses (ServiceCidr) or ports (NodePortRange).
 ///
@@ -106,43 +68,42 @@ concept RangeMap = std::copyable<M> && std::equality_comparable<M> &&
                      { M::kAllocated } -> std::convertible_to<std::string_view>;
                    };
 
-/// A BitmapRange seen from outside: values go in and come out, the errors have the reference's texts. Not synchronised;
-/// copy it to try something.
+/// A range of Service addresses or node ports: values go in and come out, the errors have the reference's texts. A pure
+/// value of one bit an ordinal: copy it to try something. Not synchronised.
 template <RangeMap M>
 class MappedRange {
  public:
   using Value = typename M::Value;
 
-  explicit MappedRange(M map)
-      : map_(std::move(map)), bits_(BitmapRange::random_scan_with_band(map_.text(), map_.size(), map_.band())) {}
+  explicit MappedRange(M map) : map_(std::move(map)), bits_(map_.size()) {}
 
   [[nodiscard]] const M& map() const { return map_; }
   [[nodiscard]] std::uint32_t free_count() const { return bits_.free_count(); }
-  [[nodiscard]] std::uint32_t taken_count() const { return bits_.taken_count(); }
+  [[nodiscard]] std::uint32_t taken_count() const { return bits_.size() - bits_.free_count(); }
 
   /// Takes this value, from either band. Errors: invalid_argument when it is not in the range, already_exists
   /// (M::kAllocated) when it is taken.
   [[nodiscard]] Result<void> take(const Value& value) {
     const auto ordinal = map_.ordinal_of(value);
     if (!ordinal) return fail(ErrorCode::invalid_argument, map_.not_in_range(value));
-    if (!bits_.take(ordinal->value)) return fail(ErrorCode::already_exists, std::string(M::kAllocated));
+    if (!bits_.take(*ordinal)) return fail(ErrorCode::already_exists, std::string(M::kAllocated));
     return {};
   }
   /// Takes the next one, from the static band only when the dynamic one is full. Error: exhausted, `range is full`.
   [[nodiscard]] Result<Value> take_next(Random& random) {
-    const auto ordinal = bits_.take_next(random);
+    const auto ordinal = service::take_next(bits_, map_.band(), random);
     if (!ordinal) return fail(ErrorCode::exhausted, "range is full");
     return map_.value_at(*ordinal);
   }
   /// False, and nothing changes, when it was free or is not in the range (map().ordinal_of() tells the two apart).
   bool give_back(const Value& value) {
     const auto ordinal = map_.ordinal_of(value);
-    return ordinal && bits_.give_back(ordinal->value);
+    return ordinal && bits_.give_back(*ordinal);
   }
   /// False also for what is not in the range.
   [[nodiscard]] bool has(const Value& value) const {
     const auto ordinal = map_.ordinal_of(value);
-    return ordinal && bits_.has(ordinal->value);
+    return ordinal && !bits_.is_free(*ordinal);
   }
   /// Calls f(Value) for each taken one, ascending; `f` must not change the range.
   template <class F>
@@ -150,28 +111,29 @@ class MappedRange {
     bits_.for_each_taken([&](Ordinal ordinal) { f(map_.value_at(ordinal)); });
   }
 
-  [[nodiscard]] RangeSnapshot snapshot() const { return bits_.snapshot(); }
-  /// As BitmapRange::restore.
-  std::uint64_t restore(std::string_view data) { return bits_.restore(data); }
+  /// A new record of it.
+  [[nodiscard]] RangeAllocation snapshot() const { return {map_.text(), bytes_of(bits_), nullptr}; }
+  /// As read_bytes.
+  std::uint64_t restore(std::string_view data) { return read_bytes(data, bits_); }
 
  private:
   M map_;
-  BitmapRange bits_;
+  space::DenseBitmap bits_;
 };
 
 /// A range that was kept, with what was wrong in it.
 template <RangeMap M>
 struct RestoredRange {
   MappedRange<M> range;
-  std::uint64_t beyond = 0;  ///< bits set outside the range: damage, see BitmapRange::restore
+  std::uint64_t beyond = 0;  ///< bits set outside the range: damage, see read_bytes
 };
 
-/// Makes the range that a snapshot tells of. Errors: those of M::parse.
+/// Makes the range that a record tells of. Errors: those of M::parse.
 template <RangeMap M>
-[[nodiscard]] Result<RestoredRange<M>> range_from(const RangeSnapshot& snapshot) {
-  TRY(M map, M::parse(snapshot.range));
+[[nodiscard]] Result<RestoredRange<M>> range_from(const RangeAllocation& record) {
+  TRY(M map, M::parse(record.range));
   MappedRange<M> range(std::move(map));
-  const std::uint64_t beyond = range.restore(snapshot.data);
+  const std::uint64_t beyond = range.restore(record.data);
   return RestoredRange<M>{std::move(range), beyond};
 }
 

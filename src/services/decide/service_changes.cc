@@ -11,7 +11,7 @@
 #include "base/letters.h"
 #include "base/net/echo.h"
 #include "register/address_claims.h"
-#include "services/decide/service_words.h"
+#include "register/service.h"
 
 namespace croft::core {
 namespace {
@@ -56,7 +56,7 @@ template <service::RangeMap M>
 void RangeChanges::read(Slot<M>& slot) {
   slot.before = reader_.get(range_allocation_key(slot.name));
   if (slot.before == nullptr) return;
-  auto restored = service::range_from<M>({slot.before->range, slot.before->data});
+  auto restored = service::range_from<M>(*slot.before);
   if (!restored) {
     slot.refusal = fmt::format("the range of the record {}: {}", slot.name, restored.error().message);
     return;
@@ -185,7 +185,7 @@ Result<std::uint16_t> RangeChanges::take_next_port() {
 template <service::RangeMap M>
 void RangeChanges::plan(const Slot<M>& slot, std::vector<PlannedWrite>& writes) const {
   if (!slot.range) return;
-  service::RangeSnapshot snapshot = slot.range->snapshot();
+  RangeAllocation snapshot = slot.range->snapshot();
   if (slot.before != nullptr && slot.before->data == snapshot.data) return;
   RangeAllocation after = slot.before != nullptr ? *slot.before : RangeAllocation{};
   after.range = std::move(snapshot.range);

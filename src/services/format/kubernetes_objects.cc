@@ -20,7 +20,7 @@
 #include "base/net/lenient.h"
 #include "base/text/base64.h"
 #include "base/time_text.h"
-#include "services/decide/service_words.h"
+#include "register/service.h"
 
 namespace croft::wire::kube {
 namespace {
@@ -86,19 +86,11 @@ constexpr std::array kServiceSpec = {Field{"ports", 1, Type::objects, kPort},
                                      Field{"loadBalancerClass", 21}};
 constexpr std::array kServiceFields = {kMetadata, Field{"spec", 2, Type::object, kServiceSpec}};
 
-constexpr std::array kParent = {Field{"group", 1}, Field{"resource", 2}, Field{"namespace", 3}, Field{"name", 4}};
-constexpr std::array kAddressSpec = {Field{"parentRef", 1, Type::object, kParent}};
-constexpr std::array kAddress = {kMetadata, Field{"spec", 2, Type::object, kAddressSpec}};
-
 constexpr std::array kCidrSpec = {Field{"cidrs", 1, Type::texts}};
-constexpr std::array kCondition = {Field{"type", 1}, Field{"status", 2}};
-constexpr std::array kCidrStatus = {Field{"conditions", 1, Type::objects, kCondition}};
-constexpr std::array kCidr = {kMetadata, Field{"spec", 2, Type::object, kCidrSpec},
-                              Field{"status", 3, Type::object, kCidrStatus}};
+constexpr std::array kCidr = {kMetadata, Field{"spec", 2, Type::object, kCidrSpec}};
 
 constexpr ObjectType kRangeAllocation{"RangeAllocation", "", kRange};
 constexpr ObjectType kService{"Service", "", kServiceFields};
-constexpr ObjectType kIpAddress{"IPAddress", "networking.k8s.io", kAddress};
 constexpr ObjectType kServiceCidr{"ServiceCIDR", "networking.k8s.io", kCidr};
 
 [[nodiscard]] Error damaged(std::string_view place, std::string_view why) {
@@ -485,29 +477,6 @@ void complete_addresses(core::Service& service) {
   service.ip_family_policy = core::IpFamilyPolicy::single_stack;
 }
 
-/// A new IPAddress in the order and with the empty fields of Kubernetes' own writer.
-pb::IPAddress message_of(const core::IpAddressObject& object, const std::string& uid, WallTime made) {
-  pb::IPAddress message;
-  pb::ObjectMeta& metadata = *message.mutable_metadata();
-  metadata = new_metadata();
-  metadata.set_name(object.address);
-  metadata.set_uid(object.uid.empty() ? uid : object.uid);
-  const auto created = std::chrono::floor<std::chrono::seconds>(object.created == WallTime{} ? made : object.created);
-  metadata.mutable_creation_timestamp()->set_seconds(created.time_since_epoch().count());
-  metadata.mutable_creation_timestamp()->set_nanos(0);
-  for (const auto& [key, value] : object.labels) {
-    pb::MapEntry& entry = *metadata.add_labels();
-    entry.set_key(key);
-    entry.set_value(value);
-  }
-  pb::ParentReference& parent = *message.mutable_spec()->mutable_parent_ref();
-  parent.set_group(object.parent_group);
-  parent.set_resource(object.parent_resource);
-  parent.set_namespace_(object.parent.name_space);
-  parent.set_name(object.parent.name);
-  return message;
-}
-
 /// Error: invalid_argument, naming the field.
 [[nodiscard]] Result<core::Service> service_of(const pb::Service& message) {
   const pb::ServiceSpec& spec = message.spec();
@@ -562,29 +531,11 @@ Result<core::Service> decode_service_manifest(JsonRef object, std::string& resou
   return service_of(message);
 }
 
-Result<core::IpAddressObject> decode_ip_address(std::string_view place, const std::string& address,
-                                                const KubernetesSource& source) {
-  TRY(const auto message, message_in<pb::IPAddress>(place, source, kIpAddress));
-  const pb::ParentReference& parent = message.spec().parent_ref();
-  core::IpAddressObject object;
-  object.address = address;
-  object.uid = message.metadata().uid();
-  object.created = time_of(message.metadata().creation_timestamp());
-  object.labels = map_of(message.metadata().labels());
-  object.parent_group = parent.group();
-  object.parent_resource = parent.resource();
-  object.parent = {parent.namespace_(), parent.name()};
-  return object;
-}
-
 Result<core::ServiceCidrObject> decode_service_cidr(std::string_view place, const std::string& name,
                                                     const KubernetesSource& source) {
   TRY(const auto message, message_in<pb::ServiceCIDR>(place, source, kServiceCidr));
   core::ServiceCidrObject object;
   object.name = name;
-  object.uid = message.metadata().uid();
-  object.created = time_of(message.metadata().creation_timestamp());
-  object.deleting = is_set(message.metadata().deletion_timestamp());
   for (const std::string& text : message.spec().cidrs()) {
     const auto cidr = net::parse_prefix_leniently(text);
     if (!cidr) {
@@ -592,31 +543,7 @@ Result<core::ServiceCidrObject> decode_service_cidr(std::string_view place, cons
     }
     object.cidrs.push_back(*cidr);
   }
-  for (const pb::Condition& condition : message.status().conditions()) {
-    if (condition.type() == "Ready") object.ready = condition.status() == "True";
-  }
   return object;
-}
-
-std::string encode_ip_address(const core::IpAddressObject& object, const std::string& uid, WallTime made) {
-  pb::Unknown envelope = new_envelope("networking.k8s.io/v1", kIpAddress);
-  envelope.set_raw(message_of(object, uid, made).SerializeAsString());
-  return print(envelope);
-}
-
-std::string encode_ip_address_json(const core::IpAddressObject& object) {
-  using Json = nlohmann::ordered_json;
-  Json metadata = {{"name", object.address}};
-  if (!object.labels.empty()) metadata["labels"] = object.labels;
-  const Json parent = {{"group", object.parent_group},
-                       {"resource", object.parent_resource},
-                       {"namespace", object.parent.name_space},
-                       {"name", object.parent.name}};
-  const Json json = {{"apiVersion", "networking.k8s.io/v1"},
-                     {"kind", kIpAddress.kind},
-                     {"metadata", std::move(metadata)},
-                     {"spec", {{"parentRef", parent}}}};
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
 }  // namespace croft::wire::kube

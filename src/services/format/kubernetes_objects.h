@@ -36,15 +36,7 @@ using KubernetesSource = std::variant<std::string_view, JsonRef>;
 /// A Service as a manifest for kubectl has it: its name too, and nothing applied. Members without a use here are passed
 /// over. Error: invalid_argument, naming the member.
 [[nodiscard]] Result<core::Service> decode_service_manifest(JsonRef object, std::string& resource_version);
-[[nodiscard]] Result<core::IpAddressObject> decode_ip_address(std::string_view place, const std::string& address,
-                                                              const KubernetesSource& source);
 [[nodiscard]] Result<core::ServiceCidrObject> decode_service_cidr(std::string_view place, const std::string& name,
                                                                   const KubernetesSource& source);
-
-/// A new object, in protobuf and of the version networking.k8s.io/v1 (Kubernetes 1.33 and newer). `uid` and `made` are
-/// used where the object has none.
-[[nodiscard]] std::string encode_ip_address(const core::IpAddressObject& object, const std::string& uid, WallTime made);
-/// A new object for the API, which gives it its UID and time.
-[[nodiscard]] std::string encode_ip_address_json(const core::IpAddressObject& object);
 
 }  // namespace croft::wire::kube

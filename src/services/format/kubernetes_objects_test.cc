@@ -288,34 +288,6 @@ TEST(KubeService, WhatCanNotBeIsNamed) {
   EXPECT_NE(refusal("", R"("creationTimestamp":"yesterday")").find("metadata.creationTimestamp"), std::string::npos);
 }
 
-TEST(KubeIpAddress, BothVersionsAndForms) {
-  for (const std::string version : {"v1", "v1beta1"}) {
-    for (const auto& [family, address] : {std::pair{"ipv4", "10.96.0.20"}, {"ipv6", "fd00:10:96::14"}}) {
-      const std::string file = "ip_address_" + version + "_" + family;
-      const auto protobuf = decode_ip_address(kPlace, address, golden(file + ".pb"));
-      const auto json = decode_ip_address(kPlace, address, golden(file + ".json"));
-      ASSERT_TRUE(protobuf) << protobuf.error().message;
-      ASSERT_TRUE(json) << json.error().message;
-      EXPECT_EQ(*protobuf, *json);
-      EXPECT_EQ(protobuf->parent_resource, "services");
-      EXPECT_EQ(protobuf->parent, (core::ServiceName{"default", "web"}));
-      EXPECT_EQ(protobuf->labels.at("ipaddress.kubernetes.io/managed-by"), "ipallocator.k8s.io");
-    }
-  }
-}
-
-TEST(KubeIpAddress, ANewOneHasKubernetesBytes) {
-  for (const auto& [family, address] : {std::pair{"ipv4", "10.96.0.20"}, {"ipv6", "fd00:10:96::14"}}) {
-    const std::string bytes = golden(std::string("ip_address_v1_") + family + ".pb");
-    auto object = decode_ip_address(kPlace, address, bytes);
-    ASSERT_TRUE(object) << object.error().message;
-    EXPECT_EQ(encode_ip_address(*object, "other", WallTime(1s)), bytes);
-    const std::string uid = std::exchange(object->uid, "");
-    const WallTime made = std::exchange(object->created, WallTime{});
-    EXPECT_EQ(encode_ip_address(*object, uid, made + 999ms), bytes);
-  }
-}
-
 TEST(KubeServiceCidr, BothVersionsAndForms) {
   for (const std::string version : {"v1", "v1beta1"}) {
     const auto protobuf = decode_service_cidr(kPlace, "kubernetes", golden("service_cidr_" + version + ".pb"));
@@ -325,8 +297,6 @@ TEST(KubeServiceCidr, BothVersionsAndForms) {
     EXPECT_EQ(*protobuf, *json);
     ASSERT_EQ(protobuf->cidrs.size(), 2U);
     EXPECT_EQ(protobuf->cidrs[1].to_string(), "fd00:10:96::/112");
-    EXPECT_EQ(protobuf->ready, true);
-    EXPECT_FALSE(protobuf->deleting);
   }
 }
 

@@ -9,7 +9,7 @@
 
 #include <fmt/format.h>
 
-#include "ipam/use/each_record.h"
+#include "ipam/use/transact.h"
 #include "register/address_claims.h"
 
 namespace croft::engine {
@@ -62,28 +62,19 @@ struct Claims {
 struct Reading {
   Records records;
   std::vector<core::audit::ServiceUse> services;
-  std::vector<store::Revision> service_revisions;  ///< of each
   Claims claims;
-  std::vector<core::ServiceCidrObject> cidrs;
-  std::vector<core::IpAddressObject> objects;
-  std::map<std::string, store::Revision> object_revisions;
+  bool has_objects = false;  ///< there are ServiceCIDRs
 };
 
 /// The Services of both kinds: one that is not seen has nothing, and loses what it holds.
 [[nodiscard]] Result<void> read_services(const Context& context, Reading& reading) {
   const store::Capabilities can = context.store.capabilities();
-  const auto add = [&](const store::Record& record, const core::Service& service, bool beside_kubernetes) {
-    reading.services.push_back(core::audit::use_of(service));
-    reading.services.back().beside_kubernetes = beside_kubernetes;
-    reading.service_revisions.push_back(record.revision);
-  };
   TRY_VOID(for_each_record(context, {core::Kind::service, ""}, [&](const store::Record& record) {
-    add(record, std::get<core::Service>(*record.value),
-        can.foreign_writers && can.services != core::System::kubernetes);
+    reading.services.push_back(core::audit::use_of(std::get<core::Service>(*record.value)));
   }));
   if (!can.foreign_writers) return {};
   const auto others = for_each_record(context, {core::Kind::foreign_service, ""}, [&](const store::Record& record) {
-    add(record, std::get<core::ForeignService>(*record.value).service, can.services == core::System::kubernetes);
+    reading.services.push_back(core::audit::use_of(std::get<core::ForeignService>(*record.value).service));
   });
   if (others) return {};
   return fail(others.error().in(fmt::format("{} Services hold values of the same ranges and could not be read",
@@ -96,13 +87,8 @@ struct Reading {
   TRY(reading.records, read_records(context, kNames));
   TRY(reading.claims, read_claims(context, options.write ? For::to_claim : For::to_look));
   TRY_VOID(read_services(context, reading));
-  TRY_VOID(for_each_record(context, {core::Kind::ip_address, ""}, [&](store::Record& record) {
-    reading.object_revisions[record.key.name] = record.revision;
-    reading.objects.push_back(std::get<core::IpAddressObject>(*std::move(record.value)));
-  }));
-  TRY_VOID(for_each_record(context, {core::Kind::service_cidr, ""}, [&](store::Record& record) {
-    reading.cidrs.push_back(std::get<core::ServiceCidrObject>(*std::move(record.value)));
-  }));
+  TRY_VOID(for_each_record(context, {core::Kind::service_cidr, ""},
+                           [&](const store::Record&) { reading.has_objects = true; }));
   return reading;
 }
 
@@ -111,10 +97,10 @@ class Pass {
   Pass(const Context& context, const RangeRepairOptions& options, RangeRepairMemory& memory)
       : context_(context), options_(options), memory_(memory), can_(context.store.capabilities()) {
     report_.applied = options.write;
-    report_.bitmaps_unseen = can_.lacks.contains(core::Kind::range_allocation);
   }
 
   [[nodiscard]] Result<RangeRepairReport> run() {
+    TRY_VOID(shows_ranges(context_.store));
     bool is_open = true;
     for (int tries = 1; is_open; ++tries) {
       if (tries > 1) wait(tries - 2);
@@ -126,7 +112,6 @@ class Pass {
       }
     }
     std::ranges::sort(report_.ranges, {}, [](const RangeRepair& one) { return std::ranges::find(kNames, one.name); });
-    if (options_.write && report_.objects) mend_objects();
     return std::move(report_);
   }
 
@@ -144,11 +129,10 @@ class Pass {
       memory_ = {};
       memory_.epoch = epoch;
     }
-    const bool is_empty =
-        reading_.records.empty() && reading_.services.empty() && reading_.cidrs.empty() && reading_.objects.empty();
+    const bool is_empty = reading_.records.empty() && reading_.services.empty() && !reading_.has_objects;
     if (is_empty && can_.services == core::System::kubernetes) {
       return fail(ErrorCode::not_found,
-                  "there is nothing of a Kubernetes here, no Service, no range, no IPAddress, no ServiceCIDR: is the "
+                  "there is nothing of a Kubernetes here, no Service, no range, no ServiceCIDR: is the "
                   "prefix that of the kube-apiservers' --etcd-prefix (croft: --etcd-prefix, in a store's URL "
                   "kubernetes=)?");
     }
@@ -162,9 +146,7 @@ class Pass {
 
   /// The ranges that no try has settled yet.
   [[nodiscard]] std::vector<RangeRepair> decide() {
-    const bool has_objects = !reading_.objects.empty() || !reading_.cidrs.empty();
-    report_.objects = has_objects && (!reading_.records.contains(core::kServiceIps) ||
-                                      (!reading_.objects.empty() && !reading_.cidrs.empty()));
+    report_.objects = reading_.has_objects;
     const core::ServiceRanges wanted{options_.cidrs, options_.node_ports, false};
     const core::audit::RangesSeen seen{report_.stored, memory_.ranges};
     std::vector<RangeRepair> repairs;
@@ -174,49 +156,11 @@ class Pass {
         if (!done_.contains(repair.name)) repairs.push_back(std::move(repair));
       }
     };
-    if (report_.objects) {
-      report_.addresses = core::audit::audit_ip_addresses(reading_.objects, reading_.cidrs, report_.services,
-                                                          context_.clock.now().wall, leaked_for());
-      remember_leaked();
-    } else if (report_.bitmaps_unseen) {
-      fail_range(core::kServiceIps,
-                 {ErrorCode::refused_by_configuration,
-                  "this cluster has no IPAddress and ServiceCIDR objects (Kubernetes 1.33 and newer do): the addresses "
-                  "of its Services are in bitmaps, which no API shows; give --etcd-servers",
-                  {}});
-    } else {
+    if (!report_.objects) {
       take_over(core::audit::decide_addresses(seen, wanted, report_.services, *reading_.claims.all));
     }
-    if (!report_.bitmaps_unseen) {
-      take_over(core::audit::decide_node_ports(seen, wanted, report_.services));
-    } else if (done_.insert(std::string(core::kServiceNodePorts)).second) {
-      report_.ranges.push_back(core::audit::compare_node_ports(wanted.node_ports, report_.services));
-    }
+    take_over(core::audit::decide_node_ports(seen, wanted, report_.services));
     return repairs;
-  }
-
-  /// For how long each object was seen as it is now, and leaked.
-  [[nodiscard]] core::audit::LeakedFor leaked_for() const {
-    core::audit::LeakedFor result;
-    const auto now = context_.clock.now().since_boot;
-    for (const auto& [address, seen] : memory_.objects) {
-      const auto revision = reading_.object_revisions.find(address);
-      if (revision != reading_.object_revisions.end() && revision->second == seen.revision) {
-        result.emplace(address, now - seen.since);
-      }
-    }
-    return result;
-  }
-
-  void remember_leaked() {
-    std::map<std::string, LeakedObject> objects;
-    for (const std::string& address : report_.addresses->leaked) {
-      const store::Revision revision = reading_.object_revisions.at(address);
-      const auto before = memory_.objects.find(address);
-      const bool is_known = before != memory_.objects.end() && before->second.revision == revision;
-      objects[address] = {revision, is_known ? before->second.since : context_.clock.now().since_boot};
-    }
-    memory_.objects = std::move(objects);
   }
 
   void fail_range(std::string_view name, Error error) {
@@ -267,78 +211,6 @@ class Pass {
     return {};
   }
 
-  void mend_objects() {
-    // Objects are of Kubernetes' Services, whichever kind these are here.
-    std::map<core::ServiceName, store::Revision> services;
-    for (std::size_t i = 0; i < report_.services.size(); ++i) {
-      const auto& service = report_.services[i];
-      if (!service.beside_kubernetes) services.emplace(service.name, reading_.service_revisions[i]);
-    }
-    const bool is_foreign = can_.foreign_writers && can_.services != core::System::kubernetes;
-    std::set<std::string> undone;
-    for (const core::audit::IpAddressMend& mend : report_.addresses->mends) undone.insert(mend.address);
-    for (const core::audit::IpAddressMend& mend : report_.addresses->mends) {
-      if (mend.remove && mend.make && !can_.atomic_commit) {
-        leave_to_kubernetes(mend.address);
-        continue;
-      }
-      std::vector<store::Write> rests_on;
-      if (mend.service) {
-        const auto service = services.find(*mend.service);
-        core::Key key = core::service_key(*mend.service);
-        if (is_foreign) key = core::foreign_service_key(*mend.service);
-        rests_on.push_back(
-            {std::move(key), std::nullopt,
-             service != services.end() ? Condition::if_revision(service->second) : Condition::if_absent(), true});
-      }
-      const auto done = mend_object(mend, std::move(rests_on));
-      if (done) {
-        undone.erase(mend.address);
-        continue;
-      }
-      ++report_.failed_tries[std::string(core::audit::kIpAddresses)];
-      if (done.error().code != ErrorCode::conflict) {
-        report_.failures.push_back({std::string(core::audit::kIpAddresses), done.error()});
-        break;
-      }
-      report_.changed_meanwhile.push_back(mend.address);
-    }
-    // A finding told as mended is mended.
-    for (auto& finding : report_.addresses->findings) {
-      finding.mended = finding.mended && !undone.contains(finding.value);
-    }
-  }
-
-  /// No API can delete an object and make it anew with nothing in between. For a moment the address would be anybody's.
-  void leave_to_kubernetes(const std::string& address) {
-    for (auto& finding : report_.addresses->findings) {
-      if (finding.value == address && finding.mended) {
-        finding.message += ": left to the kube-apiservers, whose own repair does it within minutes";
-      }
-    }
-  }
-
-  /// Another object takes the place of one that is wrong, in one step: for a kube-apiserver an address without object
-  /// is free, and would be another Service's at once. Only on a store that can (leave_to_kubernetes).
-  [[nodiscard]] Result<void> mend_object(const core::audit::IpAddressMend& mend, std::vector<store::Write> rests_on) {
-    store::Write write{core::ip_address_key(mend.address), std::nullopt, Condition::if_absent(), false};
-    if (mend.remove) write.condition = Condition::if_revision(reading_.object_revisions.at(mend.address));
-    if (mend.make) {
-      core::IpAddressObject object = *mend.make;
-      object.created = context_.clock.now().wall;
-      write.value = std::move(object);
-    }
-    std::vector<store::Write> writes{std::move(write)};
-    if (can_.atomic_commit) {
-      std::ranges::move(rests_on, std::back_inserter(writes));
-    } else if (!rests_on.empty()) {
-      // As near as it gets. Another taker in between finds the object there, or makes it.
-      TRY_VOID(context_.store.commit(rests_on, {}, deadline_of_use_case(context_)));
-    }
-    TRY_VOID(commit_once(context_, writes, deadline_of_use_case(context_)));
-    return {};
-  }
-
   const Context& context_;
   const RangeRepairOptions& options_;
   RangeRepairMemory& memory_;
@@ -353,8 +225,14 @@ class Pass {
 std::vector<core::audit::RepairFinding> RangeRepairReport::findings() const {
   std::vector<core::audit::RepairFinding> all;
   for (const RangeRepair& range : ranges) all.insert(all.end(), range.findings.begin(), range.findings.end());
-  if (addresses) all.insert(all.end(), addresses->findings.begin(), addresses->findings.end());
   return all;
+}
+
+Result<void> shows_ranges(const store::Store& store) {
+  if (!store.capabilities().lacks.contains(core::Kind::range_allocation)) return {};
+  return fail(ErrorCode::refused_by_configuration,
+              "the ranges of Services are bitmaps in the etcd of the kube-apiservers, which no API shows: give "
+              "--etcd-servers. Addresses that are objects (Kubernetes 1.33 and newer) the kube-apiservers mend");
 }
 
 Result<RangeRepairReport> repair_ranges(const Context& context, const RangeRepairOptions& options,

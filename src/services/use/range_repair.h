@@ -25,43 +25,30 @@ struct RangeRepairOptions {
   bool write = false;  ///< else everything is looked at and decided, nothing changed
 };
 
-/// An IPAddress that looked leaked: as which revision, and since when, within this boot.
-struct LeakedObject {
-  store::Revision revision;
-  std::chrono::nanoseconds since{};
-};
-
 /// Memory from one pass to the next.
 struct RangeRepairMemory {
   std::map<std::string, core::audit::Leaks> ranges;  ///< by name
-  std::map<std::string, LeakedObject> objects;       ///< by address
   std::uint64_t epoch = 0;  ///< of the register (store::Store::epoch): in another, all begins anew
 };
 
 struct RangeRepairReport {
-  /// Addresses are IPAddress and ServiceCIDR objects; node ports have a bitmap all the same. A bitmap of addresses
-  /// beside them, of a Kubernetes that writes both or has left it, is not looked at.
+  /// Addresses are objects, which the kube-apiservers keep and mend; node ports have a bitmap all the same. A bitmap of
+  /// addresses beside them, of a Kubernetes that writes both or has left it, is not looked at.
   bool objects = false;
-  /// The store does not show bitmaps (store::Capabilities::lacks): of node ports the Services were only
-  /// compared with each other, and with the range that was given.
-  bool bitmaps_unseen = false;
   bool applied = false;  ///< writing was asked for
 
   std::vector<core::audit::ServiceUse> services;  ///< ascending by name
   std::vector<core::audit::RangeRepair> ranges;
   std::map<std::string, core::RangeAllocation, std::less<>> stored;  ///< as they were read
-  std::optional<core::audit::IpAddressAudit> addresses;
 
   std::vector<std::string> written;  ///< ranges whose record is now as their `write` says
   std::vector<RangeFailure> failures;
-  /// Ranges, and addresses of objects, that others changed while they were looked at: what is told of the former may be
-  /// of Services in the making, the latter are left to the next pass.
+  /// Ranges that others changed while they were looked at: what is told of them may be of Services in the making.
   std::vector<std::string> changed_meanwhile;
-  /// Tries that failed for whatever reason, by name of the range; kIpAddresses for objects (the field's reconcile
-  /// errors).
+  /// Tries that failed for whatever reason, by name of the range (the field's reconcile errors).
   std::map<std::string, std::size_t> failed_tries;
 
-  /// All findings in the order ranges, addresses.
+  /// All findings in the order of the ranges.
   [[nodiscard]] std::vector<core::audit::RepairFinding> findings() const;
 };
 
@@ -69,10 +56,14 @@ struct RangeRepairReport {
 /// that succeeds counts as a pass for what has leaked.
 inline constexpr int kRepairTriesMax = 4;
 
+/// Error: refused_by_configuration where the store is an API, which shows no bitmaps.
+[[nodiscard]] Result<void> shows_ranges(const store::Store& store);
+
 /// One pass. One range has one set of holders: Services of the store's own kind and of the other are read. A range that
 /// is made, or moved, is refused where somebody else claims its addresses (register/address_claims.h). Errors: those of
-/// reading, which then name what could not be seen; not_found where a Kubernetes is to be and nothing of it is. The
-/// report's failures tell what goes wrong later, and `memory` is then as before for that range.
+/// reading, which then name what could not be seen; not_found where a Kubernetes is to be and nothing of it is;
+/// those of shows_ranges. The report's failures tell what goes wrong later, and `memory` is then as before for that
+/// range.
 [[nodiscard]] Result<RangeRepairReport> repair_ranges(const Context& context, const RangeRepairOptions& options,
                                                       RangeRepairMemory& memory);
 

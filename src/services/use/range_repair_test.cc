@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "ipam/use/test_meddler.h"
+#include "ipam/use/test_world.h"
 #include "services/use/test_services.h"
 #include "store/test_commits.h"
 
@@ -42,7 +42,7 @@ struct World : Services {
     const store::Key key = core::range_allocation_key(name);
     const auto record = store.get(key, Deadline{}).value();
     auto range = std::get<core::RangeAllocation>(*record->value);
-    auto bits = core::service::range_from<M>({range.range, range.data})->range;
+    auto bits = core::service::range_from<M>(range)->range;
     f(bits);
     range.data = bits.snapshot().data;
     EXPECT_TRUE(store::update_if_revision(store, key, range, record->revision, {}, Deadline{}));
@@ -193,92 +193,6 @@ TEST(RepairRanges, AFailureIsToldAndTheRestDone) {  // [R1]
   EXPECT_EQ(world.taken_in<core::service::NodePortRange>(core::kServiceNodePorts).size(), 1U);
 }
 
-/// A cluster whose addresses are objects.
-struct Objects : World {
-  Objects() {
-    core::ServiceCidrObject cidr;
-    cidr.name = "kubernetes";
-    cidr.cidrs = {*net::parse_prefix("10.0.0.0/24")};
-    EXPECT_TRUE(store::create_if_absent(store, core::service_cidr_key(cidr.name), cidr, {}, Deadline{}));
-    clock.advance(std::chrono::hours(1000));
-  }
-  void put_service(const std::string& name, const std::string& ip) {
-    core::Service one = service(name);
-    one.cluster_ip = ip;
-    one.cluster_ips = {ip};
-    EXPECT_TRUE(store::create_if_absent(store, core::service_key(one.name), one, {}, Deadline{}));
-  }
-  void put_object(const std::string& ip, const std::string& parent) {
-    core::IpAddressObject object = core::audit::ip_address_for(*net::parse_address(ip), {"default", parent});
-    EXPECT_TRUE(store::create_if_absent(store, core::ip_address_key(ip), object, {}, Deadline{}));
-  }
-  std::optional<core::IpAddressObject> object(const std::string& ip) {
-    const auto record = store.get(core::ip_address_key(ip), Deadline{}).value();
-    if (!record) return std::nullopt;
-    return std::get<core::IpAddressObject>(*record->value);
-  }
-};
-
-TEST(RepairRanges, Objects) {
-  Objects world;
-  world.put_service("a", "10.0.0.1");
-  world.put_service("b", "10.0.0.2");
-  world.put_object("10.0.0.2", "gone");
-  world.put_object("10.0.0.3", "gone");
-  EXPECT_THAT(world.found(), ElementsAre("repair 10.0.0.1", "repair 10.0.0.2", "leak 10.0.0.3 left"));
-  EXPECT_TRUE(world.object("10.0.0.3")) << "seen once";
-  world.clock.advance(core::audit::kIpAddressLeakAge - std::chrono::nanoseconds(1));
-  EXPECT_THAT(world.found(), ElementsAre("leak 10.0.0.3 left"));
-  world.clock.advance(std::chrono::nanoseconds(1));
-  EXPECT_THAT(world.found(), ElementsAre("leak 10.0.0.3"));
-  EXPECT_EQ(world.object("10.0.0.1")->parent.name, "a");
-  EXPECT_EQ(world.object("10.0.0.2")->parent.name, "b");
-  EXPECT_FALSE(world.object("10.0.0.3"));
-  const RangeRepairReport after = world.repair();
-  EXPECT_TRUE(after.objects);
-  EXPECT_THAT(after.findings(), IsEmpty());
-}
-
-/// For a kube-apiserver an address without object is free.
-TEST(RepairRanges, AnObjectThatIsMendedIsNeverAbsent) {
-  Objects world;
-  world.put_service("a", "10.0.0.1");
-  world.put_object("10.0.0.1", "gone");
-  Meddler meddled(world.store);
-  bool was_absent = false;
-  meddled.after_commit = [&] { was_absent = !world.object("10.0.0.1"); };
-  RangeRepairMemory memory;
-  RangeRepairOptions options;
-  options.write = true;
-  ASSERT_TRUE(repair_ranges({meddled, world.clock, world.random}, options, memory));
-  EXPECT_FALSE(was_absent);
-  EXPECT_EQ(world.object("10.0.0.1")->parent.name, "a");
-}
-
-TEST(RepairRanges, AnObjectWhoseServiceIsMadeMeanwhileStays) {
-  Objects world;
-  world.put_object("10.0.0.3", "late");
-  world.repair();
-  world.clock.advance(core::audit::kIpAddressLeakAge);
-  world.meddler.before_commit = [&] { world.put_service("late", "10.0.0.3"); };
-  const RangeRepairReport report = world.repair();
-  EXPECT_THAT(report.changed_meanwhile, ElementsAre("10.0.0.3"));
-  EXPECT_THAT(report.failed_tries, ElementsAre(Pair("ipaddresses", 1)));
-  EXPECT_TRUE(world.object("10.0.0.3"));
-}
-
-TEST(RepairRanges, AnObjectThatWasMadeAnewIsSeenAnew) {
-  Objects world;
-  world.put_object("10.0.0.3", "gone");
-  world.repair();
-  world.clock.advance(core::audit::kIpAddressLeakAge);
-  const auto key = core::ip_address_key("10.0.0.3");
-  ASSERT_TRUE(
-      store::delete_if_revision(world.store, key, world.store.get(key, Deadline{}).value()->revision, {}, Deadline{}));
-  world.put_object("10.0.0.3", "gone");
-  EXPECT_THAT(world.found(), ElementsAre("leak 10.0.0.3 left"));
-}
-
 /// A store that Kubernetes shares: `service` is Croft's own, foreign_service Kubernetes'.
 struct Shared : World {
   Shared() {
@@ -363,117 +277,44 @@ TEST(RepairRanges, ThePortOfAnExternalNameAsksForNoRange) {
   EXPECT_THAT(world.repair().failures, IsEmpty());
 }
 
-TEST(RepairRanges, ABitmapBesideObjectsIsNotLookedAt) {
-  Objects world;
-  world.put_service("a", "10.0.0.1");
-  world.put_object("10.0.0.1", "a");
-  ASSERT_TRUE(store::create_if_absent(world.store, core::range_allocation_key(core::kServiceIps),
-                                      core::RangeAllocation{"10.0.0.0/24", "\x80", nullptr}, {}, Deadline{}));
-  for (int pass = 1; pass <= 4; ++pass) {
+TEST(RepairRanges, WhereAddressesAreObjectsOnlyNodePortsAreRepaired) {
+  World world;
+  EXPECT_EQ(world.create(World::with_ip(World::service("a", core::ServiceType::node_port), "10.0.0.1")), "ok");
+  core::ServiceCidrObject cidr;
+  cidr.name = "kubernetes";
+  cidr.cidrs = {*net::parse_prefix("10.0.0.0/24")};
+  EXPECT_TRUE(store::create_if_absent(world.store, core::service_cidr_key(cidr.name), cidr, {}, Deadline{}));
+  world.lose("10.0.0.1");
+  world.leak("10.0.0.8");
+  world.damage<core::service::NodePortRange>(core::kServiceNodePorts,
+                                             [](auto& bits) { EXPECT_TRUE(bits.take(30123)); });
+  for (int pass = 1; pass <= 3; ++pass) {
     const RangeRepairReport report = world.repair();
     EXPECT_TRUE(report.objects);
-    EXPECT_THAT(report.findings(), IsEmpty());
+    EXPECT_EQ(report.findings().size(), 1U) << "the port that leaks";
   }
   EXPECT_THAT(world.taken_in<core::service::ServiceCidr>(core::kServiceIps), ElementsAre("10.0.0.8"));
+  EXPECT_EQ(world.taken_in<core::service::NodePortRange>(core::kServiceNodePorts).size(), 1U);
 }
 
-/// A Kubernetes API: no bitmaps, one write at a time, all Services Kubernetes' own.
+/// A Kubernetes API shows no bitmaps.
 class AsAnApi final : public store::ForwardingStore {
  public:
   using ForwardingStore::ForwardingStore;
   [[nodiscard]] store::Capabilities capabilities() const override {
     store::Capabilities can = beneath().capabilities();
     can.lacks = {core::Kind::range_allocation};
-    can.services = core::System::kubernetes;
-    can.foreign_writers = true;
-    can.atomic_commit = false;
     return can;
   }
-  [[nodiscard]] Result<store::Revision> commit(std::span<const store::Write> writes, const store::WriteToken& token,
-                                               Deadline deadline) override {
-    EXPECT_EQ(writes.size(), 1U);
-    return beneath().commit(writes, token, deadline);
-  }
 };
 
-struct ApiWorld : World {
-  AsAnApi api{store};
-  Context through_api{api, clock, random};
-  RangeRepairReport repair() { return repair_ranges(through_api, repair_options, memory).value(); }
-  void put(const store::Key& key, const store::Value& value) {
-    EXPECT_TRUE(store::create_if_absent(store, key, value, {}, Deadline{}));
-  }
-  void put_service(const std::string& name, const std::string& address, std::uint16_t port) {
-    core::Service made = service(name, core::ServiceType::node_port);
-    made.cluster_ip = address;
-    made.cluster_ips = {address};
-    made.ports.front().node_port = port;
-    put(core::service_key(made.name), made);
-  }
-};
-
-TEST(RepairRangesOfAnApi, WithoutObjectsNothingIsKnownOfAddresses) {
-  ApiWorld world;
-  world.put_service("a", "10.0.0.7", 30001);
-  const RangeRepairReport report = world.repair();
-  ASSERT_EQ(report.failures.size(), 1U);
-  EXPECT_THAT(report.failures.front().error.message, ::testing::HasSubstr("give --etcd-servers"));
-  EXPECT_TRUE(report.bitmaps_unseen);
-}
-
-TEST(RepairRangesOfAnApi, ObjectsAreMadeAndPortsCompared) {
-  ApiWorld world;
-  core::ServiceCidrObject cidr;
-  cidr.name = "kubernetes";
-  cidr.cidrs = {*net::parse_prefix("10.0.0.0/24")};
-  world.put(core::service_cidr_key(cidr.name), cidr);
-  world.put_service("a", "10.0.0.7", 30001);
-  world.put_service("b", "10.0.0.8", 30001);
-  const RangeRepairReport report = world.repair();
-  EXPECT_THAT(report.failures, IsEmpty());
-  EXPECT_EQ(report.findings().size(), 3U);  // two objects and a port
-  for (const char* address : {"10.0.0.7", "10.0.0.8"}) {
-    EXPECT_TRUE(world.store.get(core::ip_address_key(address), Deadline{}).value()) << address;
-  }
-  EXPECT_FALSE(world.store.get(core::range_allocation_key(core::kServiceNodePorts), Deadline{}).value());
-}
-
-TEST(RepairRangesOfAnApi, AnObjectIsNeverDeletedToBeMadeAnew) {
-  ApiWorld world;
-  core::ServiceCidrObject cidr;
-  cidr.name = "kubernetes";
-  cidr.cidrs = {*net::parse_prefix("10.0.0.0/24")};
-  world.put(core::service_cidr_key(cidr.name), cidr);
-  world.put_service("a", "10.0.0.7", 30001);
-  core::IpAddressObject odd = core::audit::ip_address_for(*net::parse_address("10.0.0.7"), {"default", "a"});
-  odd.address = "10.0.0.7";
-  odd.labels["ipaddress.kubernetes.io/managed-by"] = "somebody";
-  world.put(core::ip_address_key(odd.address), odd);
-  const auto commits = world.store.counts().commit;
-  const RangeRepairReport report = world.repair();
-  EXPECT_EQ(world.store.counts().commit, commits) << "for a moment the address would be anybody's";
-  ASSERT_EQ(report.addresses->findings.size(), 1U);
-  EXPECT_FALSE(report.addresses->findings.front().mended);
-  EXPECT_THAT(report.addresses->findings.front().message, ::testing::HasSubstr("left to the kube-apiservers"));
-}
-
-TEST(RepairRangesOfAnApi, AnObjectIsNotMadeForAServiceThatWentMeanwhile) {
-  ApiWorld world;
-  core::ServiceCidrObject cidr;
-  cidr.name = "kubernetes";
-  cidr.cidrs = {*net::parse_prefix("10.0.0.0/24")};
-  world.put(core::service_cidr_key(cidr.name), cidr);
-  world.put_service("a", "10.0.0.7", 30001);
-  const auto key = core::service_key({"default", "a"});
-  Meddler meddled(world.api);
-  meddled.before_commit = [&] {
-    const auto record = world.store.get(key, Deadline{}).value();
-    EXPECT_TRUE(store::delete_if_revision(world.store, key, record->revision, {}, Deadline{}));
-  };
-  const auto report = repair_ranges({meddled, world.clock, world.random}, world.repair_options, world.memory);
-  ASSERT_TRUE(report);
-  EXPECT_THAT(report->changed_meanwhile, ElementsAre("10.0.0.7"));
-  EXPECT_FALSE(world.store.get(core::ip_address_key("10.0.0.7"), Deadline{}).value());
+TEST(RepairRanges, AStoreThatShowsNoBitmapsIsRefused) {
+  World world;
+  AsAnApi api{world.store};
+  const auto report = repair_ranges({api, world.clock, world.random}, world.repair_options, world.memory);
+  ASSERT_FALSE(report);
+  EXPECT_EQ(report.error().code, ErrorCode::refused_by_configuration);
+  EXPECT_THAT(report.error().message, ::testing::HasSubstr("--etcd-servers"));
 }
 
 }  // namespace

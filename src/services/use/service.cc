@@ -3,7 +3,7 @@
 #include <utility>
 #include <variant>
 
-#include "ipam/use/each_record.h"
+#include "ipam/use/transact.h"
 
 namespace croft::engine {
 namespace {

@@ -5,8 +5,6 @@
 #include <map>
 #include <thread>
 
-#include "ipam/use/test_asked.h"
-#include "ipam/use/test_meddler.h"
 #include "ipam/use/test_world.h"
 #include "services/use/test_services.h"
 

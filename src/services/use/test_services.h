@@ -10,7 +10,7 @@
 #include <gtest/gtest.h>
 
 #include "base/manual_clock.h"
-#include "services/decide/service_words.h"
+#include "register/service.h"
 #include "services/use/service.h"
 #include "store/memory/memory_store.h"
 
@@ -79,7 +79,7 @@ struct Services {
     const auto record = store.get(core::range_allocation_key(name), Deadline{}).value();
     if (!record) return result;
     const auto& range = std::get<core::RangeAllocation>(*record->value);
-    const auto restored = core::service::range_from<M>({range.range, range.data});
+    const auto restored = core::service::range_from<M>(range);
     EXPECT_TRUE(restored) << range.range;
     if (!restored) return result;
     EXPECT_EQ(restored->beyond, 0U);

@@ -9,8 +9,8 @@
 
 #include "base/net/address.h"
 #include "base/net/prefix.h"
-#include "register/affinity.h"
 #include "register/block.h"
+#include "register/node.h"
 #include "register/owner.h"
 #include "register/pool.h"
 #include "sim/run/troubled_server.h"

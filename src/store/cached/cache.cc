@@ -3,16 +3,70 @@
 #include <string_view>
 #include <utility>
 
-#include "register/one_nodes_part.h"
 #include "store/cached/cached_store.h"
 
 namespace croft::store {
 namespace {
 
-/// The handles that a record mentions, if it is a block's.
+/// The part of the register that one node looks at again and again (core::Followed).
+struct NodesPart {
+  std::vector<Key> records;               ///< single ones
+  std::vector<core::Listing> lists;       ///< whole
+  std::vector<core::Listing> claims;      ///< of which the names of all count
+  std::vector<core::Listing> own_claims;  ///< and the node's own whole
+};
+
+NodesPart part_of(const core::AffinityOwner& node) {
+  NodesPart part;
+  const std::string own_names = core::owned_names_of(node);
+  for (const core::KindTraits& row : core::kKinds) {
+    switch (row.followed) {
+      case core::Followed::all:
+        if (row.kind == Kind::ipam_config) {
+          part.records.push_back(core::ipam_config_key());  // the only one of its kind
+        } else {
+          part.lists.push_back({row.kind, ""});
+        }
+        break;
+      case core::Followed::own_node:
+        part.records.push_back(core::node_key(node.name));
+        break;
+      case core::Followed::own_names:
+        part.lists.push_back({row.kind, own_names});
+        break;
+      case core::Followed::claims:
+        part.claims.push_back({row.kind, ""});
+        part.own_claims.push_back({row.kind, own_names, true});
+        break;
+      case core::Followed::own_blocks:  // what the claims say
+      case core::Followed::own_handles:
+      case core::Followed::nothing:
+        break;
+    }
+  }
+  return part;
+}
+
+/// The handles that hold addresses of a record, if it is a block's: each once, in order. Those of the past holders of
+/// cooling addresses do not.
 std::vector<std::string_view> handles_in(const Record& record) {
+  std::vector<std::string_view> ids;
   const auto* block = record.get_if<core::Block>();
-  return block != nullptr ? core::handles_holding(*block) : std::vector<std::string_view>();
+  if (block == nullptr) return ids;
+  for (const core::Attribute& attribute : block->attributes) {
+    if (attribute.handle_id && !attribute.cooling) ids.emplace_back(*attribute.handle_id);
+  }
+  std::ranges::sort(ids);
+  const auto doubles = std::ranges::unique(ids);
+  ids.erase(doubles.begin(), doubles.end());
+  return ids;
+}
+
+/// Whether a claim of this block has a condition on it as far as this pool goes: the pool is elsewhere, or has blocks
+/// of this length. Nothing may be guessed of others; they may be anybody's, or nobody's, from before the pool was
+/// changed.
+bool may_be_block_of(const core::Pool& pool, const net::Prefix& block) {
+  return !pool.cidr.overlaps(block) || pool.block_length == block.length();
 }
 
 /// Handles whose blocks are not written yet: more than one commit makes.
@@ -35,11 +89,10 @@ std::optional<net::Prefix> block_of(const Key& key) {
 
 }  // namespace
 
-Cache::Cache(core::AffinityOwner node, core::Follower follower)
-    : node_(std::move(node)), follower_(follower), own_names_(core::owned_names_of(node_)) {}
+Cache::Cache(core::AffinityOwner node) : node_(std::move(node)), own_names_(core::owned_names_of(node_)) {}
 
 core::Missing Cache::first_read() const {
-  const core::NodesPart part = core::part_of(node_, follower_);
+  const NodesPart part = part_of(node_);
   core::Missing wanted;
   wanted.records.insert(part.records.begin(), part.records.end());
   wanted.lists.insert(part.lists.begin(), part.lists.end());
@@ -49,14 +102,14 @@ core::Missing Cache::first_read() const {
 }
 
 WatchScope Cache::scope() const {
-  core::NodesPart part = core::part_of(node_, follower_);
+  NodesPart part = part_of(node_);
   WatchScope scope{std::move(part.records), std::move(part.lists)};
   scope.lists.insert(scope.lists.end(), part.claims.begin(), part.claims.end());
   return scope;
 }
 
 bool Cache::is_watched(const Key& key) const {
-  switch (core::followed_of(key.kind, follower_)) {
+  switch (core::traits_of(key.kind).followed) {
     case core::Followed::all:
     case core::Followed::claims:
       return true;
@@ -69,7 +122,6 @@ bool Cache::is_watched(const Key& key) const {
       return cidr && own_.contains(*cidr);
     }
     case core::Followed::own_handles:
-    case core::Followed::stock:
     case core::Followed::nothing:
       return false;
   }
@@ -227,7 +279,7 @@ void Cache::doubt(std::span<const Write> writes) {
 // ---------------------------------------------------------------- keeping
 
 void Cache::put(const Key& key, std::optional<Record> record) {
-  switch (core::followed_of(key.kind, follower_)) {
+  switch (core::traits_of(key.kind).followed) {
     case core::Followed::all:
       return keep(key, std::move(record));
     case core::Followed::own_names:
@@ -250,7 +302,6 @@ void Cache::put(const Key& key, std::optional<Record> record) {
         return;
       }
       return keep(key, std::move(record));
-    case core::Followed::stock:
     case core::Followed::nothing:
       return;
   }
@@ -330,7 +381,7 @@ std::optional<Record> Cache::find(const Key& key) const {
 
 std::optional<std::optional<Record>> Cache::record(const Key& key) const {
   const bool is_held = records_.contains(key);
-  switch (core::followed_of(key.kind, follower_)) {
+  switch (core::traits_of(key.kind).followed) {
     case core::Followed::all:
       return find(key);
     case core::Followed::own_node:
@@ -354,7 +405,6 @@ std::optional<std::optional<Record>> Cache::record(const Key& key) const {
       if (const auto made = ahead_.find(key.name); made != ahead_.end()) return made->second;
       if (!is_held && (mentions_.contains(key.name) || doubted_.contains(key.name))) return {};
       return find(key);
-    case core::Followed::stock:
     case core::Followed::nothing:
       return {};
   }
@@ -375,13 +425,13 @@ bool Cache::is_named_by_a_handle(const net::Prefix& block) const {
 bool Cache::is_of_pools_length(const net::Prefix& block) const {
   for (auto it = records_.lower_bound({Kind::pool, ""}); it != records_.end() && it->first.kind == Kind::pool; ++it) {
     const auto* pool = it->second.get_if<core::Pool>();
-    if (pool != nullptr && !core::may_be_block_of(*pool, block)) return false;
+    if (pool != nullptr && !may_be_block_of(*pool, block)) return false;
   }
   return true;
 }
 
 bool Cache::holds_all_of(const core::Listing& listing) const {
-  switch (core::followed_of(listing.kind, follower_)) {
+  switch (core::traits_of(listing.kind).followed) {
     case core::Followed::all:
       return true;
     case core::Followed::claims:

@@ -50,7 +50,7 @@ CachedStore::CachedStore(Store& beneath, core::AffinityOwner node, const Clock& 
       clock_(clock),
       options_(options),
       uncached_(*this),
-      cache_(node_, options_.follower) {}
+      cache_(node_) {}
 CachedStore::~CachedStore() = default;
 
 // ---------------------------------------------------------------- following
@@ -68,7 +68,7 @@ Result<void> CachedStore::check_size(const Cache& cache) const {
 }
 
 Result<void> CachedStore::rebuild() {
-  Cache fresh(node_, options_.follower);
+  Cache fresh(node_);
   TRY(const Revision from, beneath().position(read_deadline()));
   const std::uint64_t epoch = beneath().epoch();
   core::Missing wanted = fresh.first_read();
@@ -174,7 +174,7 @@ Result<void> CachedStore::step(Deadline deadline) {
     if (cache_.apply(*changes)) fill_due_ = true;
     strike_awaited(*changes);
     fits = check_size(cache_);
-    if (!fits) cache_ = Cache(node_, options_.follower);
+    if (!fits) cache_ = Cache(node_);
     if (fits) follow_own_blocks();
   }
   if (!fits) return give_up(fits.error());

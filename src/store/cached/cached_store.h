@@ -20,8 +20,7 @@
 #include "base/clock.h"
 #include "base/net/prefix.h"
 #include "base/result.h"
-#include "register/affinity.h"
-#include "register/one_nodes_part.h"
+#include "register/node.h"
 #include "register/snapshot.h"
 #include "store/forwarding_store.h"
 #include "store/store.h"
@@ -74,9 +73,8 @@ class SharedKeys {
   std::vector<Waiting> waiting_;  ///< in the order they came
 };
 
-/// One node's knowledge of the register without asking (or, core::Follower::stock, of its whole stock of cloud
-/// addresses). It has pools, reservations, configuration, its own node record, its vacancies and claims, the contents
-/// of its own blocks, and the keys of everybody else's claims.
+/// One node's knowledge of the register without asking. It has pools, reservations, configuration, its own node record,
+/// its vacancies and claims, the contents of its own blocks, and the keys of everybody else's claims.
 ///
 /// It is a hint (docs/notes/reliability.md#i16). A record that it has may be gone, and from the keys it guesses what is
 /// not there. These are a block without a claim, of the length that its pool's blocks have, and a handle that none of
@@ -84,7 +82,7 @@ class SharedKeys {
 /// (ipam/use/batch.h). Not synchronised.
 class Cache {
  public:
-  explicit Cache(core::AffinityOwner node, core::Follower follower = core::Follower::blocks);
+  explicit Cache(core::AffinityOwner node);
 
   /// The first reading, which comes before that of `unknown()`.
   [[nodiscard]] core::Missing first_read() const;
@@ -137,7 +135,7 @@ class Cache {
   [[nodiscard]] bool wants(const Key& key) const;
   /// Whether a handle that is known counts addresses in the block.
   [[nodiscard]] bool is_named_by_a_handle(const net::Prefix& block) const;
-  /// Whether a claim has a condition on the block and what is beside it (core::may_be_block_of).
+  /// Whether a claim has a condition on the block and what is beside it.
   [[nodiscard]] bool is_of_pools_length(const net::Prefix& block) const;
 
   bool apply_one(const Change& change);
@@ -148,7 +146,6 @@ class Cache {
   void keep(const Key& key, std::optional<Record> record);
 
   core::AffinityOwner node_;
-  core::Follower follower_;
   std::string own_names_;  ///< what the names of the node's own rows begin with
 
   std::map<Key, Record> records_;                     ///< everything that is held with its content
@@ -167,8 +164,6 @@ class Cache {
 };
 
 struct CachedStoreOptions {
-  /// The records kept in memory: those that an allocator of blocks looks at, or a stock of cloud addresses alone.
-  core::Follower follower = core::Follower::blocks;
   /// Everything is read anew after this time: a watch of etcd 3.4 can lose an event and not say so.
   std::chrono::nanoseconds relist_interval = std::chrono::minutes(10);
   /// More records are not kept: everything is asked of the store beneath then.

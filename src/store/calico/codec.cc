@@ -9,8 +9,8 @@
 #include "calico/etcd.h"
 #include "register/block.h"
 #include "register/format/records.h"
-#include "register/kinds.h"
 #include "register/owner.h"
+#include "register/records.h"
 
 namespace croft::store::calico {
 namespace {
@@ -93,6 +93,16 @@ tl::unexpected<Error> damaged_beside(const Key& key, Error error) {
   return value;
 }
 
+/// The UID of a resource that a commit makes: the commit's own token, as a random UUID, so that it is recognised.
+std::string uid_of(const WriteToken& token) {
+  WriteToken marked = token;
+  marked.bytes[6] = static_cast<std::uint8_t>((marked.bytes[6] & 0x0f) | 0x40);
+  marked.bytes[8] = static_cast<std::uint8_t>((marked.bytes[8] & 0x3f) | 0x80);
+  const std::string hex = hex_of(marked.bytes);
+  return fmt::format("{}-{}-{}-{}-{}", hex.substr(0, 8), hex.substr(8, 4), hex.substr(12, 4), hex.substr(16, 4),
+                     hex.substr(20));
+}
+
 }  // namespace
 
 std::string_view own_root() { return kOwnRoot; }
@@ -115,15 +125,6 @@ std::optional<core::Key> record_beside(Kind kind, std::string_view place) {
   const auto root = places_beside(kind);
   if (!root || !place.starts_with(*root)) return std::nullopt;
   return core::Key{kind, std::string(place.substr(root->size()))};
-}
-
-std::string uid_of(const WriteToken& token) {
-  WriteToken marked = token;
-  marked.bytes[6] = static_cast<std::uint8_t>((marked.bytes[6] & 0x0f) | 0x40);
-  marked.bytes[8] = static_cast<std::uint8_t>((marked.bytes[8] & 0x3f) | 0x80);
-  const std::string hex = hex_of(marked.bytes);
-  return fmt::format("{}-{}-{}-{}-{}", hex.substr(0, 8), hex.substr(8, 4), hex.substr(12, 4), hex.substr(16, 4),
-                     hex.substr(20));
 }
 
 StoredBytes encode(const Value& value, const WriteToken& token, WallTime now) {

@@ -64,7 +64,4 @@ struct Decoded {
 /// else may have written the same bytes.
 [[nodiscard]] bool names_its_commit(const Write& write);
 
-/// The UID of a resource that a commit makes: the commit's own token, as a random UUID, so that it is recognised.
-[[nodiscard]] std::string uid_of(const WriteToken& token);
-
 }  // namespace croft::store::calico

@@ -163,7 +163,6 @@ TEST_P(StoreConformance, ValuesOfEveryKindComeBackAsTheyWere) {
       {core::node_key("node-a"), core::Node{"node-a", {{"zone", "a"}}, {{"k8s", "a"}}, {}}},
       {core::range_allocation_key(core::kServiceIps), core::RangeAllocation{"10.0.0.0/24", "\x08\x02\x01"}},
       {core::service_key({"default", "web"}), sample_service()},
-      {core::ip_address_key("10.96.0.1"), sample_ip_address()},
       {core::service_cidr_key("kubernetes"), sample_service_cidr()},
       {core::node_range_key(block.cidr), core::NodeRange{"node-a", block.cidr}},
       {core::node_range_set_key(), core::NodeRangeSet{7, {{pool.cidr, 24}}, {block.cidr}, {3}}},

@@ -9,7 +9,6 @@
 
 #include "base/clock.h"
 #include "base/result.h"
-#include "register/pause.h"
 #include "register/records.h"
 #include "store/pause.h"
 #include "store/store.h"

@@ -68,9 +68,8 @@ class EtcdStore final : public Store, public Pausable, public HasEpoch {
   [[nodiscard]] Capabilities capabilities() const override {
     return {.atomic_commit = true,
             .foreign_writers = true,
-            .lacks = registry_ != nullptr
-                         ? core::Kinds{Kind::name_space}
-                         : core::Kinds{Kind::name_space, Kind::service_cidr, Kind::ip_address, Kind::range_allocation},
+            .lacks = registry_ != nullptr ? core::Kinds{Kind::name_space}
+                                          : core::Kinds{Kind::name_space, Kind::service_cidr, Kind::range_allocation},
             .services =
                 registry_ != nullptr && registry_->has(Kind::service) ? core::System::kubernetes : core::System::croft};
   }
@@ -147,7 +146,7 @@ namespace {
 calico::StoredBytes encode(const Places& places, const Value& value, const WriteToken& token, WallTime now) {
   const Registry* registry = places.registry_of(core::kind_of(value));
   if (registry == nullptr) return calico::encode(value, token, now);
-  return {registry->encode(value, calico::uid_of(token), now), {}};
+  return {registry->encode(value), {}};
 }
 
 Result<Record> decode(const Places& places, const Key& key, const wire::etcd::KeyValue& kv,
@@ -174,14 +173,11 @@ bool is_written_by(const Places& places, const Key& key, const Value& value, con
                    std::string_view stored) {
   const Registry* registry = places.registry_of(key.kind);
   if (registry == nullptr) return calico::is_written_by(key, value, token, stored);
-  return registry->uid_in(key, stored) == calico::uid_of(token) ||
-         encode(places, value, token, WallTime{}).value == stored;
+  return registry->encode(value) == stored;
 }
 
 bool names_its_commit(const Places& places, const Write& write) {
-  if (places.registry_of(write.key.kind) == nullptr) return calico::names_its_commit(write);
-  // Writes only one kind of Kubernetes' objects, and only a new one with a UID of its own.
-  return write.value && write.key.kind == Kind::ip_address && std::get<core::IpAddressObject>(*write.value).uid.empty();
+  return places.registry_of(write.key.kind) == nullptr && calico::names_its_commit(write);
 }
 
 namespace {

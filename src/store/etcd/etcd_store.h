@@ -27,15 +27,13 @@ class Registry {
   [[nodiscard]] virtual bool shares_own_services() const = 0;
   /// The prefix of a record's name in its key. `kind` is one of the registry's.
   [[nodiscard]] virtual std::string root_of(Kind kind) const = 0;
-  /// Error: read_only or invalid_argument for a write that must not be made; asked before anything is sent.
+  /// Error: read_only for a write that must not be made; asked before anything is sent.
   [[nodiscard]] virtual Result<void> check_write(const Write& write) const = 0;
 
   /// Errors as those of services/format/kubernetes_objects.h.
   [[nodiscard]] virtual Result<Value> decode(const Key& key, std::string_view place, std::string_view bytes) const = 0;
-  /// The bytes of a value that check_write lets pass. A new object that has a UID gets `uid` and the time `now`.
-  [[nodiscard]] virtual std::string encode(const Value& value, const std::string& uid, WallTime now) const = 0;
-  /// The UID of a stored object; empty when it has none.
-  [[nodiscard]] virtual std::string uid_in(const Key& key, std::string_view bytes) const = 0;
+  /// The bytes of a value that check_write lets pass.
+  [[nodiscard]] virtual std::string encode(const Value& value) const = 0;
 };
 
 /// Where kube-apiservers keep their records when nobody says else; Croft's own Services take from the ranges there.
@@ -49,8 +47,8 @@ struct KubernetesOptions {
   bool services = false;
 };
 
-/// Kubernetes' ranges, IPAddresses and ServiceCIDRs (docs/formats/kubernetes.md): range allocations are read and
-/// written, IPAddresses made and deleted, ServiceCIDRs read. Error: invalid_argument for a prefix that is none.
+/// Kubernetes' ranges and ServiceCIDRs (docs/formats/kubernetes.md): range allocations are read and
+/// written, all else is read. Error: invalid_argument for a prefix that is none.
 [[nodiscard]] Result<std::unique_ptr<Registry>> make_kubernetes_registry(KubernetesOptions options);
 
 }  // namespace croft::store::etcd

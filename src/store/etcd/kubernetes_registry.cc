@@ -27,7 +27,7 @@ class KubernetesRegistry final : public Registry {
   explicit KubernetesRegistry(KubernetesOptions options) : options_(std::move(options)) {}
 
   [[nodiscard]] bool has(Kind kind) const override {
-    return kind == Kind::range_allocation || kind == Kind::ip_address || kind == Kind::service_cidr ||
+    return kind == Kind::range_allocation || kind == Kind::service_cidr ||
            kind == (options_.services ? Kind::service : Kind::foreign_service);
   }
 
@@ -39,8 +39,6 @@ class KubernetesRegistry final : public Registry {
     switch (kind) {
       case Kind::range_allocation:
         return options_.prefix + "/ranges/";
-      case Kind::ip_address:
-        return options_.prefix + "/ipaddresses/";
       case Kind::service_cidr:
         return options_.prefix + "/servicecidrs/";
       case Kind::service:
@@ -53,24 +51,9 @@ class KubernetesRegistry final : public Registry {
 
   [[nodiscard]] Result<void> check_write(const Write& write) const override {
     if (write.only_check) return {};
-    if (write.key.kind == Kind::service || write.key.kind == Kind::foreign_service) {
-      return fail(ErrorCode::read_only, fmt::format("Service {} is Kubernetes' own and read-only here: change it with "
-                                                    "kubectl",
-                                                    net::echo(write.key.name)));
-    }
-    if (write.key.kind == Kind::service_cidr) {
-      return fail(ErrorCode::read_only, fmt::format("ServiceCIDR {} is Kubernetes' own and read-only here: change it "
-                                                    "with kubectl",
-                                                    net::echo(write.key.name)));
-    }
-    // One that takes the place of another, as it was seen, leaves the address free for no moment.
-    const bool is_change = write.value && write.condition.kind == Condition::Kind::any;
-    if (write.key.kind == Kind::ip_address && is_change) {
-      return fail(ErrorCode::invalid_argument,
-                  fmt::format("IPAddress {} is made, or takes the place of one that was seen: never written over",
-                              net::echo(write.key.name)));
-    }
-    return {};
+    if (write.key.kind == Kind::range_allocation) return {};
+    return fail(ErrorCode::read_only, fmt::format("{} {} is Kubernetes' own and read-only here: change it with kubectl",
+                                                  name_of(write.key.kind), net::echo(write.key.name)));
   }
 
   [[nodiscard]] Result<Value> decode(const Key& key, std::string_view place, std::string_view bytes) const override {
@@ -78,10 +61,6 @@ class KubernetesRegistry final : public Registry {
       case Kind::range_allocation: {
         TRY(auto range, kube::decode_range_allocation(place, bytes));
         return Value(std::move(range));
-      }
-      case Kind::ip_address: {
-        TRY(auto object, kube::decode_ip_address(place, key.name, bytes));
-        return Value(std::move(object));
       }
       case Kind::service_cidr: {
         TRY(auto object, kube::decode_service_cidr(place, key.name, bytes));
@@ -99,17 +78,8 @@ class KubernetesRegistry final : public Registry {
     }
   }
 
-  [[nodiscard]] std::string encode(const Value& value, const std::string& uid, WallTime now) const override {
-    if (const auto* range = std::get_if<core::RangeAllocation>(&value)) return kube::encode_range_allocation(*range);
-    const auto* object = std::get_if<core::IpAddressObject>(&value);
-    CROFT_ASSERT(object != nullptr);
-    return kube::encode_ip_address(*object, uid, now);
-  }
-
-  [[nodiscard]] std::string uid_in(const Key& key, std::string_view bytes) const override {
-    if (key.kind != Kind::ip_address) return {};
-    const auto object = kube::decode_ip_address(key.name, key.name, bytes);
-    return object ? object->uid : std::string();
+  [[nodiscard]] std::string encode(const Value& value) const override {
+    return kube::encode_range_allocation(std::get<core::RangeAllocation>(value));
   }
 
  private:

@@ -210,31 +210,6 @@ TEST_F(KubernetesRegistryTest, TheServicesOfTheOtherKindAreThereToo) {
   }
 }
 
-TEST_F(KubernetesRegistryTest, AnIpAddressIsMadeReplacedAsSeenAndDeleted) {
-  core::IpAddressObject object = sample_ip_address();
-  object.uid.clear();
-  object.created = WallTime{};
-  const Key key = core::ip_address_key(object.address);
-  const std::vector<Write> writes = {{key, object, Condition::if_absent()}};
-  ASSERT_TRUE(commit(*store_, writes));
-  EXPECT_NE(raw("/registry/ipaddresses/10.96.0.1").find("networking.k8s.io/v1"), std::string::npos);
-  EXPECT_EQ(*store_->fate_of(writes, sample_token(1), soon()), Fate::applied) << "by its UID";
-  EXPECT_EQ(*store_->fate_of(writes, sample_token(2), soon()), Fate::lost);
-  const auto record = store_->get(key, soon());
-  ASSERT_TRUE(record && *record);
-  const auto stored = std::get<core::IpAddressObject>(*(*record)->value);
-  EXPECT_EQ(stored.uid.size(), 36U);
-  EXPECT_NE(stored.created, WallTime{});
-  EXPECT_EQ(stored.parent, object.parent);
-  EXPECT_EQ(code_of(commit(*store_, {{key, stored, Condition::always()}})), ErrorCode::invalid_argument);
-  const auto replaced = commit(*store_, {{key, object, Condition::if_revision((*record)->revision)}}, 3);
-  ASSERT_TRUE(replaced) << replaced.error().message;
-  EXPECT_EQ(code_of(commit(*store_, {{key, object, Condition::if_revision((*record)->revision)}}, 4)),
-            ErrorCode::conflict);
-  EXPECT_TRUE(commit(*store_, {{key, std::nullopt, Condition::if_revision(*replaced)}}));
-  EXPECT_EQ(raw("/registry/ipaddresses/10.96.0.1"), "");
-}
-
 TEST_F(KubernetesRegistryTest, AServiceCidrIsReadOnly) {
   put_raw("/registry/servicecidrs/kubernetes", kCidr);
   const Key key = core::service_cidr_key("kubernetes");
@@ -248,7 +223,7 @@ TEST_F(KubernetesRegistryTest, AWatchSeesThem) {
   const auto store = open(true);
   const auto position = store->position(soon());
   ASSERT_TRUE(position);
-  const auto watch = store->watch({{ports_key()}, {{Kind::service, ""}, {Kind::ip_address, ""}}}, *position, soon());
+  const auto watch = store->watch({{ports_key()}, {{Kind::service, ""}, {Kind::service_cidr, ""}}}, *position, soon());
   ASSERT_TRUE(watch);
   ASSERT_TRUE(commit(*store, {put({"30000-32767", "\x01", nullptr}, Condition::if_absent())}));
   put_raw(kWebPlace, kWeb);
@@ -306,7 +281,7 @@ TEST_F(KubernetesRegistryTest, WithoutARegistryItsKindsAreRefused) {
   EXPECT_EQ(code_of(commit(*store, {put({"30000-32767", "", nullptr}, Condition::if_absent())})),
             ErrorCode::invalid_argument);
   ListRequest request;
-  request.kind = Kind::ip_address;
+  request.kind = Kind::service_cidr;
   EXPECT_EQ(code_of(store->list(request, soon())), ErrorCode::invalid_argument);
   request.keys_only = true;
   EXPECT_EQ(code_of(store->list(request, soon())), ErrorCode::invalid_argument);

@@ -5,7 +5,7 @@
 #include <string_view>
 
 #include "base/result.h"
-#include "register/pause.h"
+#include "store/pause.h"
 
 // The record that says that a register takes no writes (docs/formats/records.md#pause).
 

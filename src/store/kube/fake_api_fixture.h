@@ -351,7 +351,6 @@ class FakeCluster {
         {"namespaces", "Namespace"},
         {"pods", "Pod"},
         {"services", "Service"},
-        {"ipaddresses", "IPAddress"},
         {"servicecidrs", "ServiceCIDR"},
         {"leases", "Lease"},
         {"ipamds", "Ipamd"},

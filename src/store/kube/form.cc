@@ -124,13 +124,8 @@ class KubernetesForm final : public Form {
     return fail(invalid_argument(fmt::format("{} is no name of a {}", net::echo(key.name), kind_.about.kind)));
   }
   [[nodiscard]] Result<void> check_write(const Write& write) const override {
-    if (kind_.encode == nullptr) {
-      return fail(ErrorCode::read_only, fmt::format("{} {} is Kubernetes' own: Croft only reads it; use kubectl",
-                                                    kind_.about.kind, net::echo(write.key.name)));
-    }
-    if (!write.value || write.condition.kind == Condition::Kind::absent) return {};
-    return fail(invalid_argument(fmt::format("{} {} is made or deleted, never changed: its spec is immutable",
-                                             kind_.about.kind, net::echo(write.key.name))));
+    return fail(ErrorCode::read_only, fmt::format("{} {} is Kubernetes' own: Croft only reads it; use kubectl",
+                                                  kind_.about.kind, net::echo(write.key.name)));
   }
   [[nodiscard]] Result<Stored> decode(Kind kind, const Key*, wire::JsonRef object,
                                       const wire::kube::ApiMeta& meta) const override {
@@ -140,9 +135,9 @@ class KubernetesForm final : public Form {
     stored.record.value = kind_.decode(object, meta);
     return stored;
   }
-  [[nodiscard]] std::string encode(const Key&, const Value& value, const WriteToken&, const std::optional<Basis>&,
+  [[nodiscard]] std::string encode(const Key&, const Value&, const WriteToken&, const std::optional<Basis>&,
                                    WallTime) const override {
-    return kind_.encode(value);
+    CROFT_ASSERT(false);  // check_write() comes first
   }
 
  private:

@@ -74,7 +74,7 @@ class Form {
   /// The record that an object of this name is, where names alone tell: lists of keys need no more. Nothing where they
   /// do not.
   [[nodiscard]] virtual std::optional<Key> key_of_name(Kind /*kind*/, const std::string& /*name*/) const { return {}; }
-  /// Error: read_only or invalid_argument for a write that must not be made; asked before anything is sent.
+  /// Error: read_only for a write that must not be made; asked before anything is sent.
   [[nodiscard]] virtual Result<void> check_write(const Write& /*write*/) const { return {}; }
 
   /// An object of the kind's resource. A record that cannot be understood has the key that it has by its spec or else
@@ -101,20 +101,18 @@ class Form {
 /// Calico's, in one of its two groups.
 [[nodiscard]] std::unique_ptr<Form> make_calico_form(wire::calico::ApiGroup group, wire::calico::Digests digests);
 
-/// A kind of Kubernetes' own.
+/// A kind of Kubernetes' own, which is only read.
 struct KubernetesKind {
   Kind record;
   FormKind about;
   Result<Value> (*decode)(wire::JsonRef object, const wire::kube::ApiMeta& meta);
-  /// Makes an object, which is never changed. Absent: Croft only reads the kind.
-  std::string (*encode)(const Value& value) = nullptr;
 };
 [[nodiscard]] std::unique_ptr<Form> make_kubernetes_form(const KubernetesKind& kind);
 /// A list of nodes, with what Croft reads of each: nothing of what is said of images, volumes and conditions.
 [[nodiscard]] wire::kube::ApiListOf list_of_nodes();
 [[nodiscard]] std::unique_ptr<Form> make_node_form();
 [[nodiscard]] std::unique_ptr<Form> make_namespace_form();
-/// Services and ServiceCIDRs, which are only read, and IPAddresses (networking.k8s.io/v1: Kubernetes 1.33 and newer).
+/// Services, and ServiceCIDRs (networking.k8s.io/v1: Kubernetes 1.33 and newer).
 [[nodiscard]] std::vector<std::unique_ptr<Form>> make_service_forms();
 
 }  // namespace croft::store::kube

@@ -353,9 +353,9 @@ class KubeStore final : public Store, public Pausable, public Naming {
   [[nodiscard]] Capabilities capabilities() const override {
     return {.atomic_commit = false,
             .foreign_writers = true,
-            .lacks = options_.services != nullptr ? core::Kinds{Kind::vacancy, Kind::range_allocation}
-                                                  : core::Kinds{Kind::vacancy, Kind::range_allocation, Kind::service,
-                                                                Kind::service_cidr, Kind::ip_address},
+            .lacks = options_.services != nullptr
+                         ? core::Kinds{Kind::vacancy, Kind::range_allocation}
+                         : core::Kinds{Kind::vacancy, Kind::range_allocation, Kind::service, Kind::service_cidr},
             .services = core::System::kubernetes};
   }
 

@@ -1,5 +1,3 @@
-#include "store/kube/node_objects.h"
-
 #include <memory>
 #include <string>
 #include <vector>
@@ -8,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "os/clock.h"
+#include "store/kube/cluster_facts.h"
 #include "store/kube/fake_api_fixture.h"
 #include "store/kube/object_list.h"
 #include "store/kube/objects.h"

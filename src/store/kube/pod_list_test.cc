@@ -1,5 +1,3 @@
-#include "store/kube/pod_list.h"
-
 #include <algorithm>
 #include <numeric>
 #include <string>
@@ -9,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "os/clock.h"
+#include "store/kube/cluster_facts.h"
 
 namespace croft::store::kube {
 namespace {

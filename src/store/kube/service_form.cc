@@ -1,4 +1,3 @@
-#include "base/assert.h"
 #include "base/net/echo.h"
 #include "services/format/kubernetes_objects.h"
 #include "store/kube/form.h"
@@ -15,31 +14,20 @@ using wire::kube::ApiMeta;
   const core::ServiceName name{meta.name_space, meta.name};
   return wire::kube::decode_service("Service " + net::echo(name.to_string()), name, object);
 }
+
 [[nodiscard]] Result<Value> service_cidr_in(wire::JsonRef object, const ApiMeta& meta) {
   return wire::kube::decode_service_cidr("ServiceCIDR " + net::echo(meta.name), meta.name, object);
 }
-[[nodiscard]] Result<Value> ip_address_in(wire::JsonRef object, const ApiMeta& meta) {
-  return wire::kube::decode_ip_address("IPAddress " + net::echo(meta.name), meta.name, object);
-}
-std::string encode_ip_address(const Value& value) {
-  const auto* object = std::get_if<core::IpAddressObject>(&value);
-  CROFT_ASSERT(object != nullptr);
-  return wire::kube::encode_ip_address_json(*object);
-}
 
-constexpr const char* kGroup = "networking.k8s.io";
 constexpr KubernetesKind kService{Kind::service, {{"", "v1", "services"}, "Service", true}, service_in};
-/// Made and deleted by the repair, never changed: what an address is for is fixed.
-constexpr KubernetesKind kIpAddress{
-    Kind::ip_address, {{kGroup, "v1", "ipaddresses"}, "IPAddress", false, true}, ip_address_in, encode_ip_address};
 constexpr KubernetesKind kServiceCidr{
-    Kind::service_cidr, {{kGroup, "v1", "servicecidrs"}, "ServiceCIDR", false, true}, service_cidr_in};
+    Kind::service_cidr, {{"networking.k8s.io", "v1", "servicecidrs"}, "ServiceCIDR", false, true}, service_cidr_in};
 
 }  // namespace
 
 std::vector<std::unique_ptr<Form>> make_service_forms() {
   std::vector<std::unique_ptr<Form>> forms;
-  for (const KubernetesKind& kind : {kService, kIpAddress, kServiceCidr}) forms.push_back(make_kubernetes_form(kind));
+  for (const KubernetesKind& kind : {kService, kServiceCidr}) forms.push_back(make_kubernetes_form(kind));
   return forms;
 }
 

@@ -1,5 +1,3 @@
-#include "store/kube/token_review.h"
-
 #include <string>
 #include <utility>
 #include <vector>
@@ -7,6 +5,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
+
+#include "store/kube/cluster_facts.h"
 
 namespace croft::store::kube {
 namespace {

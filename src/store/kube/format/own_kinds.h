@@ -14,7 +14,7 @@
 
 #include "base/json/document.h"
 #include "base/result.h"
-#include "register/kinds.h"
+#include "register/records.h"
 #include "store/kube/format/api.h"
 
 namespace croft::wire::kube {
