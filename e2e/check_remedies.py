@@ -230,6 +230,20 @@ def pool_full(r):
         r.living[address] = f"c{number}"
 
 
+@row("pool_full", "sqlite")
+def pool_cools(r):
+    """A main plugin fails behind each ADD, and the DEL lets the address cool. The refusal, `croft explain` and `croft check` say the same."""
+    r.cli("pool", "create", "b", "--cidr", "10.80.0.0/29", "--cooldown-seconds", "600")
+    r.cli("pool", "disable", "a")
+    while r.add("tried"):
+        r.call("DEL", "tried")
+    said = r.call("ADD", "tried")["details"]
+    clause = said[said.index("all 5 addresses cool down"):]
+    expect(clause in r.cli("explain", "--node", "node-a", codes=None).stdout, f"croft explain: {clause}")
+    expect(any(clause in one["evidence"] for one in r.check()), f"croft check: {clause}: {r.check()}")
+    r.cli("pool", "enable", "a")
+
+
 @row("pool_half_made", "etcd", gone="now", cycle=("beingMade",))
 @row("pool_half_deleted", "etcd", gone="now", cycle=("beingDeleted",))
 def pool_half_done(r, member):

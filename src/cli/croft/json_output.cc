@@ -281,7 +281,8 @@ std::string labels_text(const core::Labels& labels) {
 
 std::string block_text(const core::OwnBlockFact& block) {
   if (!block.fault.empty()) return block.fault;
-  std::string text = block.free > 0 ? fmt::format("{} free", block.free) : "full";
+  const char* const none = block.cools_until ? "none free" : "full";
+  std::string text = block.free > 0 ? fmt::format("{} free", block.free) : none;
   if (block.cools_until) text += ", the first cooling one is free again at " + rfc3339_rounded_up(*block.cools_until);
   return text;
 }

@@ -107,7 +107,7 @@ TEST_F(Views, ExplanationOfAnAssignmentAndOfARefusal) {
   auto request = World::request("x");
   const std::string told = text_of(*engine::explain(context, request), request);
   EXPECT_THAT(told, HasSubstr("  1. pool a (10.1.0.0/28): serves all nodes\n"));
-  EXPECT_THAT(told, HasSubstr("own block 10.1.0.8/29: full, the first cooling one is free again at "));
+  EXPECT_THAT(told, HasSubstr("own block 10.1.0.8/29: none free, the first cooling one is free again at "));
   EXPECT_THAT(told, HasSubstr("nothing to claim: "));
   EXPECT_THAT(told, HasSubstr("Answer: 10.1.0.5 of pool a, own block 10.1.0.0/29\n"));
   request.pools.v4 = {"nowhere"};

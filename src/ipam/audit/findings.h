@@ -70,6 +70,9 @@ inline constexpr auto kFindings = std::to_array<FindingRow>({
     {"pool_full", "pool {0}", "{1}",
      "what nobody lives with any more, `croft check` names beside this; for room make another pool for the same nodes "
      "with `croft pool create` (docs/runbooks/pool-full.md)"},
+    {"pool_full.cooling", "pool {0}", "{1}",
+     "mend what fails behind Croft, and they come back by themselves; another pool would only fill up too "
+     "(docs/runbooks/pool-full.md)"},
     {"selector_invalid", "pool {0}", "{1}",
      "correct the selector; until then the pool serves only requests that name it"},
     {"config_contradicts", "configuration", "{0}", "`croft config set`"},

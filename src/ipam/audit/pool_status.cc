@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "ipam/decide/cooling_text.h"
 #include "ipam/decide/draft.h"
 
 namespace croft::core {
@@ -43,6 +44,10 @@ Condition ready(const PoolFill& fill) {
 /// A share of the addresses that may be used at all.
 constexpr double kOpenShareMin = 0.1;
 
+bool cools_down(const PoolFill& fill) {
+  return fill.cools_until && mostly_cools(fill.cooling, fill.capacity - fill.reserved);
+}
+
 }  // namespace
 
 Fullness fullness_of(const PoolFill& fill) {
@@ -56,14 +61,19 @@ Fullness fullness_of(const PoolFill& fill) {
 std::string fullness_text(const PoolFill& fill) {
   const Fullness fullness = fullness_of(fill);
   if (fullness == Fullness::room) return {};
+  const bool cools = cools_down(fill);
   std::string text = fmt::format(
-      "pool {} ({}) is {}: {} of {} addresses are free for every node, {} held, {} cooling, "
+      "pool {} ({}) {}: {} of {} addresses are free for every node, {} held, {} cooling, "
       "{} reserved",
-      fill.pool.name, fill.pool.cidr.to_string(), fullness == Fullness::full ? "full" : "over 90 % full",
+      fill.pool.name, fill.pool.cidr.to_string(),
+      cools                        ? "cools down"
+      : fullness == Fullness::full ? "is full"
+                                   : "is over 90 % full",
       fill.open().to_string(), fill.capacity.to_string(), fill.held, fill.cooling, fill.reserved.to_string());
   if (!fill.stranded.is_zero()) {
     text += fmt::format(", {} free for the owner of their block alone (strict affinity)", fill.stranded.to_string());
   }
+  if (cools) text += "; " + cooling_text(fill.cooling, fill.capacity - fill.reserved, *fill.cools_until);
   return text;
 }
 
@@ -71,7 +81,9 @@ std::vector<audit::Finding> audit_fullness(const std::vector<PoolFill>& pools) {
   std::vector<audit::Finding> findings;
   for (const PoolFill& fill : pools) {
     const std::string text = fullness_text(fill);
-    if (!text.empty()) findings.push_back(audit::found("pool_full", fill.pool.name, text));
+    if (text.empty()) continue;
+    findings.push_back(cools_down(fill) ? audit::found("pool_full.cooling", fill.pool.name, text)
+                                        : audit::found("pool_full", fill.pool.name, text));
   }
   return findings;
 }

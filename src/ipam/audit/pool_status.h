@@ -1,9 +1,11 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "base/clock.h"
 #include "base/net/count.h"
 #include "ipam/audit/register_report.h"
 #include "noderanges/decide/node_range_look.h"
@@ -26,14 +28,15 @@ struct Condition {
 /// How the addresses of a pool are used.
 struct PoolFill {
   Pool pool;
-  net::Count capacity;             ///< all its addresses
-  std::uint64_t held = 0;          ///< in its blocks
-  std::uint64_t cooling = 0;       ///< released, not yet reusable
-  net::Count reserved;             ///< out of use, and held by nobody
-  std::uint64_t blocks = 0;        ///< that exist
-  std::uint64_t owned_blocks = 0;  ///< of these, the ones that a node owns
-  std::uint64_t borrowed = 0;      ///< of the held ones, those on a node that does not own their block
-  net::Count stranded;             ///< free ones that only the owner of their block may use: affinity is strict
+  net::Count capacity;                  ///< all its addresses
+  std::uint64_t held = 0;               ///< in its blocks
+  std::uint64_t cooling = 0;            ///< released, not yet reusable
+  net::Count reserved;                  ///< out of use, and held by nobody
+  std::uint64_t blocks = 0;             ///< that exist
+  std::uint64_t owned_blocks = 0;       ///< of these, the ones that a node owns
+  std::uint64_t borrowed = 0;           ///< of the held ones, those on a node that does not own their block
+  std::optional<WallTime> cools_until;  ///< the first end of a cooldown, when something cools
+  net::Count stranded;                  ///< free ones that only the owner of their block may use: affinity is strict
   [[nodiscard]] net::Count free() const { return capacity - held - cooling - reserved; }
   /// Free ones that any node may use.
   [[nodiscard]] net::Count open() const { return free() - stranded; }
@@ -43,7 +46,7 @@ struct PoolFill {
 enum class Fullness : std::uint8_t { room, nearly_full, full };
 /// Nearly full: less than a tenth is open of what is not reserved. A pool that gives no new addresses has room.
 [[nodiscard]] Fullness fullness_of(const PoolFill& fill);
-/// "pool p is full: …", "pool p is over 90 % full: …"; empty where there is room.
+/// "pool p is full: …", "pool p is over 90 % full: …", "pool p cools down: …"; empty where there is room.
 [[nodiscard]] std::string fullness_text(const PoolFill& fill);
 
 /// A finding for each pool that is full or nearly so.

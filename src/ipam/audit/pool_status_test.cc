@@ -1,9 +1,13 @@
 #include "ipam/audit/pool_status.h"
 
+#include <chrono>
+
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
+
+#include "ipam/decide/cooling_text.h"
 
 namespace croft::core {
 namespace {
@@ -75,6 +79,30 @@ TEST(PoolStatus, APoolIsNearlyFullAndThenFull) {
   ASSERT_EQ(found.size(), 1U);
   EXPECT_EQ(found[0].id, "pool_full");
   EXPECT_EQ(found[0].subject, "pool web");
+}
+
+TEST(PoolStatus, APoolThatNobodyHoldsCoolsDown) {
+  auto fill = pool("web", "10.0.0.0/29");
+  fill.reserved = 2;
+  fill.held = 3;
+  fill.cooling = 3;
+  fill.cools_until = WallTime(std::chrono::sys_days(std::chrono::year(2026) / 1 / 15));
+  EXPECT_THAT(fullness_text(fill), HasSubstr("is full: 0 of 8")) << "half of them are of pods";
+  fill.held = 2;
+  fill.cooling = 4;
+  EXPECT_THAT(fullness_text(fill), HasSubstr("; 4 of 6 addresses cool down, and the first is free again at "));
+  fill.held = 0;
+  fill.cooling = 6;
+  const auto found = audit_fullness({fill});
+  ASSERT_EQ(found.size(), 1U);
+  EXPECT_EQ(found[0].id, "pool_full");
+  EXPECT_EQ(found[0].what,
+            "pool web (10.0.0.0/29) cools down: 0 of 8 addresses are free for every node, 0 held, 6 cooling, 2 "
+            "reserved; " +
+                cooling_text(6, 6, *fill.cools_until));
+  EXPECT_THAT(found[0].what,
+              HasSubstr("; all 6 addresses cool down, and the first is free again at 2026-01-15T00:00:00Z: "));
+  EXPECT_THAT(found[0].remedy, HasSubstr("mend what fails behind Croft"));
 }
 
 TEST(PoolStatus, PoolsThatOverlapNameEachOther) {

@@ -175,7 +175,8 @@ struct ShowPoolOptions {
 
 [[nodiscard]] Result<int> set_pool(CommandLine& line, const PoolSettings& settings) {
   TRY(const core::PoolSpec change, spec_of(settings));
-  const bool any = change.gateway || change.cooldown || change.node_selector || change.namespace_selector || change.priority;
+  const bool any =
+      change.gateway || change.cooldown || change.node_selector || change.namespace_selector || change.priority;
   if (!any) {
     return fail(ErrorCode::invalid_argument, "nothing to set: give at least one option");
   }

@@ -13,8 +13,8 @@
 #include <fmt/format.h>
 
 #include "base/planted.h"
-#include "base/time_text.h"
 #include "ipam/decide/claim.h"
+#include "ipam/decide/cooling_text.h"
 #include "ipam/decide/family_search.h"
 
 namespace croft::core {
@@ -361,8 +361,11 @@ class AutomaticAssignment : FamilyPools {
     const auto end = first_cooldown_end(block, in_.pools.cooldowns_of(block.cidr), in_.draft.now());
     if (!end) return;
     in_.cooling.insert(block.cidr);
-    const auto [it, is_first] = first_ends_.emplace(pool_of(block.cidr), *end);
-    if (!is_first) it->second = std::min(it->second, *end);
+    std::uint64_t count = 0;
+    for (std::uint32_t i = 0; i < block.allocations.size(); ++i) {
+      count += state_of(block, net::Ordinal(i)) == AddressState::cooling ? 1 : 0;
+    }
+    resting_.insert_or_assign(block.cidr, Resting{count, *end});
   }
 
   /// Makes a block that the node has no claim on yet, and takes from it.
@@ -398,12 +401,14 @@ class AutomaticAssignment : FamilyPools {
   [[nodiscard]] Refusal exhaustion() const {
     const std::string& node = in_.request.node.name;
     std::vector<PoolVerdict> considered = considered_;
+    bool all_cool = true;
     for (const Pool* pool : usable_) {
       const auto known = reasons_.find(pool);
       std::string reason = known != reasons_.end() ? known->second : "its blocks are full";
-      if (const auto end = first_ends_.find(pool); end != first_ends_.end()) {
-        reason += "; the first cooling one is free again at " + rfc3339_rounded_up(end->second);
-      }
+      const Resting resting = resting_in(*pool);
+      const net::Count usable = net::Count::of(pool->cidr) - in_.pools.reserved()->count_in(pool->cidr);
+      if (resting.count > 0) reason += "; " + cooling_text(resting.count, usable, resting.first_end);
+      all_cool = all_cool && mostly_cools(resting.count, usable);
       considered.push_back({pool->name, pool->cidr, std::move(reason), true});
     }
     if (passed_over_) {
@@ -413,18 +418,33 @@ class AutomaticAssignment : FamilyPools {
     }
     const bool strict = in_.pools.config().strict_affinity;
     return {ErrorCode::exhausted,
-            fmt::format("no {} address for node {}: every usable pool is full{}", net::name_of(family_), node,
+            fmt::format("no {} address for node {}: every usable pool {}{}", net::name_of(family_), node,
+                        all_cool ? "cools down" : "is full",
                         strict ? " (affinity is strict: addresses are not borrowed)" : ""),
             std::move(considered), strict ? RefusalCause::full_and_strict : RefusalCause::full};
+  }
+
+  /// How many addresses cool, and when the first of them is free again.
+  struct Resting {
+    std::uint64_t count = 0;
+    WallTime first_end = WallTime::max();
+  };
+  [[nodiscard]] Resting resting_in(const Pool& pool) const {
+    Resting all;
+    for (const auto& [cidr, one] : resting_) {
+      if (pool_of(cidr) != &pool) continue;
+      all.count += one.count;
+      all.first_end = std::min(all.first_end, one.first_end);
+    }
+    return all;
   }
 
   [[nodiscard]] const Pool* pool_of(const Prefix& cidr) const { return in_.pools.containing(cidr.first()); }
 
   std::uint32_t missing_;
-  std::set<Prefix> claimed_;     ///< blocks that this decision has claimed, or met as the node's own meanwhile
-  std::size_t newly_owned_ = 0;  ///< of these, those that the node had no claim on
-  /// The first end of a cooldown in blocks that were looked at, by pool.
-  std::map<const Pool*, WallTime> first_ends_;
+  std::set<Prefix> claimed_;           ///< blocks that this decision has claimed, or met as the node's own meanwhile
+  std::size_t newly_owned_ = 0;        ///< of these, those that the node had no claim on
+  std::map<Prefix, Resting> resting_;  ///< in blocks that were looked at
   std::map<const Pool*, std::string> reasons_;
   std::set<const Pool*> shared_;  ///< pools in which other nodes have blocks too
   /// Why addresses that may be free were not taken: what rests there is in a record that can't be read.

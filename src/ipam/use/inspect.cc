@@ -126,10 +126,12 @@ core::PoolFill empty_fill(const core::PoolTable& pools, const core::Pool& pool) 
 }
 
 /// Adds a block of the pool.
-void add_block(core::PoolFill& fill, const core::PoolTable& pools, const BlockView& view) {
+void add_block(core::PoolFill& fill, const core::PoolTable& pools, const BlockView& view, const Instant& now) {
   ++fill.blocks;
   fill.held += view.usage.held;
   fill.cooling += view.usage.cooling;
+  const auto end = core::first_cooldown_end(view.block, pools.cooldowns_of(view.block.cidr), now);
+  if (end && (!fill.cools_until || *end < *fill.cools_until)) fill.cools_until = end;
   fill.owned_blocks += view.block.affinity ? 1 : 0;
   core::for_each_held(view.block, [&](net::Ordinal, const core::Attribute& holder) {
     fill.borrowed += core::is_borrowed(view.block, holder) ? 1 : 0;
@@ -215,7 +217,7 @@ Result<Overview> look(const Context& context) {
     BlockView view = view_of(pools, block, now);
     if (view.pool.empty()) return overview.stray_blocks.push_back(std::move(view));
     auto& [fill, blocks] = found[view.pool];
-    add_block(fill, pools, view);
+    add_block(fill, pools, view, now);
     blocks.push_back(std::move(view));
   }));
   const auto by_cidr = [](const BlockView& a, const BlockView& b) { return a.block.cidr < b.block.cidr; };
@@ -237,7 +239,7 @@ Result<Survey> survey(const Context& context, const std::function<void(const Blo
   for (const core::Pool* pool : pools.pools()) found[pool->name] = empty_fill(pools, *pool);
   TRY(const std::uint64_t left_out, for_each_sound_block(context, [&](const core::Block& block) {
         const BlockView view = view_of(pools, block, now);
-        if (!view.pool.empty()) add_block(found[view.pool], pools, view);
+        if (!view.pool.empty()) add_block(found[view.pool], pools, view, now);
         visit(view);
       }));
   Survey all{{}, pools.reserved(), pools.config().strict_affinity, left_out};

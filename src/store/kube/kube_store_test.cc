@@ -557,7 +557,13 @@ TEST_F(MovedRegister, AnOpenStoreDoesNotGoOver) {
   ASSERT_TRUE(made) << made.error().message;
   copy_to_v3("net.a");
   delete_v1();
-  EXPECT_EQ(read("net.a").error().code, ErrorCode::refused_by_configuration);  // the API has no other answer yet
+  const auto gone = read("net.a");
+  ASSERT_FALSE(gone);
+  EXPECT_EQ(gone.error().code, ErrorCode::refused_by_configuration);  // the API has no other answer yet
+  EXPECT_THAT(gone.error().message,
+              testing::AllOf(HasSubstr("has no ipamhandles.crd.projectcalico.org of version v1, in which a "
+                                       "register of pools and blocks is kept"),
+                             HasSubstr("--store")));
   EXPECT_EQ(moved_, 0);
   groups_.calicos = ApiGroup::v3;
   const auto there = read("net.a");
