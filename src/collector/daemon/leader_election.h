@@ -13,7 +13,6 @@
 #include <spdlog/spdlog.h>
 
 #include "agent/daemon/daemon.h"
-#include "agent/daemon/log_format.h"
 #include "agent/metrics/metrics.h"
 #include "base/result.h"
 #include "os/process.h"
