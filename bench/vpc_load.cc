@@ -70,7 +70,7 @@ class Caller {
   [[nodiscard]] Deadline soon() const { return Deadline::after(clock_.now(), std::chrono::seconds(60)); }
   std::string call(vpc::Method method, const std::string& message) {
     auto reply = channel_->call(vpc::path_of(method), message, soon());
-    if (!reply.status.ok()) give_up("vpc_load", fmt::format("{}: {}", vpc::name_of(method), reply.status.message));
+    if (!reply.status.ok()) give_up("vpc_load", fmt::format("{}: {}", vpc::path_of(method), reply.status.message));
     return std::move(reply.message);
   }
 

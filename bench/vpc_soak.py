@@ -21,8 +21,7 @@ FAULTS = (("throttle", lambda cloud: cloud.do("fault", kind="ret_code", action="
                                               committed="false", count=2)),
           ("lose", lambda cloud: cloud.do("fault", kind="lose", action="*")),
           ("away", lambda cloud: cloud.do("outage", mode="refuse")))
-FLAGS = ["--cooldown-seconds", "2", "--doubt-seconds", "2", "--reconcile-seconds", "2", "--grace-seconds", "2",
-         "--young-seconds", "4"]
+FLAGS = ["--cooldown-seconds", "2", "--reconcile-seconds", "2", "--grace-seconds", "2"]
 
 
 def sizes(agent):

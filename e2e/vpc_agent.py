@@ -22,7 +22,7 @@ from vpc_lib import (ALLOCATIONS, LOOPBACK, SUBNET, Agent, Certificates, Cloud, 
 
 PATIENCE = 45  # seconds for what takes a while, on a machine that is busy with other things
 BUSY = 4.0  # seconds on top of what a thing takes, for a machine that is busy with other things
-QUICK = ("--doubt-seconds", "2", "--reconcile-seconds", "1", "--grace-seconds", "1", "--young-seconds", "1")
+QUICK = ("--reconcile-seconds", "1", "--grace-seconds", "2")
 BURST = 110
 ADD_MOST_S = 2.0  # of a plugin whose agent gives no sign of life for 1 s
 COMMITS_MAX = 30  # 6 and fewer is what an idle machine shows
@@ -221,9 +221,11 @@ def hanging_cloud(world):
         expect(time.monotonic() - begin < 20, f"{what} took {time.monotonic() - begin:.1f} s")
     show = [world.bin / "croft", "vpc", "show", "--agent", f"unix:{agent.socket}"]
     # As soon as the call that hangs is given up.
-    wait_for(lambda: "trouble" in {row["property"] for row in json.loads(run(*show, "-o", "json").stdout)["keeper"]}, "its trouble is told", 60)
+    wait_for(lambda: json.loads(run(*show, "-o", "json").stdout)[0]["trouble"], "its trouble is told", 60)
+    over_tcp = run(world.bin / "croft", "vpc", "show", "--agent", f"node-a=127.0.0.1:{agent.port}", check=False)
+    expect(over_tcp.returncode != 0 and "its own machine" in over_tcp.stderr, over_tcp.stderr)
     cloud.do("outage", mode="off")
-    settled(cloud, [agent])
+    settled(cloud, [agent], seconds=60)  # the next call hangs already, for 30 s
 
 
 def old_clients(world):
@@ -344,7 +346,7 @@ def remove(store, *more):
 
 
 def lost_store(world, name, lose, while_running):
-    """A damaged stock is set aside, and what is lost is known again from the cloud and the host: two pods live, one ends meanwhile.
+    """A damaged stock is set aside, and what the cloud has is quarantined: two pods live, one ends meanwhile.
     Disks that are full or read-only, and what is no damage: stock_store_test.cc, disk_trouble_test.cc."""
     cloud, pods = Cloud(world, name), world.netns(name.replace("_", "-"))
     agent = Agent(cloud, low=3, high=8, flags=[*QUICK, "--cooldown-seconds", "1"]).start()
@@ -371,15 +373,14 @@ def lost_store(world, name, lose, while_running):
     before = cloud.held()["node-a"]
     lose(agent.store)
     if while_running:
-        told("is begun anew")
-    else:
-        agent.start()
+        expect(agent.process.child.wait(PATIENCE) != 0 and "the store is lost" in said(), f"{name}: {said()}")
+    agent.start()
     # Whatever is given meanwhile is none of before: who knows what uses those.
     given = {"early": served(agent.add, "early", timeout=PATIENCE)}
     expect(given["early"] not in before, f"{name}: {given['early']} was given blindly")
     use(given["early"])
-    told("the stock is known again")
-    wait_for(lambda: ended in set().union(*agent.pool()), f"{name}: {ended} is back", PATIENCE)
+    wait_for(lambda: ended in agent.unused(), f"{name}: {ended} is set aside", PATIENCE)
+    expect(not living & agent.unused(), f"{name}: {living} live")
     for i in range(6):
         given[f"late-{i}"] = agent.add(f"late-{i}", timeout=PATIENCE)
         use(given[f"late-{i}"])
@@ -390,10 +391,10 @@ def lost_store(world, name, lose, while_running):
     # What nobody knows a use of any more goes only when an operator says so; not while the agent is just asking the cloud for more.
     for address in living:
         use(address, "delete")
-    wait_for(lambda: agent.unused() == living, f"{name}: what is unused", PATIENCE)
-    served(agent.call, "ReleaseIP", b"".join(field(1, address) for address in living))
+    wait_for(lambda: agent.unused() == before, f"{name}: what is unused", PATIENCE)
+    served(agent.call, "ReleaseIP", b"".join(field(1, address) for address in before))
     gone = {event["ip"] for event in cloud.truth()["events"] if event["from"] and not event["to"]}
-    expect(living <= gone, f"{name}: {living} went back to the cloud")
+    expect(before <= gone, f"{name}: {before} went back to the cloud")
     agent.restart()
     expect_equal(served(agent.add, "late-0", timeout=PATIENCE), given["late-0"], f"{name}: it has what was recorded")
     cloud.check()

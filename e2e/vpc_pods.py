@@ -1,7 +1,7 @@
 """Pods with addresses of a cloud, by Debian's `ptp` with croft-vpc: three nodes on one network that plays the VPC, and the simulator as the
 cloud. Pods of two nodes ping each other; one for which nothing is in stock waits as long as cloud and probing take; a duplicate on
 the wire is quarantined with its MAC. Pods come and go with the cloud switched off, and with the agent killed; a new agent knows all
-of it. A card is replaced under its agent, by one with another MAC and by one with the same.
+of it. A card is replaced by one with another MAC, and under its agent by one with the same.
 """
 
 import sys
@@ -95,15 +95,16 @@ def fresh_address(world, cloud):
 
 
 def replaced_card(cloud, node, far, pods):
-    """Under its agent, which is not begun anew."""
-    process = node.process
+    """One with another MAC, whose node's agent begins anew; and one with the same, under its agent."""
     for number, mac in enumerate(("52:54:00:00:00:1b", "52:54:00:00:00:1b")):
         known = node.known()
         if mac != cloud.nodes[node.name]:
             cloud.nodes[node.name] = mac
             cloud.do("replace-interface", node=node.name, mac=mac)
             node.plug()
-            wait_for(lambda: mac in node.process.log().partition("is replaced")[2], "the agent has found the new card", 30)
+            node.restart()
+            process = node.process
+            wait_for(lambda: f"interface {mac}" in node.process.log(), "the agent has found the new card", 30)
         else:
             node.plug()
         # Those in stock, however many a refill on its way made them, and then one that is asked for and probed on the new card.

@@ -16,8 +16,7 @@ from vpc_lib import Agent, Certificates, Cloud, SUBNET, grpc, make_peers, settle
 NODES = ("node-a", "node-b", "node-c")
 CHURNERS = 4  # of each node
 COOLDOWN = 1
-FLAGS = ("--cooldown-seconds", str(COOLDOWN), "--doubt-seconds", "2", "--reconcile-seconds", "2", "--grace-seconds", "2",
-         "--young-seconds", "3")
+FLAGS = ("--cooldown-seconds", str(COOLDOWN), "--reconcile-seconds", "2", "--grace-seconds", "2")
 ACTIONS = ("AllocateSecondaryIp", "AllocateBatchSecondaryIp", "DeleteSecondaryIp", "MoveSecondaryIPMac",
            "DescribeSecondaryIp", "*")
 AWAY = (grpc.RpcError, ValueError)  # ValueError: the channel was closed, as its agent is begun again

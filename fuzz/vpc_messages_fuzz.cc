@@ -58,9 +58,6 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     case 'b':
       try_message(rest, decode_del_pod_network_request);
       break;
-    case 'c':
-      try_message(rest, decode_record_request);
-      break;
     case 'd':
       try_message(rest, decode_record_key);
       break;

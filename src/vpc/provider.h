@@ -109,13 +109,10 @@ class Provider {
   [[nodiscard]] virtual Result<SubnetState> subnet(const std::string& vpc, const std::string& subnet,
                                                    Deadline deadline) = 0;
 
-  /// How often a call was refused because there were too many, so far.
-  [[nodiscard]] virtual std::uint64_t throttled() const = 0;
-
   /// One finished call of the cloud.
   struct Call {
     std::string action;   ///< "AllocateSecondaryIp"
-    std::string outcome;  ///< "ok", or the name of the error
+    std::string outcome;  ///< "ok", "throttled", or the name of the error
     std::chrono::nanoseconds took{};
   };
   /// Told of every call that has ended, from the thread that made it; for metrics. Before the first call, once.

@@ -16,11 +16,8 @@
 #include <spdlog/spdlog.h>
 
 #include "agent/daemon/daemon.h"
-#include "agent/daemon/log_format.h"
-#include "agent/daemon/periodic.h"
 #include "agent/daemon/plugin_kubeconfig.h"
 #include "agent/daemon/predecessors.h"
-#include "agent/daemon/store_parts.h"
 #include "agent/door/server.h"
 #include "agent/metrics/metrics.h"
 #include "agent/metrics/server.h"

@@ -6,7 +6,7 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
-#include "agent/daemon/store_parts.h"
+#include "agent/daemon/daemon.h"
 #include "base/net/address.h"
 #include "base/net/echo.h"
 #include "base/time_text.h"
@@ -98,8 +98,8 @@ Result<std::unique_ptr<PluginKubeconfig>> PluginKubeconfig::make(PluginKubeconfi
     TRY(const std::string url, with_kube_flags("kube:", file, ""));
     return open_kube_api(url, clock, kDaemonParts, kAskTime);
   };
-  return std::unique_ptr<PluginKubeconfig>(new PluginKubeconfig(std::move(options), std::move(access), std::move(api),
-                                                                clock, random, std::move(open_as_plugin)));
+  return std::make_unique<PluginKubeconfig>(std::move(options), std::move(access), std::move(api), clock, random,
+                                            std::move(open_as_plugin));
 }
 
 Result<std::string> PluginKubeconfig::ca() const {

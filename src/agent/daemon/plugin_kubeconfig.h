@@ -44,15 +44,17 @@ class PluginKubeconfig {
   /// Opens the API that the file names, as the plugin does: with the token in it. Connects nothing.
   using OpenAsPlugin = std::function<Result<std::unique_ptr<store::kube::Api>>(const std::string& file)>;
 
-  /// The same with everything given, for tests. `options` names servers only by `access`. Without `open_as_plugin`
-  /// nobody is asked whether the token is still taken.
-  [[nodiscard]] static std::unique_ptr<PluginKubeconfig> over(PluginKubeconfigOptions options,
-                                                              wire::kube::KubeAccess access,
-                                                              std::unique_ptr<store::kube::Api> api, const Clock& clock,
-                                                              Random& random, OpenAsPlugin open_as_plugin = nullptr) {
-    return std::unique_ptr<PluginKubeconfig>(new PluginKubeconfig(std::move(options), std::move(access), std::move(api),
-                                                                  clock, random, std::move(open_as_plugin)));
-  }
+  /// The same with everything given. `options` names servers only by `access`. Without `open_as_plugin` nobody is asked
+  /// whether the token is still taken.
+  PluginKubeconfig(PluginKubeconfigOptions options, wire::kube::KubeAccess access,
+                   std::unique_ptr<store::kube::Api> api, const Clock& clock, Random& random,
+                   OpenAsPlugin open_as_plugin = nullptr)
+      : options_(std::move(options)),
+        access_(std::move(access)),
+        api_(std::move(api)),
+        open_as_plugin_(std::move(open_as_plugin)),
+        clock_(clock),
+        random_(random) {}
 
   /// Its text, with a new token. Errors: store::kube::request_token; of the file with the CA;
   /// invalid_argument: the plugin would refuse it, as where the server is no https, or one by name.
@@ -74,16 +76,6 @@ class PluginKubeconfig {
   [[nodiscard]] std::optional<Tended> tend();
 
  private:
-  PluginKubeconfig(PluginKubeconfigOptions options, wire::kube::KubeAccess access,
-                   std::unique_ptr<store::kube::Api> api, const Clock& clock, Random& random,
-                   OpenAsPlugin open_as_plugin)
-      : options_(std::move(options)),
-        access_(std::move(access)),
-        api_(std::move(api)),
-        open_as_plugin_(std::move(open_as_plugin)),
-        clock_(clock),
-        random_(random) {}
-
   /// Why it must be written now; an empty text: it need not.
   struct Reason {
     std::string text;

@@ -47,8 +47,7 @@ struct Tokens {
   int made = 0;
   std::function<void()> meanwhile;  ///< while one is made
 };
-/// An API as the plugin asks it.
-struct Server {
+struct Server {  ///< an API as the plugin asks it
   int status = 200;
   int asked = 0;
 };
@@ -108,11 +107,12 @@ class PluginKubeconfigTest : public testing::Test {
     wire::kube::KubeAccess access;
     access.servers.push_back(wire::Url::parse(server).value());
     if (access.servers.front().secure) access.ca.data = "CA\n";
-    return PluginKubeconfig::over(std::move(options), std::move(access), std::make_unique<TokenApi>(tokens), clock,
-                                  random, [this](const std::string& file) -> Result<std::unique_ptr<store::kube::Api>> {
-                                    EXPECT_EQ(file, directory.file("kubeconfig"));
-                                    return std::make_unique<ServerApi>(plugins);
-                                  });
+    return std::make_unique<PluginKubeconfig>(
+        std::move(options), std::move(access), std::make_unique<TokenApi>(tokens), clock, random,
+        [this](const std::string& file) -> Result<std::unique_ptr<store::kube::Api>> {
+          EXPECT_EQ(file, directory.file("kubeconfig"));
+          return std::make_unique<ServerApi>(plugins);
+        });
   }
   /// As an agent does, each second.
   std::string tended_for(PluginKubeconfig& one, std::chrono::seconds span) {

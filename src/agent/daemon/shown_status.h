@@ -8,7 +8,7 @@
 
 #include <spdlog/spdlog.h>
 
-#include "agent/daemon/log_format.h"
+#include "agent/daemon/daemon.h"
 #include "agent/metrics/metrics.h"
 #include "base/result.h"
 #include "ipam/audit/pool_status.h"

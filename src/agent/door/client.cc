@@ -38,8 +38,8 @@ struct Waiting {
   os::GrpcOptions options;
   options.message_bytes_max = agent::kMessageBytesMax;
   TRY(const auto channel, os::GrpcChannel::connect(endpoint, &own_peer, options, clock, until.first));
-  const os::GrpcReply reply =
-      channel->call(method, message, until.answer, {}, os::GrpcSigns{agent::is_taken, until.first, until.silence});
+  const os::GrpcReply reply = channel->call(method, message, until.answer, {},
+                                            os::GrpcSigns{agent::is_sign_of_life, until.first, until.silence});
   if (reply.status.ok()) return reply.message;
   return fail(ErrorCode::unavailable, fmt::format("the agent at {} did not serve: {} (gRPC status {})", socket,
                                                   reply.status.message, static_cast<int>(reply.status.code)));

@@ -94,7 +94,7 @@ class AgentServer::Door final : public os::GrpcHandler {
   Lanes& lanes_;
   os::GrpcServer& server_;
   const Clock& clock_;
-  const std::string taken_ = wire::agent::encode_taken();
+  const std::string taken_ = wire::agent::encode_sign_of_life();
   GrpcHealth health_;
   // The calls of this round.
   std::vector<AgentCall> calls_;

@@ -394,13 +394,13 @@ std::string encode(const AgentStatus& status) {
   return out.SerializeAsString();
 }
 
-std::string encode_taken() {
+std::string encode_sign_of_life() {
   pb::AssignAnswer out;
   out.mutable_taken();
   return out.SerializeAsString();
 }
 
-bool is_taken(std::string_view bytes) {
+bool is_sign_of_life(std::string_view bytes) {
   const auto in = parse<pb::AssignAnswer>(bytes);
   return in && in->has_taken();
 }

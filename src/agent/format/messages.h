@@ -101,8 +101,8 @@ struct AgentStatus {
 [[nodiscard]] std::string encode(const AgentStatus& status);
 
 /// The sign of life before an answer, the same for both kinds of call.
-[[nodiscard]] std::string encode_taken();
-[[nodiscard]] bool is_taken(std::string_view bytes);
+[[nodiscard]] std::string encode_sign_of_life();
+[[nodiscard]] bool is_sign_of_life(std::string_view bytes);
 
 [[nodiscard]] Result<AssignCall> decode_assign_call(std::string_view bytes);
 [[nodiscard]] Result<ReleaseCall> decode_release_call(std::string_view bytes);

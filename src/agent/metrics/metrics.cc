@@ -1,22 +1,74 @@
 #include "agent/metrics/metrics.h"
 
 #include <algorithm>
+#include <initializer_list>
 #include <limits>
 #include <utility>
 #include <variant>
 
+#include <prometheus/metric_family.h>
 #include <prometheus/text_serializer.h>
 
-#include "agent/metrics/samples.h"
+#include "agent/metrics/stock_metrics.h"
 #include "services/decide/mapped_range.h"
 
 namespace croft::edge {
 namespace {
 
 namespace audit = core::audit;
+using prometheus::ClientMetric;
 using prometheus::MetricFamily;
 using prometheus::MetricType;
 using Type = audit::RepairFinding::Type;
+
+// How samples are written.
+
+using SampleLabels = std::vector<std::pair<std::string, std::string>>;
+
+/// Prometheus knows no integers; what is exact up to 2^53 is so here.
+template <class T>
+double number(T count) {
+  return static_cast<double>(count);
+}
+double seconds(std::chrono::nanoseconds span) { return static_cast<double>(span.count()) / 1e9; }
+
+/// A name without samples.
+MetricFamily family(const char* name, const char* help, MetricType type) { return {name, help, type, {}}; }
+
+/// For the sample of another kind.
+ClientMetric with_labels(const SampleLabels& labels) {
+  ClientMetric metric;
+  for (const auto& [name, text] : labels) metric.label.push_back({name, text});
+  return metric;
+}
+
+/// A gauge's or counter's.
+void add(MetricFamily& family, const SampleLabels& labels, double value) {
+  ClientMetric metric = with_labels(labels);
+  (family.type == MetricType::Gauge ? metric.gauge.value : metric.counter.value) = value;
+  family.metric.push_back(std::move(metric));
+}
+
+/// A histogram's.
+void add(MetricFamily& family, const SampleLabels& labels, const Durations& durations) {
+  ClientMetric metric = with_labels(labels);
+  std::uint64_t cumulative = 0;
+  std::chrono::nanoseconds limit = durations.first;
+  for (std::size_t i = 0; i < Durations::kBuckets; ++i, limit *= 2) {
+    cumulative += durations.counts.at(i);
+    const bool is_last = i + 1 == Durations::kBuckets;
+    metric.histogram.bucket.push_back({cumulative, is_last ? std::numeric_limits<double>::infinity() : seconds(limit)});
+  }
+  metric.histogram.sample_count = cumulative;
+  metric.histogram.sample_sum = seconds(durations.sum);
+  family.metric.push_back(std::move(metric));
+}
+
+/// The text of families, without those that have no samples.
+std::string text_of(std::vector<MetricFamily> families) {
+  std::erase_if(families, [](const MetricFamily& one) { return one.metric.empty(); });
+  return prometheus::TextSerializer().Serialize(families);
+}
 
 bool is_written(const engine::RangeRepairReport& report, const std::string& name) {
   return std::ranges::find(report.written, name) != report.written.end();
@@ -250,7 +302,7 @@ std::string ControllerMetrics::text() const {
   begin("node_ipam_controller_cidrset_allocation_tries_per_request", "Number of taken node CIDRs that were passed over",
         MetricType::Histogram);
   for (const auto& [cidr, use] : cluster_cidrs_) {
-    prometheus::ClientMetric metric = with_labels({{"clusterCIDR", cidr.to_string()}});
+    ClientMetric metric = with_labels({{"clusterCIDR", cidr.to_string()}});
     metric.histogram.sample_count = use.tries_count;
     metric.histogram.sample_sum = use.tries_sum;
     for (std::size_t i = 0; i < use.tries_up_to.size(); ++i) {
@@ -309,43 +361,83 @@ std::string AgentMetrics::text() const {
   return text_of({std::move(durations), std::move(refusals), std::move(borrowed)});
 }
 
-using prometheus::ClientMetric;
-using prometheus::MetricFamily;
-using prometheus::MetricType;
+// ---------------------------------------------------------------- a stock
 
-double seconds(std::chrono::nanoseconds span) { return static_cast<double>(span.count()) / 1e9; }
+namespace {
 
-MetricFamily family(const char* name, const char* help, MetricType type) { return {name, help, type, {}}; }
-
-ClientMetric with_labels(const SampleLabels& labels) {
-  ClientMetric metric;
-  for (const auto& [name, text] : labels) metric.label.push_back({name, text});
-  return metric;
+void add_figures(const StockFigures& f, std::vector<MetricFamily>& all) {
+  using Labelled = std::initializer_list<std::pair<const char*, double>>;
+  const auto one = [&](const char* name, const char* help, MetricType type, double value) {
+    add(all.emplace_back(family(name, help, type)), {}, value);
+  };
+  const auto some = [&](const char* name, const char* help, MetricType type, const char* label, Labelled values) {
+    MetricFamily& added = all.emplace_back(family(name, help, type));
+    for (const auto& [word, value] : values) add(added, {{label, word}}, value);
+  };
+  some("croft_stock_addresses", "Cloud addresses of this node", MetricType::Gauge, "state",
+       {{"free", number(f.counts.free)},
+        {"cooling", number(f.counts.cooling)},
+        {"held", number(f.counts.held)},
+        {"probing", number(f.counts.probing)},
+        {"leaving", number(f.counts.leaving)},
+        {"quarantined", number(f.counts.quarantined)},
+        {"doubted", number(f.counts.doubted)}});
+  some("croft_stock_water_mark", "Free addresses that the agent keeps", MetricType::Gauge, "mark",
+       {{"low", number(f.low)}, {"high", number(f.high)}});
+  one("croft_stock_waiting_adds", "ADDs that wait because the stock is empty", MetricType::Gauge,
+      number(f.calls.waiting));
+  some("croft_stock_adds_total", "ADDs", MetricType::Counter, "outcome",
+       {{"ok", number(f.calls.adds)}, {"failed", number(f.calls.adds_failed)}});
+  some("croft_stock_dels_total", "DELs", MetricType::Counter, "outcome",
+       {{"ok", number(f.calls.dels)}, {"failed", number(f.calls.dels_failed)}});
+  one("croft_stock_waited_total", "ADDs that found the stock empty", MetricType::Counter, number(f.calls.waited));
+  one("croft_stock_commits_total", "Commits for ADDs and DELs", MetricType::Counter, number(f.calls.commits));
+  some("croft_stock_moves_total", "Addresses that came and went", MetricType::Counter, "what",
+       {{"allocated", number(f.keeper.allocated)},
+        {"given_back", number(f.keeper.given_back)},
+        {"borrowed", number(f.keeper.borrowed)},
+        {"lent", number(f.keeper.lent)},
+        {"conflict", number(f.keeper.conflicts)},
+        {"quarantined", number(f.keeper.quarantined)},
+        {"collected", number(f.keeper.collected)},
+        {"lost", number(f.keeper.lost)}});
+  one("croft_stock_fill_duration_seconds", "Of the last fill that brought something", MetricType::Gauge,
+      seconds(f.keeper.last_fill));
+  MetricFamily delays =
+      family("croft_stock_add_duration_seconds", "How long ADDs took that got an address", MetricType::Histogram);
+  add(delays, {}, f.calls.add_delays);
+  all.push_back(std::move(delays));
 }
 
-void add(MetricFamily& family, const SampleLabels& labels, double value) {
-  ClientMetric metric = with_labels(labels);
-  (family.type == MetricType::Gauge ? metric.gauge.value : metric.counter.value) = value;
-  family.metric.push_back(std::move(metric));
+}  // namespace
+
+void StockMetrics::count(const cloud::Provider::Call& call) {
+  const std::lock_guard lock(mutex_);
+  ++calls_[{call.action, call.outcome}];
+  Took& took = took_[call.action];
+  ++took.count;
+  took.sum += call.took;
 }
 
-void add(MetricFamily& family, const SampleLabels& labels, const Durations& durations) {
-  ClientMetric metric = with_labels(labels);
-  std::uint64_t cumulative = 0;
-  std::chrono::nanoseconds limit = durations.first;
-  for (std::size_t i = 0; i < Durations::kBuckets; ++i, limit *= 2) {
-    cumulative += durations.counts.at(i);
-    const bool is_last = i + 1 == Durations::kBuckets;
-    metric.histogram.bucket.push_back({cumulative, is_last ? std::numeric_limits<double>::infinity() : seconds(limit)});
+std::string StockMetrics::text() const {
+  std::vector<MetricFamily> all;
+  if (const auto figures = figures_()) add_figures(*figures, all);
+  const std::lock_guard lock(mutex_);
+  MetricFamily calls = family("croft_cloud_calls_total", "Calls of the cloud", MetricType::Counter);
+  for (const auto& [key, number] : calls_) {
+    add(calls, {{"action", key.first}, {"outcome", key.second}}, static_cast<double>(number));
   }
-  metric.histogram.sample_count = cumulative;
-  metric.histogram.sample_sum = seconds(durations.sum);
-  family.metric.push_back(std::move(metric));
-}
-
-std::string text_of(std::vector<MetricFamily> families) {
-  std::erase_if(families, [](const MetricFamily& one) { return one.metric.empty(); });
-  return prometheus::TextSerializer().Serialize(families);
+  all.push_back(std::move(calls));
+  MetricFamily took =
+      family("croft_cloud_call_duration_seconds", "How long calls of the cloud took", MetricType::Summary);
+  for (const auto& [action, spent] : took_) {
+    ClientMetric metric = with_labels({{"action", action}});
+    metric.summary.sample_count = spent.count;
+    metric.summary.sample_sum = seconds(spent.sum);
+    took.metric.push_back(std::move(metric));
+  }
+  all.push_back(std::move(took));
+  return text_of(std::move(all));
 }
 
 }  // namespace croft::edge

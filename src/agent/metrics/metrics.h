@@ -25,26 +25,9 @@ namespace croft::edge {
 /// The figures of pools, as they were when they were last counted, and of the collector.
 ///
 /// Ranges, under the names of kube-apiserver and kube-controller-manager (docs/notes/service-ranges.md#metrics,
-/// #repair-metrics; docs/notes/node-ranges.md#metrics; docs/notes/kubernetes-client.md#leases):
+/// #repair-metrics; docs/notes/node-ranges.md#metrics; docs/notes/kubernetes-client.md#leases).
 ///
-///   kube_apiserver_clusterip_allocator_allocated_ips {cidr}        gauge, addresses
-///   kube_apiserver_clusterip_allocator_available_ips {cidr}        gauge, addresses
-///   kube_apiserver_nodeport_allocator_allocated_ports              gauge, ports
-///   kube_apiserver_nodeport_allocator_available_ports              gauge, ports
-///   kube_apiserver_{clusterip,nodeport}_allocator_allocation_total {cidr for addresses, scope}         counter
-///   kube_apiserver_{clusterip,nodeport}_allocator_allocation_errors_total {cidr for addresses, scope}  counter
-///       scope: static (asked for by name), dynamic; only of ranges that this process allocates from
-///   apiserver_clusterip_repair_ip_errors_total {type}, apiserver_nodeport_repair_port_errors_total {type}    counter
-///       type: leak (once it is freed), repair, full, outOfRange, duplicate, unknown; of addresses also invalid
-///   apiserver_{clusterip,nodeport}_repair_reconcile_errors_total   counter, tries of a pass that failed
-///   node_ipam_controller_cidrset_cidrs_allocations_total {clusterCIDR}         counter, node ranges
-///   node_ipam_controller_cidrset_cidrs_releases_total {clusterCIDR}            counter, node ranges
-///   node_ipam_controller_cidrset_usage_cidrs {clusterCIDR}                     gauge, taken of all, 0 to 1
-///   node_ipam_controller_cirdset_max_cidrs {clusterCIDR}                       gauge, node ranges (so misspelt there)
-///   node_ipam_controller_cidrset_allocation_tries_per_request {clusterCIDR}    histogram, taken ones passed over
-///   leader_election_master_status {name}       gauge, 1: this process leads by the Lease of that name; 0: it does not
-///
-/// What was not looked at has no samples. Any thread may call anything; who reads sees all of a pass or nothing of it.
+/// No samples without a look. Any thread may call anything; who reads sees all of a pass or nothing of it.
 class ControllerMetrics {
  public:
   /// One pass of the repair of Service ranges. The gauges are from now on those of its ranges and no others, as the
@@ -115,14 +98,7 @@ class ControllerMetrics {
   std::uint64_t passes_ = 0, failed_passes_ = 0;
 };
 
-/// The ADDs that an agent has answered since its start, for Prometheus:
-///
-///   croft_agent_add_duration_seconds {outcome}     histogram: ok, refused, failed; from the call to its answer
-///   croft_agent_refusals_total {pool, reason}      counter, ADDs that no address was free for: of each pool that might
-///                                                  have served; `pool` is empty where none might
-///   croft_agent_borrowed_addresses_total           counter, given from blocks that the node does not own
-///
-/// Any thread may call anything.
+/// The ADDs that an agent has answered since its start, for Prometheus (docs/metrics.md). Any thread may call anything.
 class AgentMetrics {
  public:
   /// One ADD; `answer`: null where it failed.

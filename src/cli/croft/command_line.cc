@@ -18,7 +18,6 @@
 #include "os/files.h"
 #include "os/look_up.h"
 #include "os/process.h"
-#include "vpc/commands/vpc_commands.h"
 
 // The common parts of all commands, and the tree of all commands.
 

@@ -99,9 +99,14 @@ using AddCommands = void(CLI::App& app, CommandLine& line);
 AddCommands add_pool_commands, add_block_commands, add_ip_commands, add_node_commands, add_affinity_commands,
     add_agent_commands, add_config_commands, add_check_command, add_explain_command, add_host_local_commands,
     add_service_commands, add_store_commands, add_migrate_commands, add_record_commands, add_reservation_commands,
-    add_self_commands, add_plan_command, add_history_commands, add_top_command;
+    add_self_commands, add_plan_command, add_history_commands, add_top_command, add_vpc_commands;
 AddCommands add_service_audit_commands, add_ip_release_command, add_node_range_commands, add_pool_split_command,
     add_pool_defaults_command, add_host_local_import_command;
+
+/// The program under the name `cnivpctl`, in the manner of the one that UK8S has
+/// (docs/notes/warm-pool.md#cnivpctl): errors are one line `error: <text>` on standard output, with exit code 1.
+/// Returns the exit code.
+[[nodiscard]] int run_cnivpctl(int argc, char** argv, const Clock& clock);
 
 /// A noun, which needs one of its commands.
 [[nodiscard]] CLI::App* add_noun(CLI::App& app, const char* name, const char* help);

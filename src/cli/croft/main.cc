@@ -10,7 +10,6 @@
 #include "os/clock.h"
 #include "os/process.h"
 #include "os/random.h"
-#include "vpc/commands/vpc_commands.h"
 
 namespace croft::app {
 namespace {

@@ -1,7 +1,6 @@
 // The CNI plugins on a store of a cluster and on a cloud, and calico-ipam. croft-ipam becomes this program where no
 // agent answers (docs/adr/0019-plugin-files.md).
 
-#include <algorithm>
 #include <array>
 #include <chrono>
 #include <cstdint>
@@ -16,13 +15,12 @@
 #include "cli/stores/open_store.h"
 #include "ipam/door/calico_ipam.h"
 #include "os/clock.h"
-#include "os/interfaces.h"
 #include "os/log_file.h"
 #include "os/process.h"
 #include "os/random.h"
 #include "store/kube/pod_wishes.h"
-#include "vpc/daemon/ucloud_place.h"
 #include "vpc/door/adapters.h"
+#include "vpc/ucloud/ucloud.h"
 
 namespace croft::app {
 namespace {
@@ -59,36 +57,23 @@ int serve_croft_ipam(const edge::CniHost& host) {
 
 // ---- croft-vpc
 
-constexpr std::chrono::seconds kMetadataTime{10};
-
 [[nodiscard]] Result<edge::VpcCloud> open_cloud(const wire::cni::VpcConfig& config, const Clock& clock,
                                                 Random& random) {
-  UCloudPlace place;
+  namespace ucloud = cloud::ucloud;
+  ucloud::Place place;
   place.api = config.api;
   place.metadata = config.metadata;
   place.subnet = config.subnet;
-  place.environment = ucloud_environment();
   edge::VpcCloud cloud;
   // A static program looks up no names: the API has a numeric address here.
-  TRY(cloud.provider, open_ucloud(place, {}, clock));
+  TRY(cloud.provider, ucloud::open_ucloud(place, ucloud::keys_of_environment(from_environment), {}, clock));
   if (!config.probe) return cloud;
-  std::string name = config.interface;
-  if (name.empty()) {
-    const Deadline deadline = Deadline::after(clock.now(), kMetadataTime);
-    TRY(const cloud::Interface interface, cloud.provider->interface(deadline));
-    os::MacBytes mac{};
-    std::ranges::copy(interface.mac.bytes, mac.begin());
-    TRY(const auto one, os::find_interface(mac, clock, deadline));
-    name = one.name;
-  }
-  os::ProbeTiming timing;
-  const std::chrono::nanoseconds unit = std::chrono::milliseconds{config.probe_unit_milliseconds};
-  timing.probe_wait = unit;
-  timing.probe_min = unit;
-  timing.probe_max = unit * 2;
-  timing.announce_wait = unit * 2;
-  timing.announce_interval = unit * 2;
-  cloud.probe = std::make_unique<edge::WireProbe>(name, timing, clock, random);
+  const auto mac = [provider = cloud.provider.get()](Deadline deadline) -> Result<net::Mac> {
+    TRY(const cloud::Interface interface, provider->interface(deadline));
+    return interface.mac;
+  };
+  const std::chrono::milliseconds unit{config.probe_unit_milliseconds};
+  cloud.probe = std::make_unique<edge::WireProbe>(edge::WireProbe::Wire{config.interface, mac, unit}, clock, random);
   return cloud;
 }
 

@@ -17,10 +17,7 @@
 #include <spdlog/spdlog.h>
 
 #include "agent/daemon/daemon.h"
-#include "agent/daemon/log_format.h"
-#include "agent/daemon/periodic.h"
 #include "agent/daemon/shown_status.h"
-#include "agent/daemon/store_parts.h"
 #include "agent/metrics/metrics.h"
 #include "agent/metrics/server.h"
 #include "base/printable.h"

@@ -11,8 +11,7 @@
 
 #include <fmt/format.h>
 
-#include "agent/daemon/log_format.h"
-#include "agent/daemon/store_parts.h"
+#include "agent/daemon/daemon.h"
 #include "agent/metrics/server.h"
 #include "calico/crd.h"
 #include "collector/audit/leaks.h"

@@ -14,7 +14,6 @@
 #include <spdlog/spdlog.h>
 
 #include "agent/daemon/daemon.h"
-#include "agent/daemon/log_format.h"
 #include "agent/metrics/metrics.h"
 #include "base/backoff.h"
 #include "history/door/history_file.h"

@@ -10,7 +10,6 @@
 
 #include "agent/daemon/daemon.h"
 #include "agent/daemon/plugin_kubeconfig.h"
-#include "agent/daemon/store_parts.h"
 #include "base/letters.h"
 #include "base/net/echo.h"
 #include "base/printable.h"

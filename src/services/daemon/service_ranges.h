@@ -9,7 +9,7 @@
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
 
-#include "agent/daemon/log_format.h"
+#include "agent/daemon/daemon.h"
 #include "agent/metrics/metrics.h"
 #include "base/result.h"
 #include "services/use/range_repair.h"

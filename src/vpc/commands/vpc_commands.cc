@@ -1,5 +1,3 @@
-#include "vpc/commands/vpc_commands.h"
-
 #include <algorithm>
 #include <array>
 #include <atomic>
@@ -14,6 +12,7 @@
 #include <fmt/format.h>
 
 #include "base/net/echo.h"
+#include "cli/croft/command_line.h"
 #include "cli/croft/listing.h"
 #include "cli/program.h"
 #include "cli/stores/commit.h"
@@ -194,13 +193,8 @@ std::string name_by_agent(const std::string& address, const Clock& clock) {
   const auto answer =
       bytes ? wire::vpc::decode_show_answer(*bytes) : Result<wire::vpc::ShowAnswer>(fail(bytes.error()));
   if (!answer) return "";
-  for (const wire::vpc::ShownTable& table : answer->tables) {
-    if (table.name != "agent") continue;
-    for (const auto& row : table.rows) {
-      if (row.size() == 2 && row[0] == "node") return row[1];
-    }
-  }
-  return "";
+  const auto node = std::ranges::find(answer->properties, "node", &std::pair<std::string, std::string>::first);
+  return node == answer->properties.end() ? "" : node->second;
 }
 
 /// The name of this machine's node is not always its host name. `socket` is its agent's, "unix:/path"; empty: it has
@@ -514,8 +508,13 @@ constexpr int kNotConfirmed = static_cast<int>(edge::ExitCode::error);
                                            agents.front().address, why));
   }
   TRY(const auto answer, wire::vpc::decode_show_answer(*bytes));
-  if (line.wants_data()) print(line.data_text(shown_data(answer)), Printed::json);
-  if (!line.wants_data()) print(shown_text(answer));
+  Table table({"PROPERTY", "VALUE"});
+  nlohmann::ordered_json object;
+  for (const auto& [name, value] : answer.properties) {
+    table.add({name, value});
+    object[name] = value;
+  }
+  print(line.wants_data() ? line.data_text(Data(nlohmann::ordered_json::array({object}))) : table.to_string());
   return 0;
 }
 
@@ -644,11 +643,8 @@ void add_vpc_commands(CLI::App& app, CommandLine& line) {
   };
   add_verbs(
       *vpc, options, line.clock, set_run, [&line, options](VpcKind kind) { return get(line, kind, *options); }, true);
-  CLI::App* showing = vpc->add_subcommand("show", "Show what this machine's agent holds, waits for and was asked");
-  showing->footer(
-      "Asks the agent over its Unix socket, which is root's. Times are in seconds; the cooldown queue is in the order "
-      "in "
-      "which addresses are free again.");
+  CLI::App* showing = vpc->add_subcommand("show", "Show this machine's agent and its stock");
+  showing->footer("Asks the agent over its Unix socket, which is root's.");
   showing->callback([&line, options] { line.run = [options](CommandLine& all) { return show(all, *options); }; });
   CLI::App* getting = vpc->get_subcommand("get");
   for (CLI::App* kind : getting->get_subcommands([](CLI::App*) { return true; })) add_list_options(*kind, line);

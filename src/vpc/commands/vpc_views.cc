@@ -5,8 +5,6 @@
 
 #include <fmt/format.h>
 
-#include "base/letters.h"
-
 namespace croft::app {
 namespace {
 
@@ -84,17 +82,8 @@ VpcRow vpc_unuse_row(const std::string& node, const PodNetwork& network) {
 }
 
 void sort_vpc_rows(std::vector<VpcRow>& rows) {
-  using Key = std::tuple<VpcOrder, VpcOrder, std::string>;
-  std::vector<std::pair<Key, std::size_t>> order;
-  order.reserve(rows.size());
-  for (std::size_t i = 0; i < rows.size(); ++i) {
-    order.emplace_back(Key{VpcOrder(rows[i].node), VpcOrder(rows[i].id), rows[i].also}, i);
-  }
-  std::ranges::stable_sort(order, [](const auto& a, const auto& b) { return a.first < b.first; });
-  std::vector<VpcRow> sorted;
-  sorted.reserve(rows.size());
-  for (const auto& [key, at] : order) sorted.push_back(std::move(rows[at]));
-  rows = std::move(sorted);
+  std::ranges::stable_sort(
+      rows, std::less{}, [](const VpcRow& row) { return std::tuple(VpcOrder(row.node), VpcOrder(row.id), row.also); });
 }
 
 void filter_vpc_rows(std::vector<VpcRow>& rows, const std::string& part) {
@@ -167,47 +156,6 @@ std::string vpc_age(std::int64_t now, std::int64_t then) {
   if (age > 5 * kHour) return fmt::format("{}h", age / kHour);
   if (age > 5 * kMinute) return fmt::format("{}m", age / kMinute);
   return fmt::format("{}s", age);
-}
-
-std::string shown_text(const wire::vpc::ShowAnswer& shown) {
-  std::string text;
-  for (const wire::vpc::ShownTable& one : shown.tables) {
-    std::vector<std::string> headings;
-    for (const auto& column : one.columns) {
-      std::string heading;
-      for (const char c : column.name) {
-        if (c >= 'A' && c <= 'Z' && !heading.empty()) heading += ' ';
-        heading += raised(c);
-      }
-      headings.push_back(std::move(heading));
-    }
-    Table table(std::move(headings));
-    for (const auto& row : one.rows) table.add(row);
-    text += fmt::format("{}{}:{}\n", text.empty() ? "" : "\n", one.name, table.empty() ? " none" : "");
-    if (!table.empty()) text += table.to_string();
-  }
-  return text;
-}
-
-Data shown_data(const wire::vpc::ShowAnswer& shown) {
-  nlohmann::ordered_json all = nlohmann::ordered_json::object();
-  for (const wire::vpc::ShownTable& one : shown.tables) {
-    auto rows = nlohmann::ordered_json::array();
-    for (const auto& row : one.rows) {
-      nlohmann::ordered_json object;
-      for (std::size_t i = 0; i < row.size(); ++i) {
-        nlohmann::ordered_json& cell = object[one.columns[i].name];
-        if (!one.columns[i].is_number) {
-          cell = row[i];
-        } else if (!row[i].empty()) {
-          cell = std::stoll(row[i]);  // decode_show_answer() has seen that it is one
-        }
-      }
-      rows.push_back(std::move(object));
-    }
-    all[one.name] = std::move(rows);
-  }
-  return Data(std::move(all));
 }
 
 }  // namespace croft::app

@@ -65,11 +65,6 @@ void filter_vpc_rows(std::vector<VpcRow>& rows, const std::string& part);
 /// Croft's: an array always.
 [[nodiscard]] Data vpc_data(const std::vector<VpcRow>& rows);
 
-/// An agent's answer to ShowStock: each table under its name.
-[[nodiscard]] std::string shown_text(const wire::vpc::ShowAnswer& shown);
-/// An object with an array of objects for each table; numbers as such, what is not known as null.
-[[nodiscard]] Data shown_data(const wire::vpc::ShowAnswer& shown);
-
 /// How long ago: years beyond one, days beyond 5, hours beyond 5, minutes beyond 5, else seconds: "72h" for three days.
 /// "0s" for what is to come.
 [[nodiscard]] std::string vpc_age(std::int64_t now, std::int64_t then);

@@ -181,22 +181,5 @@ TEST(VpcViews, DataIsAnObjectOrAnArray) {
       "interface_id eipid create_time ");
 }
 
-TEST(VpcViews, WhatAnAgentShowsOfItself) {
-  wire::vpc::ShowAnswer shown;
-  shown.tables = {
-      {"cooling", {{"ip"}, {"leftSeconds", true}, {"pod"}}, {{"10.9.0.7", "12", "shop/web-0"}, {"10.9.0.8", "", ""}}},
-      {"peers", {{"node"}}, {}}};
-  EXPECT_EQ(shown_text(shown),
-            "cooling:\n"
-            "IP         LEFT SECONDS   POD\n"
-            "10.9.0.7   12             shop/web-0\n"
-            "10.9.0.8   -              -\n"
-            "\n"
-            "peers: none\n");
-  EXPECT_EQ(nlohmann::json::parse(shown_data(shown).json()),
-            nlohmann::json::parse(R"({"cooling": [{"ip": "10.9.0.7", "leftSeconds": 12, "pod": "shop/web-0"},
-                                                  {"ip": "10.9.0.8", "leftSeconds": null, "pod": ""}], "peers": []})"));
-}
-
 }  // namespace
 }  // namespace croft::app

@@ -39,50 +39,36 @@ constexpr const char* kDamaged = ".damaged";
 }
 
 /// The lock file goes last. Its note tells that a store was here: after a crash in between the next opening is corrupt
-/// too, and the rest goes aside.
-[[nodiscard]] Result<SetAside> set_aside(const std::string& path, const Error& why) {
+/// too, and the rest goes aside. The answer is the path's new name.
+[[nodiscard]] Result<std::string> set_aside(const std::string& path) {
   TRY(const std::string resolved, os::resolved_path(path));
   TRY_VOID(refuse_others(resolved));
   for (const char* suffix : {"", "-wal", "-shm", "-lock"}) {
     TRY(const auto there, os::entry_status(resolved + suffix));
     if (there) TRY_VOID(os::rename_durably(resolved + suffix, resolved + kDamaged + suffix));
   }
-  return SetAside{resolved + kDamaged, engine::damage_of_stock(why)};
+  return resolved + kDamaged;
 }
 
 }  // namespace
 
-Result<StockStore> open_stock_store(const std::string& path, bool was_lost, const Clock& clock, Random& random) {
+Result<StockStore> open_stock_store(const std::string& path, const Clock& clock) {
   StockStore stock;
   auto opened = open_whole(path, clock);
   if (!opened && opened.error().code == ErrorCode::corrupt) {
-    auto aside = set_aside(path, opened.error());
+    auto aside = set_aside(path);
     if (!aside) return fail(aside.error().in("the store is damaged, and is not set aside: " + opened.error().message));
     stock.aside = *std::move(aside);
+    stock.why = engine::damage_of_stock(opened.error());
     opened = open_whole(path, clock);
-  }
-  if (!opened && stock.aside) {
     // An operator who mends the obstacle has to know where it went.
-    return fail(opened.error().in("the store was damaged and is set aside as " + stock.aside->path +
-                                  ", and no new one can be made"));
+    if (!opened) {
+      return fail(opened.error().in("the store was damaged and is set aside as " + stock.aside +
+                                    ", and no new one can be made"));
+    }
   }
   if (!opened) return fail(opened.error());
   stock.store = *std::move(opened);
-  bool may_have_been = was_lost;
-  if (!may_have_been) {
-    // An agent that died between setting aside and the note that follows would else begin with nothing.
-    TRY(const std::string resolved, os::resolved_path(path));
-    for (const char* suffix : {"", "-wal", "-lock"}) {
-      TRY(const auto there, os::entry_status(resolved + kDamaged + suffix));
-      may_have_been = may_have_been || there.has_value();
-    }
-  }
-  if (!may_have_been) return stock;
-  const engine::Context context{*stock.store, clock, random};
-  TRY(const auto view, engine::view_stock(context));
-  if (view.node && !view.node->node.empty()) return stock;
-  TRY_VOID(engine::begin_rebuild(context));
-  stock.begins_anew = true;
   return stock;
 }
 

@@ -9,7 +9,6 @@
 #include "base/manual_clock.h"
 #include "os/clock.h"
 #include "os/scratch_directory.h"
-#include "vpc/decide/reconcile.h"
 #include "vpc/use/stock_calls.h"
 
 namespace croft::app {
@@ -20,21 +19,20 @@ namespace fs = std::filesystem;
 class StockStoreTest : public testing::Test {
  protected:
   [[nodiscard]] std::string path() const { return scratch_.file("vpc.db"); }
-  [[nodiscard]] Result<StockStore> open(bool was_lost = false) {
-    return open_stock_store(path(), was_lost, clock_, random_);
-  }
+  [[nodiscard]] Result<StockStore> open() { return open_stock_store(path(), clock_); }
   /// As an agent leaves it.
   void fill() {
     auto stock = open();
     ASSERT_TRUE(stock) << stock.error().message;
     core::StockNode node;
     node.node = "node-1";
-    const auto described = engine::describe_node(context(*stock), node);
+    const auto described = engine::transact(
+        {*stock->store, clock_, random_}, engine::TurnTaking::before_writing,
+        [&](const core::Snapshot& snapshot, const Instant&) { return core::warm::plan_describe(snapshot, node); });
     ASSERT_TRUE(described) << described.error().message;
   }
-  [[nodiscard]] engine::Context context(const StockStore& stock) { return {*stock.store, clock_, random_}; }
   [[nodiscard]] engine::StockView view(const StockStore& stock) {
-    auto view = engine::view_stock(context(stock));
+    auto view = engine::view_stock({*stock.store, clock_, random_});
     EXPECT_TRUE(view) << view.error().message;
     return view ? *std::move(view) : engine::StockView{};
   }
@@ -53,62 +51,25 @@ class StockStoreTest : public testing::Test {
   os::ScratchDirectory scratch_;
 };
 
-TEST_F(StockStoreTest, AFirstOneHasNothingToFindOut) {
-  const auto stock = open();
-  ASSERT_TRUE(stock) << stock.error().message;
-  EXPECT_FALSE(stock->aside);
-  EXPECT_FALSE(stock->begins_anew);
-  EXPECT_TRUE(view(*stock).intents.empty());
-}
-
 TEST_F(StockStoreTest, ASoundOneIsOpenedAsItIs) {
   fill();
   const auto stock = open();
   ASSERT_TRUE(stock) << stock.error().message;
-  EXPECT_FALSE(stock->begins_anew);
+  EXPECT_EQ(stock->aside, "");
   EXPECT_EQ(view(*stock).node->node, "node-1");
 }
 
-TEST_F(StockStoreTest, ADamagedOneIsSetAsideAndARebuildBegins) {
+TEST_F(StockStoreTest, ADamagedOneIsSetAside) {
   fill();
   empty_file();
-  const auto stock = open();
-  ASSERT_TRUE(stock) << stock.error().message;
-  ASSERT_TRUE(stock->aside);
-  EXPECT_TRUE(fs::exists(stock->aside->path));
-  EXPECT_EQ(stock->aside->why.find("backup-and-restore"), std::string::npos) << stock->aside->why;
-  EXPECT_TRUE(stock->begins_anew);
-  const auto intents = view(*stock).intents;
-  ASSERT_EQ(intents.size(), 1U);
-  EXPECT_TRUE(core::warm::is_rebuild(intents[0]));
-}
-
-TEST_F(StockStoreTest, ADeathBeforeTheRebuildWasNotedIsMadeGood) {
-  fill();
-  empty_file();
-  fs::rename(path(), path() + ".damaged");
-  for (const char* suffix : {"-wal", "-shm", "-lock"}) fs::rename(path() + suffix, path() + ".damaged" + suffix);
-  const auto stock = open();
-  ASSERT_TRUE(stock) << stock.error().message;
-  EXPECT_FALSE(stock->aside);
-  EXPECT_EQ(view(*stock).intents.size(), 1U);
-}
-
-TEST_F(StockStoreTest, OneThatIsKnownAgainIsNotRebuiltForEver) {
-  fill();
-  empty_file();
-  ASSERT_TRUE(open());
   {
     const auto stock = open();
-    ASSERT_TRUE(stock);
-    EXPECT_EQ(view(*stock).intents.size(), 1U) << "there is one at most";
-    core::StockNode node;
-    node.node = "node-1";
-    ASSERT_TRUE(engine::describe_node(context(*stock), node));
+    ASSERT_TRUE(stock) << stock.error().message;
+    EXPECT_TRUE(fs::exists(stock->aside)) << stock->aside;
+    EXPECT_EQ(stock->why.find("backup-and-restore"), std::string::npos) << stock->why;
+    EXPECT_FALSE(view(*stock).node);
   }
-  const auto stock = open();
-  ASSERT_TRUE(stock);
-  EXPECT_FALSE(stock->begins_anew) << "the agent has taken over; what was set aside is history";
+  EXPECT_EQ(open()->aside, "") << "it is told once";
   EXPECT_EQ(set_aside(), 1U);
 }
 
@@ -140,10 +101,7 @@ TEST_F(StockStoreTest, ALossWhileItIsOpenIsTold) {
   ASSERT_TRUE(loss);
   EXPECT_NE(loss->message.find("vpc.db"), std::string::npos) << loss->message;
   fs::remove(path() + "-lock");
-  ASSERT_TRUE(loss_of(*stock->store, path(), clock_)) << "with all that told of it";
-  const auto anew = open(true);
-  ASSERT_TRUE(anew) << anew.error().message;
-  EXPECT_TRUE(anew->begins_anew);
+  EXPECT_TRUE(loss_of(*stock->store, path(), clock_)) << "with all that told of it";
 }
 
 }  // namespace

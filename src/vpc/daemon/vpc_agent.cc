@@ -5,10 +5,8 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
-#include <deque>
-#include <map>
 #include <memory>
-#include <mutex>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -21,9 +19,6 @@
 #include <spdlog/sinks/stdout_sinks.h>
 
 #include "agent/daemon/daemon.h"
-#include "agent/daemon/log_format.h"
-#include "agent/daemon/periodic.h"
-#include "agent/daemon/store_parts.h"
 #include "agent/metrics/server.h"
 #include "agent/metrics/stock_metrics.h"
 #include "base/printable.h"
@@ -36,7 +31,6 @@
 #include "http/unix_listener.h"
 #include "os/clock.h"
 #include "os/files.h"
-#include "os/interfaces.h"
 #include "os/look_up.h"
 #include "os/process.h"
 #include "register/node.h"
@@ -44,11 +38,11 @@
 #include "store/kube/events.h"
 #include "store/store_url.h"
 #include "vpc/daemon/stock_store.h"
-#include "vpc/daemon/ucloud_place.h"
 #include "vpc/daemon/vpc_cluster.h"
 #include "vpc/door/adapters.h"
 #include "vpc/door/agent_client.h"
 #include "vpc/door/stock_server.h"
+#include "vpc/ucloud/ucloud.h"
 #include "vpc/use/stock_keeper.h"
 
 namespace croft::app {
@@ -64,12 +58,12 @@ struct VpcAgentOptions {
   std::string node;
   std::string socket = "/run/cni-vpc-ipamd.sock";
   std::string store = "sqlite:/var/lib/croft/vpc.db";
-  UCloudPlace cloud;
+  cloud::ucloud::Place cloud;
   std::string interface;
   bool no_probe = false;
   std::uint32_t probe_wait_ms = 1000;
   std::uint32_t node_max = 0;
-  std::uint32_t reconcile_s = 60, doubt_s = 60, grace_s = 60, young_s = 120;
+  std::uint32_t reconcile_s = 60, grace_s = 60;
   std::uint32_t release_unknown_after_s = 0;
   std::vector<std::string> peers;
   std::string listen;
@@ -130,15 +124,10 @@ void add_vpc_agent_options(CLI::App& command, VpcAgentOptions& options) {
                   "Seconds between comparisons of records, cloud, pods and host")
       ->check(CLI::Range(1, 86400))
       ->capture_default_str();
-  command.add_option("--grace-seconds", options.grace_s, "Seconds a difference has to be seen before it is acted on")
-      ->check(CLI::Range(1, 86400))
-      ->capture_default_str();
-  command.add_option("--young-seconds", options.young_s, "Seconds for which a new record is left alone")
-      ->check(CLI::Range(1, 86400))
-      ->capture_default_str();
   command
-      .add_option("--doubt-seconds", options.doubt_s,
-                  "Seconds within which the cloud may still do what it never answered")
+      .add_option("--grace-seconds", options.grace_s,
+                  "Seconds a difference has to be seen before it is acted on, and within which the cloud may still do "
+                  "what it never answered")
       ->check(CLI::Range(1, 86400))
       ->capture_default_str();
   command
@@ -180,7 +169,6 @@ constexpr seconds kVpcApiTime{10};
 constexpr seconds kCloudPatience{1};
 /// The board is written between two rounds, which may have to serve ADDs that wait.
 constexpr seconds kBoardTime{2};
-constexpr seconds kLostTooOften{10};
 /// An operator who puts a file back by hand is not disturbed at the first look.
 constexpr int kLossesInARow = 3;
 constexpr std::size_t kLogBytes = std::size_t{50} << 20;
@@ -203,15 +191,11 @@ constexpr std::size_t kCertificateBytesMax = std::size_t{64} << 10;
 
 /// Where the agent finds its cluster; nothing where it has none.
 struct ClusterOfStock {
-  /// Where lines for people go, once there is a place for them; from any thread.
-  std::shared_ptr<std::function<void(const std::string& line)>> tell =
-      std::make_shared<std::function<void(const std::string& line)>>();
   std::unique_ptr<store::kube::Api> api;
   std::unique_ptr<edge::ApiPods> pods;
   std::unique_ptr<ClusterClaims> claims;
   std::unique_ptr<VpcBoard> board;
   std::unique_ptr<store::kube::Events> events;
-  std::unique_ptr<GuardedApi> guarded_api;
 };
 
 /// The cluster that `--kubernetes` names; `daemon` outlives it. Errors: invalid_argument for what is no kube: URL;
@@ -228,8 +212,7 @@ struct ClusterOfStock {
                                                      const std::function<void(const core::collect::PodFact&)>& take) {
     return store::kube::for_each_pod_of_node(api, clock, node, deadline, begin, take);
   });
-  cluster.guarded_api = std::make_unique<GuardedApi>(*cluster.api, daemon.clock);
-  cluster.claims = std::make_unique<ClusterClaims>(*cluster.guarded_api, options.node);
+  cluster.claims = std::make_unique<ClusterClaims>(*cluster.api, options.node);
   store::kube::Events::Options how;
   how.component = "cni-vpc-ipamd";
   how.node = options.node;
@@ -258,54 +241,9 @@ struct ClusterOfStock {
   return peer;
 }
 
-/// The wire of the interface that the cloud gives addresses to, once that is known.
-class InterfaceProbe final : public engine::AddressProbe {
- public:
-  InterfaceProbe(const VpcAgentOptions& options, const Clock& clock, Random& random)
-      : options_(options), clock_(clock), random_(random) {}
-  /// By MAC, where no name was given.
-  std::function<std::optional<cloud::Interface>()> interface;
-
-  [[nodiscard]] Result<std::vector<Answer>> probe(const std::vector<net::Address>& addresses,
-                                                  Deadline deadline) override {
-    TRY(auto wire, this->wire(deadline));
-    return wire.probe(addresses, deadline);
-  }
-  void announce(const std::vector<net::Address>& addresses) override {
-    auto wire = this->wire(Deadline::after(clock_.now(), seconds{5}));
-    if (wire) wire->announce(addresses);
-  }
-
- private:
-  [[nodiscard]] Result<edge::WireProbe> wire(Deadline deadline) {
-    std::string name = options_.interface;
-    if (name.empty()) {
-      const auto found = interface ? interface() : std::nullopt;
-      if (!found) return fail(ErrorCode::unavailable, "the interface is not known yet");
-      os::MacBytes mac{};
-      std::ranges::copy(found->mac.bytes, mac.begin());
-      TRY(const auto one, os::find_interface(mac, clock_, deadline));
-      name = one.name;
-    }
-    os::ProbeTiming timing;
-    const std::chrono::nanoseconds unit = std::chrono::milliseconds{options_.probe_wait_ms};
-    timing.probe_wait = unit;
-    timing.probe_min = unit;
-    timing.probe_max = unit * 2;
-    timing.announce_wait = unit * 2;
-    timing.announce_num = 2;
-    timing.announce_interval = unit * 2;
-    return edge::WireProbe(name, timing, clock_, random_);
-  }
-
-  const VpcAgentOptions& options_;
-  const Clock& clock_;
-  Random& random_;
-};
-
 class VpcAgentProgram {
  public:
-  VpcAgentProgram(const VpcAgentOptions& options, Daemon& daemon, StockStore& opened, cloud::Provider& cloud,
+  VpcAgentProgram(const VpcAgentOptions& options, Daemon& daemon, const StockStore& opened, cloud::Provider& cloud,
                   const ClusterOfStock& cluster, std::vector<engine::PeerAgents::Peer> fixed_peers)
       : options_(options),
         daemon_(daemon),
@@ -314,7 +252,9 @@ class VpcAgentProgram {
         fixed_peers_(std::move(fixed_peers)),
         log_("croftd"),
         opened_(opened),
-        probe_(options, daemon.clock, daemon.random),
+        probe_(
+            {options.interface, [this](Deadline) { return mac(); }, std::chrono::milliseconds{options.probe_wait_ms}},
+            daemon.clock, daemon.random),
         host_(daemon.clock),
         peers_([this](const std::string& subnet, Deadline deadline) { return directory(subnet, deadline); },
                security_of_peers(options), daemon.clock),
@@ -323,17 +263,11 @@ class VpcAgentProgram {
     log_.sinks().push_back(std::make_shared<spdlog::sinks::stderr_sink_mt>());
     if (options.log_directory != "none") add_log_file();
     log_.set_formatter(std::make_unique<LogFormat>("vpc-agent"));
-    cloud_.on_call([this](const cloud::Provider::Call& call) {
-      metrics_.count(call);
-      remember(call);
-    });
+    cloud_.on_call([this](const cloud::Provider::Call& call) { metrics_.count(call); });
   }
 
-  void note(const std::string& line) { log_.info("{}", printable(line, Printed::line)); }
-
-  enum class End : std::uint8_t { stopped, store_lost };
-  /// Until the daemon is told to end, or the files of its store are damaged or gone.
-  [[nodiscard]] Result<End> run() {
+  /// Until the daemon is told to end. Error: the files of its store are damaged or gone.
+  [[nodiscard]] Result<int> run() {
     TRY(auto listener, os::UnixListener::listen(options_.socket, socket_access(options_), daemon_.clock));
     os::make_files_private();
     if (options_.calico_policy && cluster_.api != nullptr) {
@@ -342,7 +276,6 @@ class VpcAgentProgram {
     std::vector<Periodic> tended;
     engine::StockKeeper keeper(keeper_world(), keeper_options());
     keeper_ = &keeper;
-    probe_.interface = [&keeper] { return keeper.interface(); };
     edge::StockServer server(stock_world(keeper), daemon_.clock);
     daemon_.stop.before_forced_end(listener->closer());
     TRY_VOID(server.open_door(std::move(listener), {}));
@@ -364,23 +297,20 @@ class VpcAgentProgram {
           return next;
         },
         [&] { keeper.look_before_serving(); });
-    End end = End::stopped;
+    std::optional<Error> loss;
     int losses = 0;
     while (!daemon_.stop.wait_for(seconds{1})) {
       look(server, keeper);
-      const auto loss = loss_of(*opened_.store, path_of_store(options_), daemon_.clock);
+      loss = loss_of(*opened_.store, path_of_store(options_), daemon_.clock);
       // That look has found out whether the store's files are others by now.
       keeper.actor().tick();
       losses = loss ? losses + 1 : 0;
-      if (losses < kLossesInARow) continue;
-      log_.error("the store is lost while it is in use, and is begun anew: {}",
-                 printable(loss->message, Printed::line));
-      end = End::store_lost;
-      break;
+      if (losses == kLossesInARow) break;
     }
-    if (end == End::stopped) log_.info("ending");
+    const bool is_lost = losses == kLossesInARow;
+    if (!is_lost) log_.info("ending");
     server.stop(Deadline::after(daemon_.clock.now(), kVpcDrain));
-    if (!keeper.actor().end_rounds(kCloudPatience) && end == End::stopped) {
+    if (!keeper.actor().end_rounds(kCloudPatience) && !is_lost) {
       // Everybody has an answer. The store has an intent of each question to the cloud: the next start finds out what
       // came of it, as after a crash.
       log_.warn("the cloud does not answer: what it was asked for is looked up at the next start");
@@ -390,18 +320,22 @@ class VpcAgentProgram {
     keeper_ = nullptr;
     is_ending_ = true;
     annotations_.reset();
-    return end;
+    if (is_lost) return fail(loss->in("the store is lost while it is in use, and begins anew with the next start"));
+    return 0;
   }
 
  private:
-  static edge::GrpcPeers::SecurityFor security_of_peers(const VpcAgentOptions& options) {
-    if (options.insecure_peers) return [](const std::string&) { return nullptr; };
-    if (options.tls_ca.empty()) return nullptr;
+  static os::TlsFiles files_of(const VpcAgentOptions& options) {
     os::TlsFiles files;
     files.ca_file = options.tls_ca;
     files.certificate_file = options.tls_certificate;
     files.key_file = options.tls_key;
-    return [files = std::move(files)](const std::string& node) {
+    return files;
+  }
+  static edge::GrpcPeers::SecurityFor security_of_peers(const VpcAgentOptions& options) {
+    if (options.insecure_peers) return [](const std::string&) { return nullptr; };
+    if (options.tls_ca.empty()) return nullptr;
+    return [files = files_of(options)](const std::string& node) {
       os::TlsFiles of_node = files;
       of_node.server_name = node;
       return os::make_tls(std::move(of_node));
@@ -418,16 +352,22 @@ class VpcAgentProgram {
     }
   }
 
+  void note(const std::string& line) { log_.info("{}", printable(line, Printed::line)); }
+
+  /// For the interface that the cloud gives addresses to, once that is known.
+  [[nodiscard]] Result<net::Mac> mac() const {
+    const engine::StockKeeper* const keeper = keeper_;
+    const auto interface = keeper != nullptr ? keeper->interface() : std::nullopt;
+    if (!interface) return fail(ErrorCode::unavailable, "the interface is not known yet");
+    return interface->mac;
+  }
+
   void tell_of_store() {
-    if (opened_.aside) {
-      log_.error("the store was damaged and is set aside as {}: {}", printable(opened_.aside->path, Printed::line),
-                 printable(opened_.aside->why, Printed::line));
-    }
-    if (!opened_.begins_anew) return;
-    log_.warn(
-        "nothing is known of this node's addresses: what the cloud has on its interface is compared with the "
-        "pods and the host, and no address of before is given to a pod until nothing has used it for {} s",
-        std::max(options_.doubt_s, options_.cooldown_s));
+    if (opened_.aside.empty()) return;
+    log_.error(
+        "the store was damaged and is set aside as {}: {}; what pods have is recorded as theirs, and what else the "
+        "cloud has on this node's interface is quarantined (croft vpc release)",
+        printable(opened_.aside, Printed::line), printable(opened_.why, Printed::line));
   }
 
   engine::KeeperOptions keeper_options() const {
@@ -436,12 +376,10 @@ class VpcAgentProgram {
     options.marks.high = options_.high;
     options.marks.node_max = options_.node_max;
     options.reconcile.grace = seconds{options_.grace_s};
-    options.reconcile.young = seconds{options_.young_s};
     options.node = options_.node;
     options.subnet = options_.cloud.subnet;
-    options.cooldown = seconds{options_.cooldown_s};
+    options.reconcile.cooldown = seconds{options_.cooldown_s};
     options.reconcile_every = seconds{options_.reconcile_s};
-    options.doubt = seconds{options_.doubt_s};
     options.reconcile.release_unknown_after = seconds{options_.release_unknown_after_s};
     options.looks_first = true;
     options.process = os::own_process();
@@ -472,7 +410,7 @@ class VpcAgentProgram {
   edge::StockWorld stock_world(engine::StockKeeper& keeper) {
     edge::StockWorld world{daemon_.clock, daemon_.random, keeper};
     world.log = [this](const std::string& line) { note(line); };
-    world.show = [this, &keeper](std::deque<edge::StockHeard> heard) { return show(keeper, std::move(heard)); };
+    world.show = [this, &keeper] { return show(keeper); };
     world.fixed = cluster_.claims.get();
     if (annotations_ != nullptr) {
       world.assigned = [this](const core::PodIdentity& pod, const net::Address& address) {
@@ -518,9 +456,7 @@ class VpcAgentProgram {
     how.host = address.host.to_string();
     how.port = address.port;
     how.is_plain = options_.insecure_peers;
-    how.files.ca_file = options_.tls_ca;
-    how.files.certificate_file = options_.tls_certificate;
-    how.files.key_file = options_.tls_key;
+    how.files = files_of(options_);
     how.tell = [this](const std::string& line) { note(line); };
     TRY(auto listener, os::TlsListener::listen(std::move(how), daemon_.clock));
     return server.open_door(std::move(listener),
@@ -531,55 +467,50 @@ class VpcAgentProgram {
     std::vector<engine::PeerAgents::Peer> all = fixed_peers_;
     for (auto& peer : all) peer.subnet = subnet;
     if (cluster_.board != nullptr) {
-      TRY(auto said, cluster_.board->peers(subnet, deadline, [this](const std::string& line) { note(line); }));
+      TRY(auto said, cluster_.board->peers(subnet, deadline));
       std::ranges::move(said, std::back_inserter(all));
     }
-    const std::lock_guard lock(shown_mutex_);
-    peers_seen_ = all;
     return all;
   }
 
-  void remember(const cloud::Provider::Call& call) {
-    const auto now = daemon_.clock.now().since_boot;
-    const std::lock_guard lock(shown_mutex_);
-    edge::CloudCalls& calls = cloud_calls_[call.action];
-    calls.last = now;
-    if (call.outcome == "ok") {
-      ++calls.good;
-      return;
-    }
-    ++calls.failed;
-    calls.last_failure = call.outcome;
-    calls.failed_at = now;
-  }
-
-  [[nodiscard]] Result<wire::vpc::ShowAnswer> show(engine::StockKeeper& keeper, std::deque<edge::StockHeard> heard) {
-    edge::StockShown all;
-    TRY(all.view, engine::view_stock({*opened_.store, daemon_.clock, daemon_.random, seconds{1}}));
+  /// As `croft vpc show` prints it.
+  [[nodiscard]] Result<wire::vpc::ShowAnswer> show(engine::StockKeeper& keeper) {
+    TRY(const auto view, engine::view_stock({*opened_.store, daemon_.clock, daemon_.random, seconds{1}}));
+    const Instant now = daemon_.clock.now();
     const engine::StockSeen seen = keeper.actor().seen();
-    const auto& interface = seen.interface;
-    all.agent = {{"version", CROFT_VERSION},
-                 {"node", options_.node},
-                 {"interface", interface ? interface->mac.to_string() : "not known yet"},
-                 {"object", interface ? interface->object : ""},
-                 {"vpc", interface ? interface->vpc : ""},
-                 {"subnet", interface ? interface->subnet : ""},
-                 {"store", options_.store},
-                 {"listens", options_.listen},
-                 {"lowWaterMark", std::to_string(options_.low)},
-                 {"highWaterMark", std::to_string(options_.high)},
-                 {"maxAddresses", options_.node_max == 0 ? "no limit" : std::to_string(options_.node_max)},
-                 {"cooldownSeconds", std::to_string(options_.cooldown_s)}};
-    const engine::StockCallTally& tally = seen.calls;
-    all.agent.emplace_back("waitingAdds", std::to_string(tally.waiting));
-    all.agent.emplace_back("adds", fmt::format("{} ok, {} failed", tally.adds, tally.adds_failed));
-    all.agent.emplace_back("dels", fmt::format("{} ok, {} failed", tally.dels, tally.dels_failed));
-    all.outlook = seen.outlook;
-    all.heard = std::move(heard);
-    const std::lock_guard lock(shown_mutex_);
-    all.cloud = cloud_calls_;
-    all.peers = peers_seen_.empty() ? fixed_peers_ : peers_seen_;
-    return edge::shown(all, daemon_.clock.now());
+    const cloud::Interface interface = seen.interface.value_or(cloud::Interface{});
+    core::warm::Counts counts;
+    for (const core::StockAddress& one : view.addresses) core::warm::count(counts, one, now);
+    for (const core::StockIntent& one : view.intents) counts.asked += one.count;
+    const auto number = [](auto value) { return std::to_string(value); };
+    const auto rest = std::chrono::ceil<seconds>(seen.grow_not_before - now.since_boot);
+    return wire::vpc::ShowAnswer{{{"version", CROFT_VERSION},
+                                  {"node", options_.node},
+                                  {"interface", seen.interface ? interface.mac.to_string() : "not known yet"},
+                                  {"object", interface.object},
+                                  {"vpc", interface.vpc},
+                                  {"subnet", interface.subnet},
+                                  {"store", options_.store},
+                                  {"listens", options_.listen},
+                                  {"lowWaterMark", number(options_.low)},
+                                  {"highWaterMark", number(options_.high)},
+                                  {"maxAddresses", options_.node_max == 0 ? "no limit" : number(options_.node_max)},
+                                  {"cooldownSeconds", number(options_.cooldown_s)},
+                                  {"free", number(counts.free)},
+                                  {"held", number(counts.held)},
+                                  {"cooling", number(counts.cooling)},
+                                  {"probing", number(counts.probing)},
+                                  {"asked", number(counts.asked)},
+                                  {"leaving", number(counts.leaving)},
+                                  {"quarantined", number(counts.quarantined)},
+                                  {"doubted", number(counts.doubted)},
+                                  {"damaged", number(view.damaged.size())},
+                                  {"waitingAdds", number(seen.calls.waiting)},
+                                  {"adds", fmt::format("{} ok, {} failed", seen.calls.adds, seen.calls.adds_failed)},
+                                  {"dels", fmt::format("{} ok, {} failed", seen.calls.dels, seen.calls.dels_failed)},
+                                  {"wish", seen.wish},
+                                  {"asksAgainInSeconds", number(std::max(rest, seconds{0}).count())},
+                                  {"trouble", seen.last_problem ? seen.last_problem->message : ""}}};
   }
 
   /// The work between rounds.
@@ -624,7 +555,7 @@ class VpcAgentProgram {
   void look(edge::StockServer& server, engine::StockKeeper& keeper) {
     const auto figures = this->figures();
     const engine::StockSeen seen = keeper.actor().seen();
-    const auto& trouble = seen.trouble;
+    const auto& trouble = seen.last_problem;
     const bool has_interface = seen.interface.has_value();
     const bool is_ready =
         figures && (figures->counts.free + figures->counts.held > 0 || options_.low == 0) && has_interface;
@@ -648,7 +579,6 @@ class VpcAgentProgram {
     const engine::StockSeen seen = keeper->actor().seen();
     figures.keeper = seen.keeper;
     figures.calls = seen.calls;
-    figures.throttled = cloud_.throttled();
     return figures;
   }
 
@@ -659,13 +589,10 @@ class VpcAgentProgram {
   const std::vector<engine::PeerAgents::Peer> fixed_peers_;
   spdlog::logger log_;
   const StockStore& opened_;
-  InterfaceProbe probe_;
+  edge::WireProbe probe_;
   edge::HostView host_;
   edge::GrpcPeers peers_;
   edge::StockMetrics metrics_;
-  std::mutex shown_mutex_;  ///< guards the two below
-  std::map<std::string, edge::CloudCalls> cloud_calls_;
-  std::vector<engine::PeerAgents::Peer> peers_seen_;
   edge::Health health_;
   std::atomic<bool> is_ending_ = false;
   std::unique_ptr<engine::Workers> annotations_;  ///< writes them one after the other
@@ -712,30 +639,17 @@ class VpcAgentProgram {
     TRY(auto peer, peer_of(text));
     peers.push_back(std::move(peer));
   }
-  options.cloud.environment = ucloud_environment();
-  TRY(const ClusterOfStock cluster, cluster_of(options, daemon));
-  TRY(const auto cloud,
-      open_ucloud(options.cloud, os::look_up_host, daemon.clock, [tell = cluster.tell](const std::string& line) {
-        if (*tell) (*tell)(line);
-      }));
   const std::string path = path_of_store(options);
   if (!path.starts_with('/')) {
     return fail(invalid_argument("--store must be sqlite:/ and an absolute path"));
   }
-  bool was_lost = false;
-  for (;;) {
-    const auto begun = daemon.clock.now().since_boot;
-    TRY(StockStore stock, open_stock_store(path, was_lost, daemon.clock, daemon.random));
-    VpcAgentProgram program(options, daemon, stock, *cloud, cluster, peers);
-    *cluster.tell = [&program](const std::string& line) { program.note(line); };
-    TRY(const auto end, program.run());
-    if (end == VpcAgentProgram::End::stopped) return 0;
-    if (was_lost && daemon.clock.now().since_boot - begun < kLostTooOften) {
-      // The supervisor of this program waits longer each time.
-      return fail(ErrorCode::corrupt, fmt::format("the store {} is lost again and again; look at its disk", path));
-    }
-    was_lost = true;
-  }
+  namespace ucloud = cloud::ucloud;
+  TRY(const ClusterOfStock cluster, cluster_of(options, daemon));
+  TRY(const auto cloud, ucloud::open_ucloud(options.cloud, ucloud::keys_of_environment(from_environment),
+                                            os::look_up_host, daemon.clock));
+  TRY(const StockStore stock, open_stock_store(path, daemon.clock));
+  VpcAgentProgram program(options, daemon, stock, *cloud, cluster, std::move(peers));
+  return program.run();
 }
 
 }  // namespace

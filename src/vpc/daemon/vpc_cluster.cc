@@ -9,8 +9,6 @@
 
 #include "base/letters.h"
 #include "base/net/echo.h"
-#include "base/quoted.h"
-#include "http/endpoint.h"
 #include "vpc/decide/promised.h"
 #include "vpc/format/messages.h"
 
@@ -194,38 +192,6 @@ Result<bool> ClusterClaims::detach(const Claim& seen, Deadline deadline) {
   return fail(written.error());
 }
 
-namespace {
-
-bool is_answer(const store::kube::Answer& answer) {
-  using Outcome = store::kube::Answer::Outcome;
-  return answer.http_status != 0 || answer.outcome == Outcome::done || answer.outcome == Outcome::refused;
-}
-
-}  // namespace
-
-store::kube::Answer GuardedApi::call(const store::kube::Request& request, Deadline deadline) {
-  const auto begun = clock_.now().since_boot;
-  {
-    const std::lock_guard lock(mutex_);
-    if (away_ && begun < ask_again_) {
-      store::kube::Answer answer;
-      answer.error = *away_;
-      return answer;
-    }
-  }
-  auto answer = beneath_.call(request, deadline);
-  const auto now = clock_.now().since_boot;
-  const bool is_silence = answer.error.code == ErrorCode::unavailable || now - begun >= kIsSilence;
-  const std::lock_guard lock(mutex_);
-  if (is_answer(answer)) {
-    away_.reset();
-  } else if (is_silence) {
-    away_ = Error{ErrorCode::unavailable, "the API server did not answer just now: " + answer.error.message, {}};
-    ask_again_ = now + kAwayFor;
-  }
-  return answer;
-}
-
 // ---------------------------------------------------------------- the board
 
 namespace {
@@ -272,14 +238,11 @@ Result<void> VpcBoard::clean_up(Deadline deadline) {
   // The objects first: whose node comes in between is in the list of nodes.
   TRY(const auto all, stocks_.all(deadline));
   TRY(const std::set<std::string> nodes, store::kube::node_names(api_, deadline));
-  const auto before = std::exchange(absent_, {});
   if (!nodes.contains(node_)) return {};
   std::optional<Error> failed;
   for (const auto& one : all) {
     const std::string& node = one.record.node;
     if (node.empty() || nodes.contains(node)) continue;
-    absent_.see(before, one.meta.uid, Sighting::at(clock_.now()), node);
-    if (before.find(one.meta.uid, node) == nullptr) continue;
     const auto removed = stocks_.remove(one.meta, deadline);
     // Changed meanwhile: it is looked at anew.
     if (!removed && removed.error().code != ErrorCode::conflict && !failed) failed = removed.error();
@@ -288,40 +251,16 @@ Result<void> VpcBoard::clean_up(Deadline deadline) {
   return {};
 }
 
-/// Each again only after it was right, or away, in between.
-void VpcBoard::note_passed_over(std::map<std::string, std::string> passed_over,
-                                const std::function<void(const std::string& line)>& tell) {
-  const std::lock_guard lock(mutex_);
-  for (const auto& [node, address] : passed_over) {
-    const auto before = told_.find(node);
-    if (tell == nullptr || (before != told_.end() && before->second == address)) continue;
-    tell(fmt::format(
-        "node {} is not borrowed from: spec.addr of its ipamds object is {}, no numeric ADDRESS:PORT; its agent writes "
-        "it anew, or delete the object",
-        in_quotes(node), in_quotes(address)));
-  }
-  told_ = std::move(passed_over);
-}
-
-Result<std::vector<engine::PeerAgents::Peer>> VpcBoard::peers(
-    const std::string& subnet, Deadline deadline, const std::function<void(const std::string& line)>& tell) {
+Result<std::vector<engine::PeerAgents::Peer>> VpcBoard::peers(const std::string& subnet, Deadline deadline) {
   TRY(const auto all, stocks_.all(deadline));
   std::vector<engine::PeerAgents::Peer> peers;
-  std::map<std::string, std::string> passed_over;
   for (const auto& one : all) {
     const wire::kube::IpamdRecord& record = one.record;
-    if (record.node == node_ || record.node.empty() || record.address.empty()) continue;
-    if (record.subnet != subnet) continue;
-    if (!os::Endpoint::parse_numeric(record.address, true)) {
-      passed_over.emplace(record.node, record.address);
-      continue;
-    }
+    if (record.node == node_ || record.node.empty() || record.address.empty() || record.subnet != subnet) continue;
     const std::int64_t said = record.status == "dry" ? 0 : std::max<std::int64_t>(record.current, 0);
     const auto free = std::min<std::int64_t>(said, std::numeric_limits<std::uint32_t>::max());
     peers.push_back({record.node, record.address, record.subnet, static_cast<std::uint32_t>(free)});
   }
-  note_passed_over(std::move(passed_over), tell);
-  std::stable_sort(peers.begin(), peers.end(), [](const auto& a, const auto& b) { return a.free > b.free; });
   return peers;
 }
 

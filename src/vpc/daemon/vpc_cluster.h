@@ -3,8 +3,6 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
-#include <map>
-#include <mutex>
 #include <optional>
 #include <set>
 #include <string>
@@ -12,7 +10,6 @@
 #include <vector>
 
 #include "base/clock.h"
-#include "base/looks.h"
 #include "base/net/address.h"
 #include "base/result.h"
 #include "register/owner.h"
@@ -67,31 +64,6 @@ class ClusterClaims final : public engine::FixedAddresses {
   store::kube::VpcObjects<wire::kube::VpcIpClaimRecord> claims_;
 };
 
-/// How long an API server that did not answer is taken to be away; then it is asked again.
-inline constexpr std::chrono::seconds kAwayFor{2};
-/// A call that had less time than this says nothing of the server when that is over.
-inline constexpr std::chrono::seconds kIsSilence{1};
-
-/// An API for whose answers many wait: once it gives none, they do not wait one after the other. Their calls end as
-/// `not_done`, unavailable. An answer of whatever kind, also a refusal, is one. Watches go past it. Safe to use from
-/// several threads.
-class GuardedApi final : public store::kube::Api {
- public:
-  /// Both outlive it.
-  GuardedApi(store::kube::Api& beneath, const Clock& clock) : beneath_(beneath), clock_(clock) {}
-  [[nodiscard]] store::kube::Answer call(const store::kube::Request& request, Deadline deadline) override;
-  [[nodiscard]] store::kube::WatchAnswer watch(const std::string& path, Deadline deadline) override {
-    return beneath_.watch(path, deadline);
-  }
-
- private:
-  store::kube::Api& beneath_;
-  const Clock& clock_;
-  std::mutex mutex_;  ///< guards all below
-  std::optional<Error> away_;
-  std::chrono::nanoseconds ask_again_{};  ///< since boot; with away_
-};
-
 /// The agents' notice board in the cluster: an object `ipamds` a node in kube-system. From one thread at a time;
 /// peers() from any.
 class VpcBoard {
@@ -108,20 +80,14 @@ class VpcBoard {
   /// Says how this node's stock is. Asks the API only when something is new, or ten minutes have passed: somebody may
   /// have changed or deleted it.
   [[nodiscard]] Result<void> publish(const cloud::Interface& interface, const Status& status, Deadline deadline);
-  /// Deletes what names a node that is not there, when it was so at the call before too. Nothing at all where the
-  /// cluster has no nodes, or not this one: then the list is not to be believed.
+  /// Deletes what names a node that is not there. Nothing at all where the cluster has not this one either: then the
+  /// list is not to be believed.
   [[nodiscard]] Result<void> clean_up(Deadline deadline);
 
-  /// engine::PeerAgents::peers, without those that give no address: the richest first. An address
-  /// that is no numeric `10.0.0.2:7312` is passed over: whoever may write these objects leads the agent to
-  /// no socket of its machine. It is told once, a line without newline; `tell` may be null.
-  [[nodiscard]] Result<std::vector<engine::PeerAgents::Peer>> peers(
-      const std::string& subnet, Deadline deadline, const std::function<void(const std::string& line)>& tell = nullptr);
+  /// engine::PeerAgents::peers, without those that give no address.
+  [[nodiscard]] Result<std::vector<engine::PeerAgents::Peer>> peers(const std::string& subnet, Deadline deadline);
 
  private:
-  void note_passed_over(std::map<std::string, std::string> passed_over,
-                        const std::function<void(const std::string& line)>& tell);
-
   using Ipamd = wire::kube::VpcObject<wire::kube::IpamdRecord>;
   store::kube::Api& api_;
   store::kube::VpcObjects<wire::kube::IpamdRecord> stocks_;
@@ -130,9 +96,6 @@ class VpcBoard {
   const std::string address_;
   std::optional<Ipamd> own_;  ///< as it was written or read last
   std::chrono::nanoseconds own_at_{};
-  Sightings<std::string, std::string> absent_;  ///< by UID: objects whose node was absent, with its name
-  std::mutex mutex_;                            ///< guards what is below
-  std::map<std::string, std::string> told_;     ///< by node: addresses that are none
 };
 
 /// Writes a pod's address where Calico's policy reads it before kubelet has reported it. Errors: conflict, the pod of

@@ -8,9 +8,6 @@
 namespace croft::core::warm {
 namespace {
 
-/// Changed records of one commit: a cloud's part is no larger than what a node has of pods.
-constexpr std::size_t kMarksMax = 100;
-
 /// Since when a pod could have had it.
 WallTime idle_since(const StockAddress& address) {
   return address.cooling ? address.cooling->released_at.wall : address.since;
@@ -176,7 +173,7 @@ Step<std::size_t> plan_mark_clocks(const Snapshot& snapshot, const Instant& now)
     TRY(const Stock stock, Stock::read(reader));
     Plan<std::size_t> plan{0, {}};
     for (const StockAddress* address : stock.addresses()) {
-      if (address->state != StockAddressState::cooling || plan.answer == kMarksMax) continue;
+      if (address->state != StockAddressState::cooling || plan.answer == kChangesMax) continue;
       StockAddress marked = *address;
       marked.cooling = with_clock_mark(*std::move(marked.cooling), now);
       if (marked == *address) continue;

@@ -72,8 +72,8 @@ struct Release {
 /// refused (already_exists); one that it does not have is taken in as held, and unsure until the cloud's list has it.
 [[nodiscard]] Step<StockAddress> plan_record(const Snapshot& snapshot, const StockAddress& told, const Instant& now);
 
-/// Gives each address that cools since an earlier boot a mark of this one, so that the cooldown can be counted. The
-/// answer is how many.
+/// Gives each address that cools since an earlier boot a mark of this one, so that the cooldown can be counted; at most
+/// kChangesMax at once. The answer is how many.
 [[nodiscard]] Step<std::size_t> plan_mark_clocks(const Snapshot& snapshot, const Instant& now);
 
 }  // namespace croft::core::warm

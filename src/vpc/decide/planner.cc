@@ -15,7 +15,7 @@ constexpr nanoseconds kKeepAfterGrowing = std::chrono::seconds{60};
 constexpr nanoseconds kShrinkEvery = std::chrono::seconds{30};
 constexpr std::uint32_t kShrinkMax = 8;  // given back in one round
 constexpr nanoseconds kExhaustedRest = std::chrono::seconds{120};
-constexpr nanoseconds kConflictRestMax = std::chrono::hours{1};     // the same, doubled
+constexpr nanoseconds kWaitingPause = std::chrono::seconds{5};      // the same where an attachment waits
 constexpr nanoseconds kTroubleRestFirst = std::chrono::seconds{1};  // doubled with each failure in a row
 constexpr nanoseconds kTroubleRestMax = std::chrono::seconds{60};
 
@@ -24,16 +24,9 @@ nanoseconds with_jitter(nanoseconds span, double jitter) {
   return span + nanoseconds{static_cast<std::int64_t>(static_cast<double>(span.count()) * part)};
 }
 
-nanoseconds doubled(nanoseconds first, std::uint32_t times, nanoseconds max) {
-  return std::min(first * (std::int64_t{1} << std::min<std::uint32_t>(times, 16)), max);
-}
-
 nanoseconds trouble_rest(std::uint32_t failures) {
-  return doubled(kTroubleRestFirst, failures == 0 ? 0 : failures - 1, kTroubleRestMax);
-}
-
-nanoseconds conflict_rest(std::uint32_t conflicts) {
-  return doubled(kExhaustedRest, conflicts - kConflictsBorne, kConflictRestMax);
+  const std::uint32_t times = std::clamp<std::uint32_t>(failures, 1, 16) - 1;
+  return std::min(kTroubleRestFirst * (std::int64_t{1} << times), kTroubleRestMax);
 }
 
 std::uint64_t others_max(const Marks& marks) { return std::uint64_t{marks.high} + kConflictsMax; }
@@ -106,18 +99,16 @@ Wish plan_stock(const Counts& counts, const Marks& marks, std::uint32_t waiting,
       return wish;
     }
     more = std::min(more, others_max(marks) - others);
-    if (memory.conflicts >= kConflictsBorne) more = 1;
+    if (memory.is_short()) more = 1;
     // A few addresses of a subnet may be somebody's, and whoever waits does not wait for all of the rest.
     const auto not_before = coming < waiting ? memory.one_not_before : memory.grow_not_before;
     if (now.since_boot < not_before) {
       wish.look_again = std::min(wish.look_again, not_before);
-      wish.why = memory.is_exhausted                   ? "the subnet has no addresses left: resting"
-                 : memory.conflicts >= kConflictsBorne ? "what the cloud gave last is somebody else's: resting"
-                                                       : "the cloud is in trouble: resting";
+      wish.why = memory.last == Outcome::exhausted  ? "the subnet has no addresses left: resting"
+                 : memory.last == Outcome::conflict ? "what the cloud gave last is somebody else's: resting"
+                                                    : "the cloud is in trouble: resting";
       return wish;
     }
-    // While the stock rests, only what attachments wait for is asked for.
-    if (now.since_boot < memory.grow_not_before) more = std::min<std::uint64_t>(more, waiting - coming);
     wish.grow = static_cast<std::uint32_t>(std::min<std::uint64_t>(more, marks.batch_max));
     wish.why = fmt::format("{} free or on their way, {} wanted", coming, wanted);
     return wish;
@@ -138,10 +129,7 @@ Wish plan_stock(const Counts& counts, const Marks& marks, std::uint32_t waiting,
 
 PlannerMemory after_growing(PlannerMemory memory, Outcome outcome, double jitter, const Instant& now) {
   memory.last = outcome;
-  memory.is_exhausted = outcome == Outcome::exhausted;
-  const bool was_answered = outcome == Outcome::done || outcome == Outcome::conflict;
-  memory.failures = was_answered ? 0 : memory.failures + 1;
-  if (was_answered) memory.conflicts = outcome == Outcome::done ? 0 : memory.conflicts + 1;
+  memory.failures = outcome == Outcome::away || outcome == Outcome::conflict ? memory.failures + 1 : 0;
   nanoseconds rest{0};
   switch (outcome) {
     case Outcome::done:
@@ -151,48 +139,37 @@ PlannerMemory after_growing(PlannerMemory memory, Outcome outcome, double jitter
       rest = with_jitter(kExhaustedRest, jitter);
       break;
     case Outcome::away:
+    case Outcome::conflict:
       rest = with_jitter(trouble_rest(memory.failures), jitter);
       break;
     case Outcome::refused:
       // Somebody has to change something first; looking again now and then finds out that it was.
       rest = with_jitter(kTroubleRestMax, jitter);
       break;
-    case Outcome::conflict:
-      if (memory.conflicts >= kConflictsBorne) rest = with_jitter(conflict_rest(memory.conflicts), jitter);
-      break;
   }
   memory.grow_not_before = now.since_boot + rest;
   const nanoseconds pause = with_jitter(kWaitingPause, jitter);
-  const bool is_short = outcome == Outcome::conflict || outcome == Outcome::exhausted;
-  memory.one_not_before = now.since_boot + (is_short ? std::min(rest, pause) : rest);
+  memory.one_not_before = now.since_boot + (memory.is_short() ? std::min(rest, pause) : rest);
   return memory;
 }
 
 bool may_borrow(const Counts& counts, const Marks& marks, const PlannerMemory& memory) {
   if (marks.node_max > 0 && counts.on_node() >= marks.node_max) return false;
-  return memory.is_exhausted || memory.conflicts >= kConflictsBorne ||
-         std::uint64_t{counts.conflicting} + counts.claimed >= others_max(marks);
+  return memory.is_short() || std::uint64_t{counts.conflicting} + counts.claimed >= others_max(marks);
 }
 
 PlannerMemory after_shrinking(PlannerMemory memory, Outcome outcome, double jitter, const Instant& now) {
-  memory.last = outcome;
   memory.failures = outcome == Outcome::done ? 0 : memory.failures + 1;
   nanoseconds rest = kShrinkEvery;
   if (outcome != Outcome::done) rest = std::max<nanoseconds>(rest, trouble_rest(memory.failures));
   memory.shrink_not_before = now.since_boot + with_jitter(rest, jitter);
-  if (outcome == Outcome::done) memory = without_exhaustion(memory);
-  return memory;
+  return outcome == Outcome::done ? without_shortage(memory) : memory;
 }
 
-PlannerMemory without_exhaustion(PlannerMemory memory) {
-  if (memory.is_exhausted) memory.grow_not_before = memory.one_not_before = {};
-  memory.is_exhausted = false;
-  return memory;
-}
-
-PlannerMemory without_conflicts(PlannerMemory memory) {
-  if (memory.last == Outcome::conflict) memory.grow_not_before = memory.one_not_before = {};
-  memory.conflicts = 0;
+PlannerMemory without_shortage(PlannerMemory memory) {
+  if (!memory.is_short()) return memory;
+  memory.grow_not_before = memory.one_not_before = {};
+  memory.last = Outcome::done;
   return memory;
 }
 

@@ -29,8 +29,6 @@ struct Marks {
 inline constexpr std::uint32_t kMarkMax = 10'000;
 /// As many that others answer for may lie in quarantine beside the high mark; then no more are asked for.
 inline constexpr std::uint32_t kConflictsMax = 32;
-/// After conflicts or in an exhausted subnet, where an attachment waits: what it waits for is asked for after it.
-inline constexpr std::chrono::seconds kWaitingPause{5};
 
 /// The outcome of the last question to the cloud.
 enum class Outcome : std::uint8_t {
@@ -40,16 +38,13 @@ enum class Outcome : std::uint8_t {
   refused,
   conflict,  ///< most of what came is no pod's to have: somebody else answers for it, or the host uses it
 };
-/// Why, by the records alone, no more are asked for of what others have; for who has no memory of the rounds before:
-/// they are too many.
+/// Why, by the records alone, no more are asked for of what others have: they are too many.
 [[nodiscard]] std::optional<std::string> why_not_more(const std::vector<StockAddress>& records, const Marks& marks,
                                                       const Instant& now);
 
 /// The outcome of a question that brought so many, of which pods may have `usable`. One that brought nothing new may
 /// have been answered with what an earlier one left.
 [[nodiscard]] Outcome outcome_of_fill(std::size_t came, std::size_t usable);
-/// So many fills in a row may end in conflicts before the stock rests: a few addresses may be somebody's.
-inline constexpr std::uint32_t kConflictsBorne = 2;
 
 /// The planner's memory from one round to the next; times are since boot, which nobody sets. Begins empty: what it
 /// would remember from before a restart costs at the worst one call of the cloud.
@@ -57,10 +52,10 @@ struct PlannerMemory {
   std::chrono::nanoseconds grow_not_before{};
   std::chrono::nanoseconds one_not_before{};  ///< the same where somebody waits, and nothing is on its way to him
   std::chrono::nanoseconds shrink_not_before{};
-  std::uint32_t failures = 0;   ///< in a row
-  bool is_exhausted = false;    ///< the subnet has none, as was said last
-  std::uint32_t conflicts = 0;  ///< fills in a row of which most is no pod's to have
-  Outcome last = Outcome::done;
+  std::uint32_t failures = 0;    ///< in a row
+  Outcome last = Outcome::done;  ///< of the last question for more
+  /// The cloud had none for this node: the next question is for one.
+  [[nodiscard]] bool is_short() const { return last == Outcome::exhausted || last == Outcome::conflict; }
 };
 
 /// The next thing to do. Never both.
@@ -78,19 +73,16 @@ struct Wish {
 [[nodiscard]] Wish plan_stock(const Counts& counts, const Marks& marks, std::uint32_t waiting,
                               const PlannerMemory& memory, const Instant& now);
 
-/// Whether other nodes are asked for what attachments wait for: the cloud has none for this node, or what it gives is
-/// somebody else's. Not where the node has as many as it may.
+/// Whether other nodes are asked for what attachments wait for: the cloud has none for this node. Not where the node
+/// has as many as it may.
 [[nodiscard]] bool may_borrow(const Counts& counts, const Marks& marks, const PlannerMemory& memory);
 
 /// The memory after a question to the cloud for more. `jitter`: 0 to 1, by which rests of many nodes drift apart.
 [[nodiscard]] PlannerMemory after_growing(PlannerMemory memory, Outcome outcome, double jitter, const Instant& now);
 /// The same after something was given back.
 [[nodiscard]] PlannerMemory after_shrinking(PlannerMemory memory, Outcome outcome, double jitter, const Instant& now);
-/// An address came back into the subnet as far as anybody knows: asking is worth while again.
-[[nodiscard]] PlannerMemory without_exhaustion(PlannerMemory memory);
-
-/// Somebody looked into the conflicts and says that they are over: nothing rests for them any more.
-[[nodiscard]] PlannerMemory without_conflicts(PlannerMemory memory);
+/// Something went back into the subnet, be it by an operator who looked into conflicts: asking is worth while again.
+[[nodiscard]] PlannerMemory without_shortage(PlannerMemory memory);
 
 /// "dry", "hungry", "normal" or "overflow", as other agents read it (docs/notes/warm-pool.md#control-loop).
 [[nodiscard]] std::string status_of(const Counts& counts, const Marks& marks);

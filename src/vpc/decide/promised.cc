@@ -22,8 +22,6 @@ std::string holder_of(const StockAddress& held) {
 std::string promised_pod_name(const PodIdentity& pod) { return pod.namespace_name + "/" + pod.name; }
 std::string waits_for(const std::string& promise) { return std::string(kWaitsFor) + promise; }
 
-void promise_to(StockIntent& intent, const std::string& promise) { intent.peer = promise; }
-
 std::string promised_pod_name(const StockIntent& intent) {
   return intent.what == StockIntent::What::allocate ? intent.peer : std::string();
 }
@@ -41,8 +39,6 @@ bool is_waiting_for(const StockAddress& address, const PodIdentity& pod) {
   return address.state == StockAddressState::quarantined && !address.other_mac &&
          address.why == waits_for(promised_pod_name(pod));
 }
-
-void promise_to_holder(StockAddress& address) { address.extra[kPromisedKey] = promised_pod_name(address.pod); }
 
 bool has_stable_name(const PodIdentity& pod) { return !stateful_set_of(pod).empty(); }
 
@@ -116,7 +112,7 @@ Step<Assigned> plan_give_promised(const Snapshot& snapshot, const std::string& i
     after.pod = request.pod;
     after.netns = request.netns;
     after.extra = request.extra;
-    promise_to_holder(after);
+    after.extra[kPromisedKey] = promised_pod_name(after.pod);
     plan.answer.address = after;
     plan.writes.push_back(put_of(std::move(after)));
     return plan;

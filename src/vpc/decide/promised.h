@@ -9,7 +9,7 @@
 #include "register/snapshot.h"
 #include "register/stock.h"
 #include "vpc/decide/attachments.h"
-#include "vpc/decide/moves.h"
+#include "vpc/decide/supply.h"
 
 // Addresses that a pod keeps by its name, over its ends and over nodes (docs/notes/warm-pool.md#fixed-addresses).
 // The promise itself is a VpcIpClaim in the cluster. Here is what the stock knows of it: a record whose holder has such
@@ -32,14 +32,11 @@ inline constexpr const char* kKeepsNoneKey = "keepsNoAddress";
 [[nodiscard]] bool is_kept(const StockAddress& address);
 /// Whether it lies here and waits for this pod.
 [[nodiscard]] bool is_waiting_for(const StockAddress& address, const PodIdentity& pod);
-/// Marks an intent as asking for a promised address: what it brings is kept for that pod, whoever finds out. Empty: it
-/// is for the stock.
-void promise_to(StockIntent& intent, const std::string& promise);
+/// The pod for which an intent asks for its promised address (StockIntent::peer): what it brings is kept for that pod,
+/// whoever finds out. Empty: it is for the stock.
 [[nodiscard]] std::string promised_pod_name(const StockIntent& intent);
 /// As plan_take() takes it in so that it waits for that pod.
 [[nodiscard]] Given kept_for(Given given, const std::string& promise);
-/// Says that it is its holder's by name from now on.
-void promise_to_holder(StockAddress& address);
 
 /// Whether a pod's name is one that a StatefulSet gives: it ends in `-` and a number. Others have no fixed address.
 [[nodiscard]] bool has_stable_name(const PodIdentity& pod);

@@ -11,13 +11,12 @@ namespace croft::core::warm {
 namespace {
 
 using std::chrono::nanoseconds;
-using What = Move::What;
+using What = Correction::What;
 
-/// As many addresses as an intent of lost records speaks for; more than an interface has.
-constexpr std::uint32_t kRebuildMax = 4096;
 constexpr std::chrono::hours kLentKept{1};
-/// A node ends a few pods at a time.
+/// A node ends a few pods at a time (docs/promises.md#promise-4).
 constexpr std::size_t kGoneAtOnceMax = 5;
+constexpr std::chrono::hours kManyGoneGrace{1};
 constexpr const char* kNotInCloud = "the cloud does not have it on this node's interface";
 constexpr const char* kOfOtherCard =
     "it is recorded of another interface, and the cloud has not said that this node's has it";
@@ -73,14 +72,14 @@ bool is_same_pod(const PodIdentity& holder, const PodIdentity& pod) {
 std::string text_of(const LivePod& pod) { return fmt::format("{}/{}", pod.pod.namespace_name, pod.pod.name); }
 
 /// For a record that has changed since it was judged: what was found against its address is added.
-StockAddress with_doubts(const StockAddress& known, const Move& move) {
+StockAddress with_doubts(const StockAddress& known, const Correction& one) {
   StockAddress after = known;
   const bool is_held = known.state == StockAddressState::held;
-  if (known.created != move.before->created || (!is_held && !is_nobodys(known.state))) return after;
+  if (known.created != one.before->created || (!is_held && !is_nobodys(known.state))) return after;
   std::set<StockDoubt> doubts(known.doubts.begin(), known.doubts.end());
   // A use of an address that was nobody's may be by the pod that has got it meanwhile.
-  const bool may_be_its_holder = is_held && move.before->state != StockAddressState::held;
-  for (const StockDoubt doubt : move.after->doubts) {
+  const bool may_be_its_holder = is_held && one.before->state != StockAddressState::held;
+  for (const StockDoubt doubt : one.after->doubts) {
     if (!may_be_its_holder || doubt == StockDoubt::not_in_cloud) doubts.insert(doubt);
   }
   after.doubts = {doubts.begin(), doubts.end()};
@@ -92,51 +91,37 @@ class Pass {
   Pass(const Look& look, const std::vector<StockAddress>& records, const std::vector<StockIntent>& intents,
        Memory memory, const ReconcilePolicy& policy, const Instant& now)
       : look_(look), records_(records), intents_(intents), policy_(policy), now_(now), before_(std::move(memory)) {
-    moves_.memory = before_;
-    moves_.memory.since = {};
-    moves_.memory.told.clear();
+    found_.memory = before_;
+    found_.memory.since = {};
     if (look.cloud) {
-      for (const Given& given : *look.cloud) listed_.emplace(given.address, &given);
+      for (const cloud::CloudAddress& given : *look.cloud) listed_.emplace(given.address, &given);
     }
   }
 
-  [[nodiscard]] Moves done() && {
-    std::size_t in_cloud = 0, missing = 0;
-    for (const StockAddress& record : records_) {
-      held_ += record.state == StockAddressState::held ? 1U : 0U;
-      if (!is_in_the_cloud(record.state) || !before_.stood_at(record, look_.begun)) continue;
-      ++in_cloud;
-      missing += look_.cloud && !listed_.contains(record.address) ? 1U : 0U;
-    }
-    is_cut_ = !look_.is_first && is_shrunken(in_cloud, in_cloud - missing);
+  [[nodiscard]] Findings done() && {
     for (const StockAddress& record : records_) look_at(record);
     brake();
     look_at_strays();
-    return std::move(moves_);
+    return std::move(found_);
   }
 
  private:
-  void tell(std::string line) {
-    if (!before_.told.contains(line)) moves_.news.push_back(line);
-    moves_.memory.told.insert(std::move(line));
-  }
-
   /// Whether it has been so in each pass for this long.
   bool is_due(const net::Address& address, What what, nanoseconds bound) {
-    const Sighting& first = moves_.memory.since.see(before_.since, {address, name_of(what)}, Sighting::at(now_));
+    const Sighting& first = found_.memory.since.see(before_.since, {address, what}, Sighting::at(now_));
     return first.has_stood(bound, now_.since_boot);
   }
   bool is_due(const net::Address& address, What what) { return is_due(address, what, policy_.grace); }
 
-  void move(const StockAddress& record, What what, std::optional<StockAddress> after, std::string why) {
-    moves_.moves.push_back({record.address, what, record, std::move(after), std::move(why)});
+  void correct(const StockAddress& record, What what, std::optional<StockAddress> after, std::string why) {
+    found_.corrections.push_back({record.address, what, record, std::move(after), std::move(why)});
   }
 
   void look_at(const StockAddress& record) {
     // The look does not speak of records that came after it began.
     if (!before_.stood_at(record, look_.begun)) return;
     if (record.state == StockAddressState::lent) {
-      if (before_.age(record, look_.begun) >= kLentKept) move(record, What::forgotten, std::nullopt, {});
+      if (before_.seen_for(record, look_.begun) >= kLentKept) correct(record, What::forgotten, std::nullopt, {});
       return;
     }
     StockAddress here = record;
@@ -148,11 +133,11 @@ class Pass {
     }
     std::string why = doubt(here);
     const bool is_unsure = record.state != StockAddressState::held && !here.doubts.empty();
-    moves_.is_any_unsure = moves_.is_any_unsure || is_unsure;
-    if (before_.age(record, look_.begun) >= policy_.young && act(record, here)) return;
+    found_.is_any_unsure = found_.is_any_unsure || is_unsure;
+    if (before_.seen_for(record, look_.begun) >= policy_.young() && act(record, here)) return;
     if (here == record) return;
     const What what = here.doubts != record.doubts ? What::unsure : What::follows;
-    move(record, what, std::move(here), std::move(why));
+    correct(record, what, std::move(here), std::move(why));
   }
 
   /// Sets what speaks against it now, and says it for people. A source that does not speak leaves what it has said.
@@ -168,12 +153,12 @@ class Pass {
       why += (why.empty() ? "" : "; ") + std::move(detail);
     };
     if (look_.cloud) {
-      // A list that lacks more than half says nothing of what it leaves out: an address stays as it was.
+      // A list may be cut: what it leaves out stays as it was until the cloud denies it by name.
       const bool is_missing = this->is_missing(record.address);
       weigh(StockDoubt::not_in_cloud, is_missing || listed_.contains(record.address), is_missing, kNotInCloud);
     } else {
       // The interface of now is known, and what it has is not: what was another's may be another node's.
-      const bool is_of_other_card = look_.card && record.mac != *look_.card;
+      const bool is_of_other_card = look_.card && record.mac != look_.card->mac;
       weigh(StockDoubt::not_in_cloud, is_of_other_card, true, kOfOtherCard);
     }
     const bool host_uses = is_used_by_host(look_, record.address);
@@ -188,7 +173,7 @@ class Pass {
   }
 
   [[nodiscard]] bool is_missing(const net::Address& address) const {
-    return look_.cloud && !listed_.contains(address) && (!is_cut_ || look_.denied.contains(address));
+    return look_.cloud && !listed_.contains(address) && (look_.is_first || look_.denied.contains(address));
   }
 
   /// `here` is the record as the look has it. False: nothing is to be done but what speaks against it.
@@ -197,14 +182,9 @@ class Pass {
     bool is_used = false;
     if (act_on_user(record, here, is_used)) return true;
     if (is_used) return false;
-    if (is_in_the_cloud(record.state) && is_missing(record.address)) {
-      if (record.state == StockAddressState::held) {
-        tell(fmt::format("{} is held by {}/{}: {}", record.address.to_string(), record.pod.namespace_name,
-                         record.pod.name, kNotInCloud));
-        return false;
-      }
+    if (is_in_the_cloud(record.state) && record.state != StockAddressState::held && is_missing(record.address)) {
       if (!is_due(record.address, What::gone) || !look_.denied.contains(record.address)) return false;
-      move(record, What::gone, std::nullopt, kNotInCloud);
+      correct(record, What::gone, std::nullopt, kNotInCloud);
       return true;
     }
     return record.state == StockAddressState::quarantined && give_back(record);
@@ -233,7 +213,7 @@ class Pass {
     } else {
       after.why = why;
     }
-    move(record, what, std::move(after), std::move(why));
+    correct(record, what, std::move(after), std::move(why));
     return true;
   }
 
@@ -250,86 +230,59 @@ class Pass {
     if ((is_there && !has_another) || look_.host->contains(record.address)) return false;
     if (user_of(look_.pods, record.address) != nullptr || !is_due(record.address, What::let_go)) return false;
     const char* what = !is_there ? (pod == nullptr ? "is not there" : "has ended") : "has another address";
-    move(record, What::let_go, let_go(here, policy_.cooldown, now_),
-         fmt::format("pod {}/{} {}, and the host does not use the address", record.pod.namespace_name, record.pod.name,
-                     what));
+    correct(record, What::let_go, let_go(here, policy_.cooldown, now_),
+            fmt::format("pod {}/{} {}, and the host does not use the address", record.pod.namespace_name,
+                        record.pod.name, what));
     return true;
   }
 
   /// A node whose runtime's state is gone sends no DEL: where many pods seem gone at once, what both sources say for
   /// long is so.
   void brake() {
-    const auto is_gone = [](const Move& one) { return one.what == What::let_go; };
-    const auto gone = static_cast<std::size_t>(std::ranges::count_if(moves_.moves, is_gone));
-    if (gone <= kGoneAtOnceMax || !is_shrunken(held_, held_ - gone)) return;
-    const auto kept = std::erase_if(moves_.moves, [&](const Move& one) {
-      return is_gone(one) && !is_due(one.address, What::let_go, policy_.gone_grace);
+    const auto held =
+        static_cast<std::size_t>(std::ranges::count(records_, StockAddressState::held, &StockAddress::state));
+    const auto is_gone = [](const Correction& one) { return one.what == What::let_go; };
+    const auto gone = static_cast<std::size_t>(std::ranges::count_if(found_.corrections, is_gone));
+    if (gone <= kGoneAtOnceMax || !is_shrunken(held, held - gone)) return;
+    found_.kept_by_brake = std::erase_if(found_.corrections, [&](const Correction& one) {
+      return is_gone(one) && !is_due(one.address, What::let_go, kManyGoneGrace);
     });
-    if (kept == 0) return;
-    tell(
-        fmt::format("the pods of {} of {} held addresses seem to be gone at once: what is so in each look for {} s is "
-                    "let go",
-                    gone, held_, policy_.gone_grace.count()));
   }
 
   [[nodiscard]] bool is_whole() const { return look_.cloud && look_.host && look_.silent.empty(); }
 
   bool give_back(const StockAddress& record) {
     if (policy_.release_unknown_after.count() == 0 || !is_whole() || !look_.pods) return false;
-    if (before_.age(record, now_) < policy_.release_unknown_after || look_.apart.contains(record.address)) return false;
+    if (before_.seen_for(record, now_) < policy_.release_unknown_after || look_.apart.contains(record.address))
+      return false;
     const bool is_used =
         look_.host->contains(record.address) || std::ranges::any_of(*look_.pods, [&](const LivePod& pod) {
           return std::ranges::find(pod.addresses, record.address) != pod.addresses.end();
         });
     if (is_used) return false;
-    move(record, What::goes_back, entered(record, StockAddressState::releasing, now_), "nobody knows a use of it");
+    correct(record, What::goes_back, entered(record, StockAddressState::releasing, now_), "nobody knows a use of it");
     return true;
   }
 
   /// Addresses that the cloud has here without a record.
   void look_at_strays() {
     if (!look_.cloud) return;
-    const auto rebuild = std::ranges::find_if(intents_, is_rebuild);
-    const bool is_rebuilding = rebuild != intents_.end();
-    if (!is_rebuilding) moves_.memory.rebuilding_since.reset();
-    if (is_rebuilding && is_whole() && !moves_.memory.rebuilding_since) {
-      moves_.memory.rebuilding_since = now_.since_boot;
-    }
-    if (is_rebuilding) {
-      tell(fmt::format(
-          "the records of this stock are lost: what pods have is recorded as theirs, and what nothing uses for "
-          "{} s is taken in",
-          policy_.rest.count()));
-    }
     std::map<net::Address, const StockAddress*> recorded;
-    std::size_t of_pods = 0;
     for (const StockAddress& record : records_) {
       // One that went to another node, and came back without our knowing, is unknown.
       recorded.emplace(record.address, &record);
     }
-    for (const Given& given : *look_.cloud) {
+    for (const cloud::CloudAddress& given : *look_.cloud) {
       const auto known = recorded.find(given.address);
       const StockAddress* lent = known != recorded.end() ? known->second : nullptr;
       if ((lent != nullptr && lent->state != StockAddressState::lent) || look_.apart.contains(given.address)) continue;
       const LivePod* user = user_of(look_.pods, given.address);
-      if (user != nullptr) {
-        ++of_pods;
-        stray(given, lent, What::held, user);
-      } else if (intents_.empty()) {
-        stray(given, lent, What::set_aside, nullptr);
-      } else if (is_rebuilding && is_whole() && !look_.host->contains(given.address)) {
-        rest(given, lent);
-      }
-    }
-    const bool has_rested =
-        is_rebuilding && is_whole() && now_.since_boot - *moves_.memory.rebuilding_since >= policy_.rest;
-    if (has_rested && moves_.resting == 0 && of_pods == 0) {
-      moves_.settled.push_back(rebuild->id);
-      tell("the stock is known again");
+      if (user != nullptr || intents_.empty()) stray(given, lent, user);
     }
   }
 
-  void stray(const Given& given, const StockAddress* lent, What what, const LivePod* user) {
+  void stray(const cloud::CloudAddress& given, const StockAddress* lent, const LivePod* user) {
+    const What what = user != nullptr ? What::held : What::set_aside;
     // A pod that got its address while no agent was there is known from the first look on.
     const bool is_known_at_once = look_.is_first && user != nullptr && intents_.empty();
     if (!is_due(given.address, what) && !is_known_at_once) return;
@@ -346,19 +299,7 @@ class Pass {
     } else {
       after.why = why;
     }
-    add(given, lent, what, std::move(after), std::move(why));
-  }
-
-  void rest(const Given& given, const StockAddress* lent) {
-    if (!is_due(given.address, What::taken_in, policy_.rest)) {
-      ++moves_.resting;
-      return;
-    }
-    add(given, lent, What::taken_in, taken_in(given, now_), "nothing has used it");
-  }
-
-  void add(const Given& given, const StockAddress* lent, What what, StockAddress after, std::string why) {
-    moves_.moves.push_back(
+    found_.corrections.push_back(
         {given.address, what, lent != nullptr ? std::optional(*lent) : std::nullopt, std::move(after), std::move(why)});
   }
 
@@ -368,10 +309,8 @@ class Pass {
   const ReconcilePolicy& policy_;
   const Instant& now_;
   const Memory before_;
-  std::map<net::Address, const Given*> listed_;
-  std::size_t held_ = 0;
-  bool is_cut_ = false;  ///< the list lacks more than half of the stock
-  Moves moves_;
+  std::map<net::Address, const cloud::CloudAddress*> listed_;
+  Findings found_;
 };
 
 }  // namespace
@@ -379,16 +318,10 @@ class Pass {
 // ---------------------------------------------------------------- what passes have shown
 
 void Memory::note(const std::vector<StockAddress>& records, const Instant& now) {
-  const Stands noted = std::exchange(noted_, {}), begun = std::exchange(begun_, {});
+  const auto before = std::exchange(noted_, {});
   for (const StockAddress& record : records) {
-    const std::pair as_it_is(record.state, record.since);
-    nanoseconds before = std::max<nanoseconds>(now.wall - record.since, nanoseconds{0});
-    // It was not so the last time: it cannot be older than that, whatever the wall clock says.
-    if (noted_at_) before = std::min(before, now.since_boot - *noted_at_);
-    noted_.see(noted, record.address, Sighting::at(now), as_it_is);
-    begun_.see(begun, record.address, {now.since_boot - before, record.since}, as_it_is);
+    noted_.see(before, record.address, Sighting::at(now), {record.state, record.since});
   }
-  noted_at_ = now.since_boot;
 }
 
 bool Memory::stood_at(const StockAddress& record, const Instant& then) const {
@@ -401,27 +334,18 @@ nanoseconds Memory::seen_for(const StockAddress& record, const Instant& now) con
   return noted == nullptr ? nanoseconds{0} : now.since_boot - noted->since_boot;
 }
 
-nanoseconds Memory::age(const StockAddress& record, const Instant& now) const {
-  const Sighting* begun = begun_.find(record.address, {record.state, record.since});
-  return begun == nullptr ? nanoseconds{0} : now.since_boot - begun->since_boot;
-}
-
 // ---------------------------------------------------------------- the look
 
 void take_host(Look& look, std::set<net::Address> own, const std::vector<std::vector<net::Address>>& namespaces,
                const std::optional<net::Prefix>& range) {
   look.host.emplace(std::move(own));
   look.said_by_pods.clear();
-  look.namespaces_unheard = 0;
   for (const std::vector<net::Address>& one : namespaces) {
     std::set<net::Address> said;
     for (const net::Address& address : one) {
       if (!range || range->contains(address)) said.insert(address);
     }
-    if (said.size() > kSaidByOnePodMax) {
-      ++look.namespaces_unheard;
-      continue;
-    }
+    if (said.size() > kSaidByOnePodMax) continue;
     for (const net::Address& address : said) {
       if (!look.host->contains(address)) look.said_by_pods.insert(address);
     }
@@ -431,52 +355,28 @@ void take_host(Look& look, std::set<net::Address> own, const std::vector<std::ve
 
 bool is_used_by_pod(const Look& look, const net::Address& address) { return user_of(look.pods, address) != nullptr; }
 
-// ---------------------------------------------------------------- the moves
+// ---------------------------------------------------------------- the corrections
 
-std::string_view name_of(Move::What what) {
-  switch (what) {
-    case What::unsure:
-      return "unsure";
-    case What::follows:
-      return "follows";
-    case What::let_go:
-      return "pod_gone";
-    case What::held:
-      return "held_by_pod";
-    case What::set_aside:
-      return "set_aside";
-    case What::taken_in:
-      return "taken_in";
-    case What::gone:
-      return "not_in_cloud";
-    case What::goes_back:
-      return "goes_back";
-    case What::forgotten:
-      return "forgotten";
-  }
-  return "unsure";
-}
-
-Moves reconcile(const Look& look, const std::vector<StockAddress>& records, const std::vector<StockIntent>& intents,
-                Memory memory, const ReconcilePolicy& policy, const Instant& now) {
+Findings reconcile(const Look& look, const std::vector<StockAddress>& records, const std::vector<StockIntent>& intents,
+                   Memory memory, const ReconcilePolicy& policy, const Instant& now) {
   return Pass(look, records, intents, std::move(memory), policy, now).done();
 }
 
-Step<std::vector<Move>> plan_corrections(const Snapshot& snapshot, const std::vector<Move>& moves) {
-  return decide(snapshot, [&](Reader& reader) -> Flow<Plan<std::vector<Move>>> {
-    for (const Move& move : moves) reader.ask(warm_address_key(move.address));
+Step<std::vector<Correction>> plan_corrections(const Snapshot& snapshot, const std::vector<Correction>& corrections) {
+  return decide(snapshot, [&](Reader& reader) -> Flow<Plan<std::vector<Correction>>> {
+    for (const Correction& one : corrections) reader.ask(warm_address_key(one.address));
     TRY(const Stock stock, Stock::read(reader));
-    Plan<std::vector<Move>> plan;
-    for (const Move& move : moves) {
-      const auto key = warm_address_key(move.address);
-      const StockAddress* known = stock.find(move.address);
-      if (plan.writes.size() == kMovesMax) break;
-      if (stock.is_damaged(move.address)) continue;
-      Move done = move;
-      const bool is_as_judged = move.before ? known != nullptr && *known == *move.before : known == nullptr;
+    Plan<std::vector<Correction>> plan;
+    for (const Correction& one : corrections) {
+      const auto key = warm_address_key(one.address);
+      const StockAddress* known = stock.find(one.address);
+      if (plan.writes.size() == kChangesMax) break;
+      if (stock.is_damaged(one.address)) continue;
+      Correction done = one;
+      const bool is_as_judged = one.before ? known != nullptr && *known == *one.before : known == nullptr;
       if (!is_as_judged) {
-        if (move.what != What::unsure || known == nullptr) continue;
-        done.after = with_doubts(*known, move);
+        if (one.what != What::unsure || known == nullptr) continue;
+        done.after = with_doubts(*known, one);
         if (done.after == *known) continue;
       }
       plan.writes.push_back(done.after ? put_of(*done.after) : to_delete(key));
@@ -486,20 +386,10 @@ Step<std::vector<Move>> plan_corrections(const Snapshot& snapshot, const std::ve
   });
 }
 
-StockIntent rebuild_intent(const Instant& now) {
-  StockIntent intent;
-  intent.id = std::string(32, '0');
-  intent.what = StockIntent::What::allocate;
-  intent.count = kRebuildMax;
-  intent.begun = now.wall;
-  intent.begun_at = {now.boot, now.since_boot};
-  return intent;
-}
-
 std::vector<Given> brought_by(const StockIntent& intent, const std::vector<StockAddress>& records, const Look& look) {
   std::vector<Given> brought;
   if (!look.cloud || !look.host) return brought;
-  for (const Given& given : *look.cloud) {
+  for (const cloud::CloudAddress& given : *look.cloud) {
     const auto record = std::ranges::find(records, given.address, &StockAddress::address);
     const bool is_recorded = record != records.end() && record->state != StockAddressState::lent;
     if (is_recorded || brought.size() == intent.count) continue;
@@ -508,7 +398,7 @@ std::vector<Given> brought_by(const StockIntent& intent, const std::vector<Stock
     // An address that was asked for by name is set apart for its very pod.
     const bool is_promised = intent.address.has_value() && !promised_pod_name(intent).empty();
     if (look.apart.contains(given.address) && !is_promised) continue;
-    brought.push_back(given);
+    brought.push_back({given, "", false});
   }
   return brought;
 }

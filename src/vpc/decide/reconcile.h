@@ -16,7 +16,7 @@
 #include "register/owner.h"
 #include "register/snapshot.h"
 #include "register/stock.h"
-#include "vpc/decide/moves.h"
+#include "vpc/decide/supply.h"
 
 // The one repair of a stock: what its records, the cloud, the pods and the host say of the same addresses, and what
 // follows (docs/notes/warm-pool.md#reconcile). Ours is what the cloud says; held is what records or living pods
@@ -35,15 +35,14 @@ struct LivePod {
 /// One look at the world. Each part was asked for after `begun`, and is whole, or it is absent.
 struct Look {
   Instant begun;
-  std::optional<std::vector<Given>> cloud;  ///< all addresses of this node's interface
-  std::optional<net::Mac> card{};           ///< that interface, where it is known
+  std::optional<std::vector<cloud::CloudAddress>> cloud;  ///< all addresses of this node's interface
+  std::optional<cloud::Interface> card{};                 ///< that interface, where it is known
   /// Recorded addresses that are not among them: the cloud was asked for each by name, and said so again.
   std::set<net::Address> denied{};
   std::optional<std::vector<LivePod>> pods;
   std::optional<std::set<net::Address>> host;  ///< what interfaces and routes of the host use
   /// The part of `host` that only a namespace beside the host's own says.
   std::set<net::Address> said_by_pods{};
-  std::size_t namespaces_unheard = 0;  ///< that say they have more than a pod has (take_host)
   /// Addresses without a record of which nothing is concluded: the record is damaged, or a claim names it, or whether
   /// one does is not known.
   std::set<net::Address> apart{};
@@ -62,15 +61,31 @@ void take_host(Look& look, std::set<net::Address> own, const std::vector<std::ve
                const std::optional<net::Prefix>& range);
 
 struct ReconcilePolicy {
-  std::chrono::seconds grace{60};         ///< between the first look that shows something and the one that acts by it
-  std::chrono::seconds young{120};        ///< a record that was changed more recently than this is nobody's business
-  std::chrono::seconds gone_grace{3600};  ///< the grace where more than half of the held ones seem gone at once
-  std::chrono::seconds cooldown{30};      ///< of what a gone pod held
-  /// So long nothing has to have used an address, in each look, before it is taken into a stock whose records are lost:
-  /// no pod that was being set up, and none that has just ended, has it.
-  std::chrono::seconds rest{60};
+  std::chrono::seconds grace{60};     ///< between the first look that shows something and the one that acts by it
+  std::chrono::seconds cooldown{30};  ///< of what a gone pod held
   /// Quarantined addresses that nothing uses go back to the cloud after so long; 0: when an operator says so.
   std::chrono::seconds release_unknown_after{0};
+  /// A record that was changed more recently than this is nobody's business.
+  [[nodiscard]] std::chrono::seconds young() const { return 2 * grace; }
+};
+
+/// One address is to be recorded otherwise.
+struct Correction {
+  enum class What : std::uint8_t {
+    unsure,     ///< what speaks against giving it to a pod has changed
+    follows,    ///< it lies on this node's interface, and was recorded of another one
+    let_go,     ///< its pod is gone: it cools
+    held,       ///< a living pod has it
+    set_aside,  ///< the host uses it, or nobody knows it: quarantined
+    gone,       ///< the cloud does not have it: its record goes
+    goes_back,  ///< nobody knows a use of it: `releasing`
+    forgotten,  ///< it was lent so long ago that nobody asks again
+  };
+  net::Address address;
+  What what = What::unsure;
+  std::optional<StockAddress> before;  ///< as it was judged; absent: there was no record
+  std::optional<StockAddress> after;   ///< absent: there is none any more
+  std::string why;                     ///< for people; empty: nothing speaks against it any more
 };
 
 /// The passes' memory, by the clock that nobody sets. Records say since when in wall time, and somebody who sets that
@@ -83,74 +98,36 @@ class Memory {
   [[nodiscard]] bool stood_at(const StockAddress& record, const Instant& then) const;
   /// For how long it was seen to stand: never too long, and from nothing again where a process begins.
   [[nodiscard]] std::chrono::nanoseconds seen_for(const StockAddress& record, const Instant& now) const;
-  /// The same with what its own time said when a process saw it the first time: over restarts it is as right as the
-  /// wall clock was between them.
-  [[nodiscard]] std::chrono::nanoseconds age(const StockAddress& record, const Instant& now) const;
 
   /// Since when passes have shown something of an address without a break.
-  Sightings<std::pair<net::Address, std::string_view>> since{};
-  std::optional<std::chrono::nanoseconds> rebuilding_since{};
-  std::set<std::string> told{};  ///< lines of the last pass
+  Sightings<std::pair<net::Address, Correction::What>> since{};
 
  private:
-  using Stands =
-      Sightings<net::Address, std::pair<StockAddressState, WallTime>>;  ///< with its state and StockAddress::since
-  Stands noted_;
-  Stands begun_;  ///< earlier by the age that each had when it was noted
-  std::optional<std::chrono::nanoseconds> noted_at_;
+  Sightings<net::Address, std::pair<StockAddressState, WallTime>> noted_;  ///< with its state and StockAddress::since
 };
 
-/// One address is to be recorded otherwise.
-struct Move {
-  enum class What : std::uint8_t {
-    unsure,     ///< what speaks against giving it to a pod has changed
-    follows,    ///< it lies on this node's interface, and was recorded of another one
-    let_go,     ///< its pod is gone: it cools
-    held,       ///< a living pod has it
-    set_aside,  ///< the host uses it, or nobody knows it: quarantined
-    taken_in,   ///< nothing uses it, and the records of before are lost: to be probed
-    gone,       ///< the cloud does not have it: its record goes
-    goes_back,  ///< nobody knows a use of it: `releasing`
-    forgotten,  ///< it was lent so long ago that nobody asks again
-  };
-  net::Address address;
-  What what = What::unsure;
-  std::optional<StockAddress> before;  ///< as it was judged; absent: there was no record
-  std::optional<StockAddress> after;   ///< absent: there is none any more
-  std::string why;                     ///< for people; empty: nothing speaks against it any more
-};
-[[nodiscard]] std::string_view name_of(Move::What what);
-
-struct Moves {
-  std::vector<Move> moves;
-  std::vector<std::string> news;     ///< for people: what was not told by the pass before
-  std::vector<std::string> settled;  ///< IDs of intents that are over
-  bool is_any_unsure = false;        ///< of what a pod could have else
-  std::size_t resting = 0;           ///< of lost records: unused, but not for long enough
-  Memory memory;                     ///< for the next pass
+struct Findings {
+  std::vector<Correction> corrections;
+  bool is_any_unsure = false;     ///< of what a pod could have else
+  std::size_t kept_by_brake = 0;  ///< held ones whose pods seem gone, more than half of all at once: for an hour
+  Memory memory;                  ///< for the next pass
 };
 /// Whether a live pod of this node says that it has an address.
 [[nodiscard]] bool is_used_by_pod(const Look& look, const net::Address& address);
 
 /// `records` and `intents` were read after the look. A record that was not noted in `memory` before the look has come
 /// since: the look does not speak of it. An address that an open intent may have brought is left alone, unless a live
-/// pod has it: a pod has no address before the record that gives it says so. An intent of lost records (rebuild_intent)
-/// has what nothing uses taken in, and is settled when nothing of it is left. A list that lacks more than half of the
-/// stock says nothing of those that were not denied by name, unless it is the first look.
-[[nodiscard]] Moves reconcile(const Look& look, const std::vector<StockAddress>& records,
-                              const std::vector<StockIntent>& intents, Memory memory, const ReconcilePolicy& policy,
-                              const Instant& now);
+/// pod has it: a pod has no address before the record that gives it says so. One that a list leaves out is missing
+/// once the cloud has denied it by name, and in the first look at once.
+[[nodiscard]] Findings reconcile(const Look& look, const std::vector<StockAddress>& records,
+                                 const std::vector<StockIntent>& intents, Memory memory, const ReconcilePolicy& policy,
+                                 const Instant& now);
 
-/// Writes moves where the records still are as they were judged, at most kMovesMax. A record that has changed since (a
-/// DEL came) gets what speaks against its address, and loses nothing: it is no news of the cloud. But not of one that
-/// came anew, or leaves. The answer is what was done.
-[[nodiscard]] Step<std::vector<Move>> plan_corrections(const Snapshot& snapshot, const std::vector<Move>& moves);
-
-/// The intent that stands for all that lost records may have known: of process 0, always of the same id, so that there
-/// is one at most.
-[[nodiscard]] StockIntent rebuild_intent(const Instant& now);
-/// Whether no process asked for it.
-[[nodiscard]] inline bool is_rebuild(const StockIntent& intent) { return intent.process == 0; }
+/// Writes corrections where the records still are as they were judged, at most kChangesMax. A record that has changed
+/// since (a DEL came) gets what speaks against its address, and loses nothing: it is no news of the cloud. But not of
+/// one that came anew, or leaves. The answer is what was done.
+[[nodiscard]] Step<std::vector<Correction>> plan_corrections(const Snapshot& snapshot,
+                                                             const std::vector<Correction>& corrections);
 
 /// The cloud's addresses that an intent may have brought: those without a record that no pod and nothing of the host
 /// uses, at most as many as were asked for; what is apart only where it was asked for by name for its pod. Empty where

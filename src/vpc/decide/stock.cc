@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include <fmt/format.h>
-
 #include "vpc/decide/promised.h"
 
 namespace croft::core::warm {
@@ -30,9 +28,6 @@ Flow<Stock> Stock::read(Reader& reader) {
   Stock stock;
   stock.node_ = node;
   for (const auto& [key, why] : reader.damaged(kAddresses)) stock.damaged_.push_back(key.name);
-  if (addresses.size() + stock.damaged_.size() > kStockMax) {
-    return fail(ErrorCode::corrupt, fmt::format("the stock has more than {} addresses: this is no node's", kStockMax));
-  }
   stock.addresses_.reserve(addresses.size());
   for (const auto& [key, value] : addresses) stock.addresses_.push_back(&std::get<StockAddress>(value));
   for (const auto& [key, value] : intents) stock.intents_.push_back(&std::get<StockIntent>(value));
@@ -139,6 +134,17 @@ Step<std::uint64_t> plan_term(const Snapshot& snapshot, std::uint64_t own) {
     StockNode node = known != nullptr ? *known : StockNode{};
     node.term = std::max(own, term_of(known)) + 1;
     return Plan<std::uint64_t>{node.term, {to_put(warm_node_key(), node)}};
+  });
+}
+
+Step<bool> plan_describe(const Snapshot& snapshot, StockNode node) {
+  return decide(snapshot, [&](Reader& reader) -> Flow<Plan<bool>> {
+    // A damaged one says nothing that is not said here, but for its term, which any other number will do.
+    const StockNode* known = reader.sound(warm_node_key());
+    TRY_VOID(reader.ready());
+    node.term = term_of(known);
+    if (known != nullptr && *known == node) return Plan<bool>{false, {}};
+    return Plan<bool>{true, {to_put(warm_node_key(), node)}};
   });
 }
 

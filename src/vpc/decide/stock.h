@@ -39,14 +39,13 @@ struct Counts {
 /// Counts one more.
 void count(Counts& counts, const StockAddress& address, const Instant& now);
 
-/// More records than any node has: a list that is longer is refused, not sorted.
-inline constexpr std::size_t kStockMax = 65'536;
+/// Addresses that one decision changes at most; a commit has room for as many, and one fill brings fewer.
+inline constexpr std::size_t kChangesMax = 120;
 
 /// The stock. It points into the snapshot it was read from, and is valid as long as that.
 class Stock {
  public:
   /// Asks for all of it. A damaged record is left out and its address is nobody's to give (is_damaged).
-  /// Error: corrupt when there are more than kStockMax.
   [[nodiscard]] static Flow<Stock> read(Reader& reader);
 
   [[nodiscard]] const std::vector<const StockAddress*>& addresses() const { return addresses_; }  ///< by key
@@ -102,6 +101,9 @@ class Stock {
 [[nodiscard]] Result<void> put_under_term(std::vector<PlannedWrite>& writes, const StockNode* node, std::uint64_t own);
 /// The term after `own`, or after the one that another took since; `own` itself where that still stands.
 [[nodiscard]] Step<std::uint64_t> plan_term(const Snapshot& snapshot, std::uint64_t own);
+
+/// Writes what the node is to its cloud, but for the term, which stays. Nothing is written where it is so (false).
+[[nodiscard]] Step<bool> plan_describe(const Snapshot& snapshot, StockNode node);
 
 /// A plan in the term `own`, or the next one (0), also one that writes nothing. A stock that no agent has begun has no
 /// terms for that. `step` must be a plan.

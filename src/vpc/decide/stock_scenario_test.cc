@@ -7,6 +7,7 @@
 #include <functional>
 #include <iterator>
 #include <map>
+#include <memory>
 #include <string>
 #include <utility>
 #include <variant>
@@ -17,12 +18,12 @@
 
 #include "base/net/test_scenario.h"
 #include "vpc/decide/attachments.h"
-#include "vpc/decide/moves.h"
 #include "vpc/decide/planner.h"
+#include "vpc/decide/supply.h"
 #include "vpc/decide/test_stock.h"
 
-// A stock's life told as text: vpc/decide/scenarios/*.txt. A file is a test. With CROFT_REWRITE_SCENARIOS set, each
-// file is written anew with what its commands print, to be read as a diff.
+// A stock's life told as text: vpc/decide/scenarios/*.txt. A file is a test; `begin` begins with nothing. With
+// CROFT_REWRITE_SCENARIOS set, each file is written anew with what its commands print, to be read as a diff.
 
 namespace croft::core::warm {
 namespace {
@@ -118,12 +119,13 @@ class World {
       say("{:g}s asked for {}, got {}{} ({})", at, wish.grow, given,
           good < given ? fmt::format(", {} of them somebody's", given - good) : "", wish.why);
     } else if (wish.shrink > 0) {
-      const auto moved = stock_.records.decide<Moved>(
-          [&](const Snapshot& s) { return plan_give_back(s, {.count = wish.shrink}, now()); });
+      const auto moved = stock_.records.decide<Changed>(
+          [&](const Snapshot& s) { return plan_return_to_cloud(s, {.count = wish.shrink}, now()); });
       if (!moved) throw Malformed(moved.error().message);
       std::vector<net::Address> gone;
       for (const StockAddress& one : moved->addresses) gone.push_back(one.address);
-      if (!stock_.records.decide<Moved>([&](const Snapshot& s) { return plan_gone(s, gone); })) throw Malformed("gone");
+      if (!stock_.records.decide<Changed>([&](const Snapshot& s) { return plan_returned(s, gone); }))
+        throw Malformed("gone");
       left_ += static_cast<std::uint32_t>(gone.size());
       memory_ = after_shrinking(memory_, Outcome::done, 0, now());
       next_ = memory_.shrink_not_before;
@@ -145,7 +147,7 @@ class World {
     left_ -= count;
     if (into.empty()) return 0;
     stock_.take(into);
-    const auto moved = stock_.records.decide<Moved>([&](const Snapshot& s) { return plan_probed(s, probed, now()); });
+    const auto moved = stock_.records.decide<Changed>([&](const Snapshot& s) { return plan_probed(s, probed, now()); });
     if (!moved) throw Malformed(moved.error().message);
     return static_cast<std::uint32_t>(
         std::ranges::count(moved->addresses, StockAddressState::free, &StockAddress::state));
@@ -156,13 +158,13 @@ class World {
     for (const StockAddress& one : stock_.all()) {
       if (one.state == StockAddressState::quarantined) gone.push_back(one.address);
     }
-    const auto moved = stock_.records.decide<Moved>(
-        [&](const Snapshot& s) { return plan_give_back(s, {.addresses = gone, .unused = true}, now()); });
-    if (!moved || !stock_.records.decide<Moved>([&](const Snapshot& s) { return plan_gone(s, gone); })) {
+    const auto moved = stock_.records.decide<Changed>(
+        [&](const Snapshot& s) { return plan_return_to_cloud(s, {.addresses = gone, .unused = true}, now()); });
+    if (!moved || !stock_.records.decide<Changed>([&](const Snapshot& s) { return plan_returned(s, gone); })) {
       throw Malformed("release");
     }
     left_ += static_cast<std::uint32_t>(gone.size());
-    memory_ = without_conflicts(memory_);
+    memory_ = without_shortage(memory_);
     say("released {}", gone.size());
   }
 
@@ -223,14 +225,18 @@ TEST_P(StockScenario, IsAsWritten) {
     const std::vector<Group> groups = groups_of(content_of(path));
     ASSERT_FALSE(groups.empty()) << path;
     EXPECT_TRUE(groups.front().lines.front().second.starts_with("# ")) << path << ": begins without a comment";
-    World world;
+    auto world = std::make_unique<World>();
     for (const Group& group : groups) {
       std::string output;
       anew += anew.empty() ? "" : "\n";
       for (const auto& [number, line] : group.lines) {
         anew += line + "\n";
         try {
-          if (!line.starts_with('#')) output += world.run(line);
+          if (line == "begin") {
+            world = std::make_unique<World>();
+          } else if (!line.starts_with('#')) {
+            output += world->run(line);
+          }
         } catch (const Malformed& fault) {
           throw Malformed(fmt::format("{}: {}: {}", number, line, fault.what()));
         }

@@ -8,7 +8,7 @@
 #include "base/net/test_values.h"
 #include "register/test_register.h"
 #include "vpc/decide/attachments.h"
-#include "vpc/decide/moves.h"
+#include "vpc/decide/supply.h"
 
 namespace croft::core::warm {
 
@@ -48,7 +48,7 @@ struct TestStock {
 
   void take(const std::vector<Given>& given) {
     const auto moved =
-        records.decide<Moved>([&](const Snapshot& snapshot) { return plan_take(snapshot, "", given, clock.now()); });
+        records.decide<Changed>([&](const Snapshot& snapshot) { return plan_take(snapshot, "", given, clock.now()); });
     EXPECT_TRUE(moved) << moved.error().message;
   }
   [[nodiscard]] Result<Answer> assign(const Request& request) {

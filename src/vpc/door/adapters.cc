@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <span>
 
-#include <fmt/format.h>
+#include "os/interfaces.h"
 
 namespace croft::edge {
 namespace {
@@ -36,13 +36,29 @@ std::vector<net::Address> addresses_of(const std::vector<os::IpBytes>& found) {
 
 }  // namespace
 
+Result<std::string> WireProbe::name(Deadline deadline) const {
+  if (!wire_.interface.empty()) return wire_.interface;
+  TRY(const net::Mac known, wire_.mac(deadline));
+  os::MacBytes mac{};
+  std::ranges::copy(known.bytes, mac.begin());
+  TRY(auto found, os::find_interface(mac, clock_, deadline));
+  return std::move(found.name);
+}
+
+os::ProbeTiming WireProbe::timing() const {
+  os::ProbeTiming timing;
+  timing.probe_wait = timing.probe_min = wire_.unit;
+  timing.probe_max = timing.announce_wait = timing.announce_interval = 2 * wire_.unit;
+  return timing;
+}
+
 Result<std::vector<WireProbe::Answer>> WireProbe::probe(const std::vector<net::Address>& addresses, Deadline deadline) {
   TRY(const auto all, all_bytes(addresses));
+  TRY(const std::string name, this->name(deadline));
   std::vector<Answer> answers;
   answers.reserve(all.size());
   for (std::size_t begin = 0; begin < all.size(); begin += os::kProbedMax) {
-    TRY(const auto others,
-        os::probe_neighbours(interface_name_, part_of(all, begin), timing_, clock_, random_, deadline));
+    TRY(const auto others, os::probe_neighbours(name, part_of(all, begin), timing(), clock_, random_, deadline));
     for (const auto& other : others) {
       Answer answer{addresses[answers.size()], {}};
       if (other) answer.other = net::Mac{*other};
@@ -54,12 +70,13 @@ Result<std::vector<WireProbe::Answer>> WireProbe::probe(const std::vector<net::A
 
 void WireProbe::announce(const std::vector<net::Address>& addresses) {
   const auto all = all_bytes(addresses);
-  if (!all) return;
-  const auto time = timing_.announce_num * timing_.announce_interval + kAnnounceSlack;
+  const auto name = this->name(Deadline::after(clock_.now(), kAnnounceSlack));
+  if (!all || !name) return;
+  const os::ProbeTiming timing = this->timing();
+  const auto time = timing.announce_num * timing.announce_interval + kAnnounceSlack;
   for (std::size_t begin = 0; begin < all->size(); begin += os::kProbedMax) {
     // Nobody waits for it to succeed: others learn of an address at the latest when they ask for it.
-    (void)os::announce_neighbours(interface_name_, part_of(*all, begin), timing_, clock_,
-                                  Deadline::after(clock_.now(), time));
+    (void)os::announce_neighbours(*name, part_of(*all, begin), timing, clock_, Deadline::after(clock_.now(), time));
   }
 }
 
@@ -90,24 +107,15 @@ Result<HostView::Use> HostView::use(Deadline deadline) {
 
 Result<std::vector<core::warm::LivePod>> ApiPods::pods(Deadline deadline) {
   std::vector<core::warm::LivePod> all;
-  bool is_too_long = false;
+  const auto take = [&](const core::collect::PodFact& fact) {
+    if (fact.is_in_node_network) return;
+    // The mirror of a static pod has a UID that kubelet and its runtime do not know.
+    all.push_back({{fact.name, fact.namespace_name, fact.is_mirror ? std::string() : fact.uid},
+                   fact.addresses,
+                   fact.phase == "Succeeded" || fact.phase == "Failed"});
+  };
   TRY_VOID(list_(
-      deadline,
-      [&] {
-        all.clear();
-        is_too_long = false;
-      },
-      [&](const core::collect::PodFact& fact) {
-        is_too_long = is_too_long || all.size() == kPodsMax;
-        if (is_too_long || fact.is_in_node_network) return;
-        // The mirror of a static pod has a UID that kubelet and its runtime do not know.
-        all.push_back({{fact.name, fact.namespace_name, fact.is_mirror ? std::string() : fact.uid},
-                       fact.addresses,
-                       fact.phase == "Succeeded" || fact.phase == "Failed"});
-      }));
-  if (is_too_long) {
-    return fail(ErrorCode::corrupt, fmt::format("the API server tells of more than {} pods of this node", kPodsMax));
-  }
+      deadline, [&] { all.clear(); }, take));
   return all;
 }
 

@@ -1,6 +1,6 @@
 #pragma once
 
-#include <cstddef>
+#include <chrono>
 #include <functional>
 #include <string>
 #include <utility>
@@ -20,21 +20,27 @@ namespace croft::edge {
 /// namespace.
 class WireProbe final : public engine::AddressProbe {
  public:
+  struct Wire {
+    std::string interface;  ///< its name; empty: the one with the MAC that `mac` tells
+    std::function<Result<net::Mac>(Deadline deadline)> mac{};
+    std::chrono::milliseconds unit{1000};  ///< PROBE_WAIT of RFC 5227; scales the whole window
+  };
   /// `clock` and `random` outlive it; `random` may be drawn from several threads.
-  WireProbe(std::string interface_name, const os::ProbeTiming& timing, const Clock& clock, Random& random)
-      : interface_name_(std::move(interface_name)), timing_(timing), clock_(clock), random_(random) {}
+  WireProbe(Wire wire, const Clock& clock, Random& random) : wire_(std::move(wire)), clock_(clock), random_(random) {}
 
   /// Takes one window at most, beside what a slow interface needs. More than os::kProbedMax are asked for in
   /// several windows, one after the other. Errors also: invalid_argument, not_found, deadline_exceeded, as
   /// os::probe_neighbours() has them; nothing is known of any of them then either.
   [[nodiscard]] Result<std::vector<Answer>> probe(const std::vector<net::Address>& addresses,
                                                   Deadline deadline) override;
-  /// Waits between one saying and the next, `timing.announce_interval`: to be called where that is no harm.
+  /// Waits between one saying and the next: to be called where that is no harm.
   void announce(const std::vector<net::Address>& addresses) override;
 
  private:
-  const std::string interface_name_;
-  const os::ProbeTiming timing_;
+  [[nodiscard]] Result<std::string> name(Deadline deadline) const;
+  [[nodiscard]] os::ProbeTiming timing() const;
+
+  const Wire wire_;
   const Clock& clock_;
   Random& random_;
 };
@@ -63,9 +69,6 @@ class HostView final : public engine::HostAddresses {
 /// this node.
 class ApiPods final : public engine::NodePods {
  public:
-  /// No node runs as many; more are an error (corrupt).
-  static constexpr std::size_t kPodsMax = 10'000;
-
   /// Asks anew and takes every pod of this node, as engine::PodSource::pods() does.
   using List = std::function<Result<void>(Deadline deadline, const std::function<void()>& begin,
                                           const std::function<void(const core::collect::PodFact&)>& take)>;

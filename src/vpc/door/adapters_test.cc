@@ -30,15 +30,10 @@ TEST(Vpc, TheWireAndTheHostThroughTheirPorts) {
     os::make_switch();
     os::shell("ip -n b addr add 10.1.0.7/24 dev eth0 && ip -n b addr add fd00:1::7/64 dev eth0 nodad");
     os::shell("ip -n b neigh add 10.1.0.9 lladdr 02:00:00:00:00:0c dev eth0 nud stale");
-    os::ProbeTiming timing;
-    timing.probe_wait = milliseconds(50);
-    timing.probe_min = timing.probe_max = milliseconds(100);
-    timing.announce_wait = milliseconds(500);
-    timing.announce_interval = milliseconds(50);
     const auto deadline = [] { return Deadline::after(os::kClock.now(), std::chrono::seconds(60)); };
     os::in_namespace("a", [&] {
       os::SystemRandom random;
-      WireProbe wire("eth0", timing, os::kClock, random);
+      WireProbe wire({.interface = "eth0", .unit = milliseconds(100)}, os::kClock, random);
       engine::AddressProbe& probe = wire;
       const auto answers = probe.probe({"fd00:1::7"_ip, "10.1.0.9"_ip, "10.1.0.7"_ip}, deadline());
       ASSERT_TRUE(answers) << answers.error().message;
@@ -73,14 +68,13 @@ TEST(Vpc, PodsAsAListTellsOfThem) {
   fact.namespace_name = "shop";
   fact.uid = "u1";
   fact.addresses = {"10.1.0.7"_ip, "fd00:1::7"_ip};
-  std::size_t copies = 1;
   ApiPods pods([&](Deadline, const std::function<void()>& begin, const auto& take) -> Result<void> {
     begin();
     core::collect::PodFact torn;
     torn.name = "torn";
-    for (std::size_t i = 0; i <= ApiPods::kPodsMax; ++i) take(torn);
+    take(torn);
     begin();  // the list had to be read anew
-    for (std::size_t i = 0; i < copies; ++i) take(fact);
+    take(fact);
     return {};
   });
   const auto all = pods.pods({});
@@ -100,8 +94,6 @@ TEST(Vpc, PodsAsAListTellsOfThem) {
   fact.is_in_node_network = true;
   EXPECT_TRUE(pods.pods({})->empty());
   fact.is_in_node_network = false;
-  copies = ApiPods::kPodsMax + 1;
-  EXPECT_EQ(pods.pods({}).error().code, ErrorCode::corrupt);
   ApiPods away([](Deadline, const auto&, const auto&) -> Result<void> { return fail(ErrorCode::unavailable, "away"); });
   EXPECT_EQ(away.pods({}).error().code, ErrorCode::unavailable);
 }

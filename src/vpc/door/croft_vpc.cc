@@ -206,8 +206,8 @@ Result<std::string> VpcCall::check() const {
   TRY(const auto store, open(store::OpenMode::existing));
   TRY(const auto view, engine::view_stock(context(*store)));
   for (const net::AddressWithLength& expected : config_.previous_addresses) {
-    const auto found = std::ranges::find(view.addresses, expected.address, &core::StockAddress::address);
-    if (found == view.addresses.end() || !warm::is_holder(*found, owner_)) {
+    const core::StockAddress* found = view.find(expected.address);
+    if (found == nullptr || !warm::is_holder(*found, owner_)) {
       return fail(ErrorCode::not_found,
                   fmt::format("{} is not held by container {}", expected.address.to_string(), owner_.container_id));
     }

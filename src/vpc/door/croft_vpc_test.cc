@@ -13,9 +13,9 @@
 #include "ipam/use/transact.h"
 #include "store/forwarding_store.h"
 #include "store/memory/memory_store.h"
-#include "vpc/decide/moves.h"
+#include "vpc/decide/supply.h"
 #include "vpc/use/stock_calls.h"
-#include "vpc/use/test_cloud.h"
+#include "vpc/use/test_stock_node.h"
 
 namespace croft::edge {
 namespace {
@@ -48,7 +48,6 @@ class ForwardingProvider final : public cloud::Provider {
   Result<cloud::SubnetState> subnet(const std::string& v, const std::string& s, Deadline d) override {
     return to_.subnet(v, s, d);
   }
-  std::uint64_t throttled() const override { return to_.throttled(); }
   void on_call(std::function<void(const Call&)> tell) override { to_.on_call(std::move(tell)); }
 
  private:
@@ -80,6 +79,12 @@ class CroftVpcTest : public testing::Test {
     std::size_t begin = at + name.size() + 4;
     if (answer.out[begin] == '"') ++begin;
     return answer.out.substr(begin, answer.out.find_first_of("\",\n", begin) - begin);
+  }
+  /// As an agent has left it.
+  void describe(const core::StockNode& node) {
+    EXPECT_TRUE(engine::transact(
+        {store_, clock_, random_}, engine::TurnTaking::before_writing,
+        [&](const core::Snapshot& snapshot, const Instant&) { return core::warm::plan_describe(snapshot, node); }));
   }
   static std::string address_of(const CniAnswer& answer) { return member(answer, "address"); }
   static std::string code_of(const CniAnswer& answer) { return member(answer, "code"); }
@@ -137,7 +142,7 @@ TEST_F(CroftVpcTest, WithoutAgentTheNodeKeepsTheAgentsLimit) {
   node.mac = mac;
   node.cooldown_seconds = 30;
   node.node_max = 2;
-  ASSERT_TRUE(engine::describe_node({store_, clock_, random_}, node));
+  describe(node);
   const CniAnswer first = call("ADD", "c1");
   EXPECT_EQ(first.exit_code, 0) << first.out;
   // What another asks for at this moment counts too; afterwards it is nobody's.
@@ -179,7 +184,7 @@ TEST_F(CroftVpcTest, WithoutAgentAReplacedCardIsFollowed) {
   core::StockNode node;
   node.node = "node-a";
   node.mac = net::Mac::parse("52:54:00:00:00:09").value();
-  ASSERT_TRUE(engine::describe_node({store_, clock_, random_}, node));
+  describe(node);
   const CniAnswer first = call("ADD", "c1");
   ASSERT_EQ(first.exit_code, 0) << first.out;
   EXPECT_EQ(cloud_.of(mac).size(), 1U) << "one was asked for";

@@ -3,13 +3,10 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
-#include <deque>
 #include <functional>
-#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
-#include <set>
 #include <string>
 #include <vector>
 
@@ -27,39 +24,6 @@
 
 namespace croft::edge {
 
-// An agent's stock and state, as tables for people (`croft vpc show`). Pure.
-
-/// One of the last calls that an agent answered.
-struct StockHeard {
-  std::chrono::nanoseconds at{};  ///< since boot
-  std::string call;               ///< "ADD", "BorrowIP"
-  std::string who;
-  std::string outcome;
-};
-
-/// The calls of one action of the cloud.
-struct CloudCalls {
-  std::uint64_t good = 0, failed = 0;
-  std::chrono::nanoseconds last{};       ///< since boot
-  std::string last_failure;              ///< empty: there was none
-  std::chrono::nanoseconds failed_at{};  ///< since boot
-};
-
-struct StockShown {
-  std::vector<std::pair<std::string, std::string>> agent;  ///< property and value
-  engine::StockView view;
-  engine::KeeperOutlook outlook;
-  std::map<std::string, CloudCalls> cloud;      ///< by action
-  std::vector<engine::PeerAgents::Peer> peers;  ///< as they were last looked for
-  std::deque<StockHeard> heard;                 ///< the last one first
-};
-
-/// Why no pod gets it; empty: one may, has it, or had it and it cools.
-[[nodiscard]] std::string why_aside(const core::StockAddress& one);
-[[nodiscard]] wire::vpc::ShowAnswer shown(const StockShown& all, const Instant& now);
-
-// The service.
-
 /// The service's world. References outlive it.
 struct StockWorld {
   const Clock& clock;
@@ -73,8 +37,7 @@ struct StockWorld {
   std::function<void(const core::PodIdentity& pod, const Error& why)> refused = nullptr;
   engine::FixedAddresses* fixed = nullptr;                       ///< null: no pod keeps its address
   std::chrono::nanoseconds wait_max = std::chrono::seconds{60};  ///< of an ADD that finds the stock empty
-  /// Shows the agent; the calls that the service itself has heard are put to it.
-  std::function<Result<wire::vpc::ShowAnswer>(std::deque<StockHeard> heard)> show{};
+  std::function<Result<wire::vpc::ShowAnswer>()> show{};         ///< the agent and its stock, for people
 };
 
 /// The calls of the protocol. ADDs, DELs and what writes records are messages to the stock's actor; an ADD that finds
@@ -111,7 +74,6 @@ class StockService {
   [[nodiscard]] os::GrpcAnswer too_many(os::GrpcCallId call) const;
   void send(os::GrpcAnswer answer);
 
-  void heard(std::string call, std::string who, std::string outcome);
   void ended(std::vector<engine::StockCall> calls);
   void ended_outside(engine::StockCall call, std::optional<Error> error = {});
   [[nodiscard]] os::GrpcAnswer done(engine::StockCall& call, std::vector<std::string>& lines);
@@ -121,7 +83,6 @@ class StockService {
   void give_promised(engine::StockCall call, const engine::FixedAddresses::Promise& promise);
   void queue_again(engine::StockCall call);
   void attach(engine::StockCall call);
-  [[nodiscard]] engine::Context direct(Deadline limit) const;
   [[nodiscard]] Deadline limit_of(const os::GrpcRequest& request, std::chrono::nanoseconds span) const;
 
   // The bytes of an answer.
@@ -131,7 +92,6 @@ class StockService {
   [[nodiscard]] Result<std::string> get_record(const wire::vpc::RecordKey& key);
   [[nodiscard]] Result<std::string> list_records();
   [[nodiscard]] Result<std::string> describe();
-  [[nodiscard]] Result<std::string> show();
   using Mover = Result<core::StockAddress> (engine::StockKeeper::*)(const std::optional<net::Address>&, Deadline);
   [[nodiscard]] Result<std::string> move_one(Mover move, const std::string& ip, Deadline limit);
   [[nodiscard]] Result<std::string> list_unused(Deadline limit);
@@ -143,9 +103,6 @@ class StockService {
   const Sink sink_;
   engine::StockActor& actor_ = world_.keeper.actor();
 
-  std::mutex told_mutex_;                                ///< guards both below, which decide nothing
-  std::deque<StockHeard> heard_;                         ///< the last one first
-  std::set<std::shared_ptr<engine::StockCall>> asking_;  ///< ADDs that wait to be looked at by a worker of fixed_
   std::atomic<bool> stopping_ = false;
 
   engine::Workers reads_{1};  ///< of the store alone

@@ -21,9 +21,8 @@ constexpr std::size_t kFixedThreads = 4;
 constexpr nanoseconds kDelMax = std::chrono::seconds{5};
 constexpr nanoseconds kLookMax = std::chrono::seconds{10};
 constexpr nanoseconds kTellingTime = std::chrono::milliseconds{200};
-constexpr nanoseconds kRecordMax = std::chrono::seconds{5};
 /// How long the question is waited for that is asked for every pod whose name could be a StatefulSet's: an API server
-/// that takes longer is away, and those behind are told so (vpc/daemon/vpc_cluster.h).
+/// that takes longer is away.
 constexpr std::chrono::seconds kAskMax{3};
 
 std::string owner_text(const core::Owner& owner, const core::PodIdentity& pod) {
@@ -82,6 +81,24 @@ std::string network_answer(const core::StockAddress& address) {
   return std::optional(address);
 }
 
+/// Why no pod gets it; empty: one may, has it, or had it and it cools.
+std::string why_aside(const core::StockAddress& one) {
+  if (one.state == core::StockAddressState::quarantined) return one.why;
+  if (one.state == core::StockAddressState::releasing)
+    return "it is being given back" + std::string(vpc::kNotConfirmed);
+  if (one.state == core::StockAddressState::lending) {
+    return fmt::format("it is being lent to {}{}", one.peer, vpc::kNotConfirmed);
+  }
+  std::string doubts;
+  for (const core::StockDoubt doubt : one.doubts) {
+    doubts += doubts.empty() ? "" : "; ";
+    doubts += doubt == core::StockDoubt::not_in_cloud   ? "the cloud does not show it here"
+              : doubt == core::StockDoubt::used_by_host ? "the host uses it"
+                                                        : "a pod says that it has it";
+  }
+  return doubts;
+}
+
 /// A plugin that hears `unavailable` takes from the stock itself, and knows of no promise: that is for when the agent
 /// is gone.
 Error told(Error error) {
@@ -98,22 +115,9 @@ StockService::StockService(const StockWorld& world, Sink sink)
 
 void StockService::stop() {
   stopping_ = true;
-  std::set<std::shared_ptr<engine::StockCall>> asking;
-  {
-    const std::lock_guard lock(told_mutex_);
-    asking.swap(asking_);
-  }
-  // Those that have not begun to ask the API are told so before those are waited for that have.
-  for (const auto& one : asking) ended_outside(std::move(*one), told(engine::StockActor::ends()));
   actor_.end_calls();
   for (engine::Workers* workers : {&reads_, &cloud_, &fixed_}) workers->stop();
   actor_.ask([] {});  // what they have left is answered
-}
-
-engine::Context StockService::direct(Deadline limit) const {
-  engine::Context context = actor_.context();
-  context.not_after = limit;
-  return context;
 }
 
 /// The answer has to reach the caller before it has stopped listening.
@@ -153,7 +157,7 @@ StockService::Maybe StockService::take(vpc::Method method, os::GrpcRequest reque
       return write(call, [this, key = *std::move(key)] { return forget(key); });
     }
     case vpc::Method::add_pod_network_record: {
-      const auto read = vpc::decode_record_request(message);
+      const auto read = vpc::decode_del_pod_network_request(message);
       if (!read) return malformed(call, read.error());
       if (!read->pod_network) return malformed(call, invalid_argument("PodNetwork is missing"));
       auto told = vpc::warm_address_of(*read->pod_network);
@@ -165,7 +169,10 @@ StockService::Maybe StockService::take(vpc::Method method, os::GrpcRequest reque
     case vpc::Method::list_pod_network_record:
       return with(reads_, call, nothing, [this](const auto&) { return list_records(); });
     case vpc::Method::show_stock:
-      return with(reads_, call, nothing, [this](const auto&) { return show(); });
+      return with(reads_, call, nothing, [this](const auto&) -> Result<std::string> {
+        TRY(const auto shown, world_.show());
+        return vpc::encode(shown);
+      });
     case vpc::Method::describe_pool:
       return with(reads_, call, nothing, [this](const auto&) { return describe(); });
     case vpc::Method::borrow_ip: {
@@ -191,13 +198,6 @@ StockService::Maybe StockService::take(vpc::Method method, os::GrpcRequest reque
   return os::GrpcAnswer{call, os::GrpcCode::unimplemented, {}, {}};
 }
 
-void StockService::heard(std::string call, std::string who, std::string outcome) {
-  constexpr std::size_t kHeardMax = 16;
-  const std::lock_guard lock(told_mutex_);
-  heard_.push_front({world_.clock.now().since_boot, std::move(call), std::move(who), std::move(outcome)});
-  if (heard_.size() > kHeardMax) heard_.pop_back();
-}
-
 StockService::Maybe StockService::take_add(os::GrpcRequest request) {
   auto read = vpc::decode_add_pod_network_request(request.message);
   if (!read) return malformed(request.call, read.error());
@@ -208,7 +208,7 @@ StockService::Maybe StockService::take_add(os::GrpcRequest request) {
   add.request.netns = std::move(read->netns);
   add.request.subnet = std::move(read->subnet);
   if (!read->interface_id.empty()) add.request.extra["interfaceID"] = std::move(read->interface_id);
-  add.request.cooldown = world_.keeper.options().cooldown;
+  add.request.cooldown = world_.keeper.options().reconcile.cooldown;
   engine::StockCall call;
   call.id = request.call;
   call.limit = limit_of(request, world_.wait_max);
@@ -222,18 +222,7 @@ StockService::Maybe StockService::take_add(os::GrpcRequest request) {
   call.since = world_.clock.now().since_boot;
   const os::GrpcCallId id = call.id;
   const auto shared = std::make_shared<engine::StockCall>(std::move(call));
-  {
-    const std::lock_guard lock(told_mutex_);
-    asking_.insert(shared);
-  }
-  const auto is_left = [this, shared] {
-    const std::lock_guard lock(told_mutex_);
-    return asking_.erase(shared) > 0;
-  };
-  const auto errand = [this, shared, is_left] {
-    if (is_left()) add_fixed(std::move(*shared));
-  };
-  if (fixed_.run(errand, warm::promised_pod_name(pod)) || !is_left()) return std::nullopt;
+  if (fixed_.run([this, shared] { add_fixed(std::move(*shared)); }, warm::promised_pod_name(pod))) return std::nullopt;
   return too_many(id);
 }
 
@@ -246,7 +235,7 @@ StockService::Maybe StockService::take_del(os::GrpcRequest request) {
   engine::StockDel del;
   del.release.owner = {read->network, named.sandbox_id, read->interface_name};
   del.release.pod = {named.pod_name, named.pod_namespace, named.pod_uid};
-  del.release.cooldown = world_.keeper.options().cooldown;
+  del.release.cooldown = world_.keeper.options().reconcile.cooldown;
   if (!named.ip.empty()) {
     del.release.address = vpc::parsed_ip(named);
     if (!del.release.address) return malformed(request.call, invalid_argument("VPCIP is no address: " + named.ip));
@@ -330,9 +319,7 @@ os::GrpcAnswer StockService::done(engine::StockCall& call, std::vector<std::stri
     ++tally.dels;
     std::string outcome = del->answer.empty() ? "nothing held" : "released";
     for (const core::StockAddress& one : del->answer) outcome += " " + one.address.to_string();
-    const std::string who = owner_text(del->release.owner, del->release.pod);
-    lines.push_back(fmt::format("DEL {} ok {}", who, outcome));
-    heard("DEL", who, "ok, " + outcome);
+    lines.push_back(fmt::format("DEL {} ok {}", owner_text(del->release.owner, del->release.pod), outcome));
     return ok(call.id, vpc::Nothing{});
   }
   const auto& add = std::get<engine::StockAdd>(call.what);
@@ -340,10 +327,9 @@ os::GrpcAnswer StockService::done(engine::StockCall& call, std::vector<std::stri
   const nanoseconds took = world_.clock.now().since_boot - call.since;
   ++tally.adds;
   tally.add_delays.count(took);
-  const std::string who = owner_text(add.request.owner, add.request.pod), ip = address.address.to_string();
-  lines.push_back(fmt::format("ADD {} ok {} ms={:.1f}{}{}", who, ip, static_cast<double>(took.count()) / 1e6,
+  lines.push_back(fmt::format("ADD {} ok {} ms={:.1f}{}{}", owner_text(add.request.owner, add.request.pod),
+                              address.address.to_string(), static_cast<double>(took.count()) / 1e6,
                               add.answer.was_held ? " held-already" : "", call.has_waited ? " waited" : ""));
-  heard("ADD", who, "ok, " + ip);
   if (world_.assigned) world_.assigned(add.request.pod, address.address);
   return ok(call.id, vpc::NetworkAnswer{vpc::pod_network_of(address)});
 }
@@ -356,9 +342,8 @@ os::GrpcAnswer StockService::failed(const engine::StockCall& call, std::vector<s
   ++(del != nullptr ? tally.dels_failed : tally.adds_failed);
   const core::Owner& owner = del != nullptr ? del->release.owner : std::get<engine::StockAdd>(call.what).request.owner;
   const core::PodIdentity& pod = del != nullptr ? del->release.pod : std::get<engine::StockAdd>(call.what).request.pod;
-  const std::string who = owner_text(owner, pod);
-  lines.push_back(fmt::format("{} {} failed: {}", del != nullptr ? "DEL" : "ADD", who, error.message));
-  heard(del != nullptr ? "DEL" : "ADD", who, "failed: " + error.message);
+  lines.push_back(
+      fmt::format("{} {} failed: {}", del != nullptr ? "DEL" : "ADD", owner_text(owner, pod), error.message));
   if (del == nullptr && world_.refused) world_.refused(pod, error);
   if (error.code == ErrorCode::unavailable) return {call.id, os::GrpcCode::unavailable, error.message, {}};
   return failure(call.id, error);
@@ -461,17 +446,16 @@ Result<std::string> StockService::record(const core::StockAddress& told) {
   core::StockAddress whole = told;
   const auto interface = world_.keeper.interface();
   if (interface && whole.mac == net::Mac{}) whole.mac = interface->mac;
-  TRY_VOID(actor_.in_new_term([&] {
-    return engine::record_in_stock(direct(Deadline::after(world_.clock.now(), kRecordMax)), whole, actor_.writer());
-  }));
+  TRY_VOID(actor_.decide_in_any_term<core::StockAddress>(
+      [&](const core::Snapshot& snapshot, const Instant& now) { return warm::plan_record(snapshot, whole, now); }));
   return vpc::encode(vpc::Nothing{});
 }
 
 Result<std::string> StockService::forget(const vpc::RecordKey& key) {
   const warm::Release release{{"", key.sandbox_id, ""}, {key.pod_name, key.pod_namespace, ""}, {}, {}};
-  TRY(const auto gone, actor_.in_new_term([&] {
-    return engine::forget_in_stock(direct(Deadline::after(world_.clock.now(), kRecordMax)), release, actor_.writer());
-  }));
+  TRY(const auto gone,
+      actor_.decide_in_any_term<std::vector<core::StockAddress>>(
+          [&](const core::Snapshot& snapshot, const Instant&) { return warm::plan_forget(snapshot, release); }));
   for (const core::StockAddress& one : gone) {
     world_.log(fmt::format("DelPodNetworkRecord pod={}/{} container={}: {} is not the stock's any more",
                            key.pod_namespace, key.pod_name, key.sandbox_id, one.address.to_string()));
@@ -513,16 +497,6 @@ Result<std::string> StockService::describe() {
   return vpc::encode(answer);
 }
 
-Result<std::string> StockService::show() {
-  std::deque<StockHeard> heard;
-  {
-    const std::lock_guard lock(told_mutex_);
-    heard = heard_;
-  }
-  TRY(const auto answer, world_.show(std::move(heard)));
-  return vpc::encode(answer);
-}
-
 os::GrpcAnswer StockService::borrow(os::GrpcCallId call, const vpc::BorrowRequest& request,
                                     const std::string& certified, Deadline limit) {
   const auto mac = net::Mac::parse(request.mac);
@@ -531,8 +505,6 @@ os::GrpcAnswer StockService::borrow(os::GrpcCallId call, const vpc::BorrowReques
   // An older borrower has no name for its request: each is another one.
   if (lend.request.empty()) lend.request = fmt::format("{:016x}", world_.random.next());
   const auto lent = world_.keeper.lend(lend, limit);
-  heard("BorrowIP", certified.empty() ? mac->to_string() : fmt::format("node {}, {}", certified, mac->to_string()),
-        lent ? "ok, " + lent->address.to_string() : "failed: " + lent.error().message);
   if (!lent) return no_loan(call, lent.error());
   return answer_of(call, network_answer(*lent));
 }

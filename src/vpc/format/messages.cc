@@ -173,11 +173,6 @@ void members(Io& io, pb::DelPodNetworkRequest& m, V& v) {
 }
 
 template <class Io, class V>
-void members(Io& io, pb::AddPodNetworkRecordRequest& m, V& v) {
-  network(io, m, v.pod_network);
-}
-
-template <class Io, class V>
 void members(Io& io, pb::GetPodNetworkRecordRequest& m, V& v) {
   io.text("PodName", *m.mutable_podname(), v.pod_name);
   io.text("PodNS", *m.mutable_podns(), v.pod_namespace);
@@ -270,11 +265,6 @@ constexpr const char* kEipId = "eipID";
 
 }  // namespace
 
-std::string_view name_of(Method method) {
-  const std::string_view path = path_of(method);
-  return path.substr(path.rfind('/') + 1);
-}
-
 std::string_view path_of(Method method) { return kPaths.at(static_cast<std::size_t>(method)); }
 
 std::optional<Method> method_of(std::string_view path) {
@@ -354,7 +344,6 @@ Result<core::StockAddress> warm_address_of(const PodNetwork& network) {
 std::string encode(const Nothing& /*value*/) { return {}; }
 std::string encode(const AddPodNetworkRequest& value) { return written<pb::AddPodNetworkRequest>(value); }
 std::string encode(const DelPodNetworkRequest& value) { return written<pb::DelPodNetworkRequest>(value); }
-std::string encode(const RecordRequest& value) { return written<pb::AddPodNetworkRecordRequest>(value); }
 std::string encode(const RecordKey& value) { return written<pb::GetPodNetworkRecordRequest>(value); }
 std::string encode(const BorrowRequest& value) { return written<pb::BorrowIPRequest>(value); }
 std::string encode(const StockRequest& value) { return written<pb::PopPoolRequest>(value); }
@@ -368,9 +357,6 @@ Result<AddPodNetworkRequest> decode_add_pod_network_request(std::string_view byt
 }
 Result<DelPodNetworkRequest> decode_del_pod_network_request(std::string_view bytes) {
   return read<pb::DelPodNetworkRequest, DelPodNetworkRequest>(bytes);
-}
-Result<RecordRequest> decode_record_request(std::string_view bytes) {
-  return read<pb::AddPodNetworkRecordRequest, RecordRequest>(bytes);
 }
 Result<RecordKey> decode_record_key(std::string_view bytes) {
   return read<pb::GetPodNetworkRecordRequest, RecordKey>(bytes);
@@ -395,25 +381,13 @@ Result<StockAnswer> decode_stock_answer(std::string_view bytes) {
 }
 
 std::string encode(const ShowAnswer& value) {
-  // An error of the cloud may have any bytes.
-  const auto readable = [](const std::string& text) {
-    std::string line = printable(text, Printed::line);
-    if (line.size() > kTextBytesMax) line = "(too long)";
-    return line;
-  };
   pb::ShowStockResponse out;
-  for (const ShownTable& table : value.tables) {
-    pb::ShownTable& shown = *out.add_tables();
-    shown.set_name(table.name);
-    for (const ShownTable::Column& column : table.columns) {
-      pb::ShownColumn& head = *shown.add_columns();
-      head.set_name(column.name);
-      head.set_isnumber(column.is_number);
-    }
-    for (const auto& row : table.rows) {
-      pb::ShownRow& cells = *shown.add_rows();
-      for (const std::string& cell : row) cells.add_cells(readable(cell));
-    }
+  for (const auto& [name, text] : value.properties) {
+    pb::ShownProperty& property = *out.add_properties();
+    property.set_name(name);
+    // An error of the cloud may have any bytes.
+    const std::string line = printable(text, Printed::line);
+    property.set_value(line.size() > kTextBytesMax ? "(too long)" : line);
   }
   return out.SerializeAsString();
 }
@@ -422,25 +396,11 @@ Result<ShowAnswer> decode_show_answer(std::string_view bytes) {
   TRY(auto in, parse<pb::ShowStockResponse>(bytes, kAnswerBytesMax));
   ShowAnswer value;
   Reader io;
-  if (!io.has_room("Tables", in.tables())) return fail(*std::move(io.fault));
-  for (pb::ShownTable& table : *in.mutable_tables()) {
-    ShownTable& shown = value.tables.emplace_back();
-    io.text("Name", *table.mutable_name(), shown.name);
-    if (!io.has_room("Columns", table.columns()) || !io.has_room("Rows", table.rows())) break;
-    for (pb::ShownColumn& column : *table.mutable_columns()) {
-      io.text("Name", *column.mutable_name(), shown.columns.emplace_back("", column.isnumber()).name);
-    }
-    for (pb::ShownRow& row : *table.mutable_rows()) {
-      if (row.cells_size() != table.columns_size()) return fail(wrong("Rows", "has a row of another length"));
-      auto& cells = shown.rows.emplace_back();
-      for (std::string& in_cell : *row.mutable_cells()) {
-        const bool is_number = shown.columns[cells.size()].is_number;
-        std::string& cell = cells.emplace_back();
-        io.text("Cells", in_cell, cell, kTextBytesMax);
-        const bool is_digits = cell.find_first_not_of("0123456789") == std::string::npos && cell.size() <= 18;
-        if (is_number && !is_digits) io.refuse("Cells", "has no number where there is to be one");
-      }
-    }
+  if (!io.has_room("Properties", in.properties())) return fail(*std::move(io.fault));
+  for (pb::ShownProperty& property : *in.mutable_properties()) {
+    auto& [name, text] = value.properties.emplace_back();
+    io.text("Name", *property.mutable_name(), name);
+    io.text("Value", *property.mutable_value(), text, kTextBytesMax);
   }
   if (io.fault) return fail(*std::move(io.fault));
   return value;

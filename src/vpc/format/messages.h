@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/net/address.h"
@@ -43,8 +44,6 @@ enum class Method : std::uint8_t {
 };
 inline constexpr std::size_t kMethodCount = 15;
 
-/// "AddPodNetwork" and so on.
-[[nodiscard]] std::string_view name_of(Method method);
 /// gRPC's name: "/rpc.CNIIpam/AddPodNetwork"; NUL-terminated.
 [[nodiscard]] std::string_view path_of(Method method);
 /// The method of that path; nothing: there is none, which gRPC answers with UNIMPLEMENTED.
@@ -127,18 +126,13 @@ struct AddPodNetworkRequest {
   friend bool operator==(const AddPodNetworkRequest&, const AddPodNetworkRequest&) = default;
 };
 
+/// For AddPodNetworkRecord too, which has the first member alone.
 struct DelPodNetworkRequest {
   std::optional<PodNetwork> pod_network;  ///< absent: nothing to release, unless Croft's members name a holder
   // Croft's: with the sandbox of pod_network these name a holder.
   std::string network;
   std::string interface_name;
   friend bool operator==(const DelPodNetworkRequest&, const DelPodNetworkRequest&) = default;
-};
-
-/// For AddPodNetworkRecord.
-struct RecordRequest {
-  std::optional<PodNetwork> pod_network;
-  friend bool operator==(const RecordRequest&, const RecordRequest&) = default;
 };
 
 /// Which record: of DelPodNetworkRecord and GetPodNetworkRecord.
@@ -189,27 +183,15 @@ struct StockAnswer {
   friend bool operator==(const StockAnswer&, const StockAnswer&) = default;
 };
 
-/// For ShowStock: the agent's stock and state, for people.
-struct ShownTable {
-  struct Column {
-    std::string name;        ///< "leftSeconds"
-    bool is_number = false;  ///< its cells are decimal integers, or empty
-    friend bool operator==(const Column&, const Column&) = default;
-  };
-  std::string name;  ///< "cooling"
-  std::vector<Column> columns;
-  std::vector<std::vector<std::string>> rows;  ///< as many cells as columns
-  friend bool operator==(const ShownTable&, const ShownTable&) = default;
-};
+/// For ShowStock: the agent and its stock as properties with their values, for people.
 struct ShowAnswer {
-  std::vector<ShownTable> tables;
+  std::vector<std::pair<std::string, std::string>> properties;
   friend bool operator==(const ShowAnswer&, const ShowAnswer&) = default;
 };
 
 [[nodiscard]] std::string encode(const Nothing& value);
 [[nodiscard]] std::string encode(const AddPodNetworkRequest& value);
 [[nodiscard]] std::string encode(const DelPodNetworkRequest& value);
-[[nodiscard]] std::string encode(const RecordRequest& value);
 [[nodiscard]] std::string encode(const RecordKey& value);
 [[nodiscard]] std::string encode(const BorrowRequest& value);
 [[nodiscard]] std::string encode(const StockRequest& value);
@@ -222,7 +204,6 @@ struct ShowAnswer {
 
 [[nodiscard]] Result<AddPodNetworkRequest> decode_add_pod_network_request(std::string_view bytes);
 [[nodiscard]] Result<DelPodNetworkRequest> decode_del_pod_network_request(std::string_view bytes);
-[[nodiscard]] Result<RecordRequest> decode_record_request(std::string_view bytes);
 [[nodiscard]] Result<RecordKey> decode_record_key(std::string_view bytes);
 [[nodiscard]] Result<BorrowRequest> decode_borrow_request(std::string_view bytes);
 [[nodiscard]] Result<StockRequest> decode_stock_request(std::string_view bytes);

@@ -103,7 +103,7 @@ constexpr auto kMeanings = std::to_array<Meaning>({
     {110, Verdict::fault, {}},
     {130, Verdict::fault, {}},
     {150, Verdict::fault, {}},
-    {153, Verdict::throttled, {}},
+    {153, Verdict::throttled, "too many calls"},
     {160, Verdict::refused, "the request names no action: is the endpoint the API's?"},
     {161, Verdict::refused, "the endpoint does not know the action: is it the API of this region?"},
     {170, Verdict::refused, "the request came without signature: does a proxy change it?"},
@@ -365,8 +365,8 @@ Result<Addresses> decode_addresses(const Answer& answer) {
     auto address = cloud_address_of(std::move(raw));
     if (address) {
       list.addresses.push_back(*std::move(address));
-    } else {
-      list.odd.push_back(std::move(address).error().message);
+    } else if (list.odd.empty()) {
+      list.odd = std::move(address).error().message;
     }
     return {};
   }));

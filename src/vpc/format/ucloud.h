@@ -76,7 +76,7 @@ enum class Verdict : std::uint8_t {
 struct Meaning {
   std::int64_t ret_code;
   Verdict verdict;
-  std::string_view remedy;  ///< of `refused` and `stale_token`: what it means, and what to do about it
+  std::string_view remedy;  ///< what it means, and what to do about it; may be empty
 };
 [[nodiscard]] Meaning meaning_of(std::int64_t ret_code);
 
@@ -107,9 +107,9 @@ struct Answer {
 struct Addresses {
   std::vector<cloud::CloudAddress> addresses;
   std::string why_not;  ///< of those that were asked for and not given, as the cloud says it; may be empty
-  /// Elements of a list that tell no address a host can have, each with why. Their meaning is not known: a list with
-  /// one does not say of any address that it is not there.
-  std::vector<std::string> odd;
+  /// Why the first element of a list that tells no address a host can have is none; empty: all tell one. Its meaning is
+  /// not known: a list with one does not say of any address that it is not there.
+  std::string odd;
 };
 /// IpInfo or IpsInfo of both Allocate actions: an object or a list. An item with any other Status than `Succeeded`
 /// failed; one without Status and with an address was given. Error also: one that was given tells no address.

@@ -1,16 +1,14 @@
 #include "vpc/ucloud/ucloud.h"
 
 #include <algorithm>
-#include <atomic>
 #include <mutex>
 #include <optional>
-#include <thread>
 #include <utility>
 
 #include <fmt/format.h>
 
 #include "base/printable.h"
-#include "base/token_bucket.h"
+#include "http/tls.h"
 #include "os/digest.h"
 
 namespace croft::cloud::ucloud {
@@ -127,7 +125,6 @@ class Ucloud final : public Provider {
         metadata_(options_.metadata, options_.http, clock),
         credentials_(metadata_, std::string(wu::kCredentialsPath) + options_.role, options_.keys, clock) {}
 
-  [[nodiscard]] std::uint64_t throttled() const override { return throttled_; }
   void on_call(std::function<void(const Call&)> tell) override { tell_ = std::move(tell); }
 
   [[nodiscard]] Result<Interface> interface(Deadline deadline) override {
@@ -237,11 +234,11 @@ class Ucloud final : public Provider {
   [[nodiscard]] Result<Interface> find_interface(Deadline deadline) {
     TRY(const wu::Metadata said, metadata(deadline));
     Interface found = said.interface;
-    if (found.project.empty()) found.project = options_.project;
+    if (found.project.empty()) found.project = options_.place.project;
     for (const auto& [value, given, what, variable] :
-         {std::tuple(&found.region, &options_.region, "region", "UCLOUD_REGION_ID"),
-          std::tuple(&found.vpc, &options_.vpc, "VPC", "UCLOUD_VPC_ID"),
-          std::tuple(&found.subnet, &options_.subnet, "subnet", "UCLOUD_SUBNET_ID")}) {
+         {std::tuple(&found.region, &options_.place.region, "region", "UCLOUD_REGION_ID"),
+          std::tuple(&found.vpc, &options_.place.vpc, "VPC", "UCLOUD_VPC_ID"),
+          std::tuple(&found.subnet, &options_.place.subnet, "subnet", "UCLOUD_SUBNET_ID")}) {
       if (value->empty()) *value = *given;
       if (value->empty()) {
         return fail(ErrorCode::refused_by_configuration,
@@ -275,8 +272,8 @@ class Ucloud final : public Provider {
     const std::lock_guard lock(mutex_);
     if (interface_) return *interface_;
     Interface given;
-    given.region = options_.region;
-    given.project = options_.project;
+    given.region = options_.place.region;
+    given.project = options_.place.project;
     return given;
   }
 
@@ -349,9 +346,8 @@ class Ucloud final : public Provider {
     if (!all) return fail(ErrorCode::internal, all.error().in("DescribeSecondaryIp").message);
     // Where nothing of it can be read it is no list.
     if (all->addresses.empty() && !all->odd.empty()) {
-      return fail(ErrorCode::internal, "DescribeSecondaryIp: " + on_one_line(all->odd.front()));
+      return fail(ErrorCode::internal, "DescribeSecondaryIp: " + on_one_line(all->odd));
     }
-    note_odd(all->odd);
     std::vector<CloudAddress> found;
     for (const CloudAddress& one : all->addresses) {
       const bool has_mac = one.mac != net::Mac{};
@@ -367,21 +363,9 @@ class Ucloud final : public Provider {
     // The address that was asked for by name may be the one that cannot be read.
     if (address && found.empty() && !all->odd.empty()) {
       return fail(ErrorCode::internal, fmt::format("DescribeSecondaryIp: what it says of {} cannot be read: {}",
-                                                   address->to_string(), on_one_line(all->odd.front())));
+                                                   address->to_string(), on_one_line(all->odd)));
     }
     return found;
-  }
-
-  /// Told once, until it is another one.
-  void note_odd(const std::vector<std::string>& odd) {
-    if (odd.empty() || !options_.log) return;
-    {
-      const std::lock_guard lock(mutex_);
-      if (odd.front() == told_odd_) return;
-      told_odd_ = odd.front();
-    }
-    options_.log(fmt::format("DescribeSecondaryIp: {} of its elements are passed over, as they tell no address: {}",
-                             odd.size(), on_one_line(odd.front())));
   }
 
   // ---------------------------------------------------------------- calls
@@ -404,11 +388,10 @@ class Ucloud final : public Provider {
     for (bool is_second = false;; is_second = true) {
       const auto keys = credentials_.keys(deadline);
       if (!keys) return fail(keys.error().in(action));
-      TRY_VOID(take_turn(action, deadline));
       const Instant started = clock_.now();
       Verdict verdict = Verdict::other;
       auto answer = call_once(action, wu::signed_by(parameters, *keys, os::sha1), is_write, deadline, verdict);
-      tell(action, started, answer ? "ok" : name_of(answer.error().code));
+      tell(action, started, answer ? "ok" : verdict == Verdict::throttled ? "throttled" : name_of(answer.error().code));
       if (answer) return answer;
       if (verdict == Verdict::stale_token) {
         credentials_.forget(*keys);
@@ -417,29 +400,6 @@ class Ucloud final : public Provider {
       if (said_no != nullptr) *said_no = verdict == Verdict::other;
       return answer;
     }
-  }
-
-  [[nodiscard]] Result<void> take_turn(const std::string& action, Deadline deadline) {
-    if (options_.calls_a_second == 0) return {};
-    const std::chrono::nanoseconds now = clock_.now().since_boot;
-    std::optional<std::chrono::nanoseconds> wait;
-    {
-      const std::lock_guard lock(mutex_);
-      const std::chrono::nanoseconds every =
-          std::chrono::nanoseconds{std::chrono::seconds{1}} / options_.calls_a_second;
-      wait = turns_.try_emplace(action, 1, every).first->second.take(now, deadline.at_since_boot - now);
-    }
-    if (!wait) {
-      return fail(ErrorCode::deadline_exceeded,
-                  fmt::format("{}: the next turn comes after the deadline: the cloud wants fewer calls", action));
-    }
-    if (wait->count() == 0) return {};
-    if (options_.sleep) {
-      options_.sleep(*wait);
-    } else {
-      std::this_thread::sleep_for(*wait);
-    }
-    return {};
   }
 
   [[nodiscard]] Result<wu::Answer> call_once(const std::string& action, const wu::Parameters& parameters, bool is_write,
@@ -460,7 +420,10 @@ class Ucloud final : public Provider {
       }
       return fail(std::move(error));
     }
-    if (response->status == 429) return throttled_by(action, "HTTP 429", verdict);
+    if (response->status == 429) {
+      verdict = Verdict::throttled;
+      return fail(ErrorCode::unavailable, action + ": too many calls: HTTP 429");
+    }
     if (response->status >= 500) {
       return fail(unclear, fmt::format("{}: HTTP {}", action, response->status));
     }
@@ -477,15 +440,8 @@ class Ucloud final : public Provider {
     if (verdict == Verdict::ok) return answer;
     const std::string said = fmt::format("RetCode {}{}{}", answer->ret_code, answer->message.empty() ? "" : ": ",
                                          on_one_line(answer->message));
-    if (verdict == Verdict::throttled) return throttled_by(action, said, verdict);
     return fail(wu::error_code_of(verdict, is_write),
                 fmt::format("{}: {}{}{}", action, said, meaning.remedy.empty() ? "" : "; ", meaning.remedy));
-  }
-
-  [[nodiscard]] Result<wu::Answer> throttled_by(const std::string& action, const std::string& said, Verdict& verdict) {
-    verdict = Verdict::throttled;
-    ++throttled_;
-    return fail(ErrorCode::unavailable, fmt::format("{}: too many calls: {}", action, said));
   }
 
   void tell(const std::string& action, const Instant& started, std::string_view outcome) const {
@@ -498,23 +454,37 @@ class Ucloud final : public Provider {
   os::Http1Client metadata_;
   CredentialSource credentials_;
   std::function<void(const Call&)> tell_;
-  std::atomic<std::uint64_t> throttled_{0};
   std::mutex mutex_;
-  std::optional<Interface> interface_;  ///< guarded by mutex_, as all below
-  std::string told_odd_;
-  std::map<std::string, TokenBucket> turns_;  ///< by action
+  std::optional<Interface> interface_;  ///< guarded by mutex_
 };
 
 }  // namespace
 
-wire::ucloud::Keys keys_of_environment(const std::map<std::string, std::string>& environment) {
-  for (const char* kind : {"API", "ACCESS"}) {
-    const auto pub = environment.find(fmt::format("UCLOUD_{}_PUBKEY", kind));
-    const auto pri = environment.find(fmt::format("UCLOUD_{}_PRIKEY", kind));
-    if (pub == environment.end() || pri == environment.end() || pub->second.empty() || pri->second.empty()) continue;
-    return {pub->second, pri->second, {}};
+wire::ucloud::Keys keys_of_environment(const std::function<std::string(const char* name)>& environment) {
+  for (const auto& [pub, pri] : {std::pair("UCLOUD_API_PUBKEY", "UCLOUD_API_PRIKEY"),
+                                 std::pair("UCLOUD_ACCESS_PUBKEY", "UCLOUD_ACCESS_PRIKEY")}) {
+    wire::ucloud::Keys keys{environment(pub), environment(pri), {}};
+    if (!keys.public_key.empty() && !keys.private_key.empty()) return keys;
   }
   return {};
+}
+
+Result<std::unique_ptr<Provider>> open_ucloud(const Place& place, wire::ucloud::Keys keys, os::LookUp look_up,
+                                              const Clock& clock) {
+  Options options;
+  TRY(options.api, wire::Url::parse(place.api.empty() ? kDefaultApi : place.api));
+  TRY(options.metadata, wire::Url::parse(place.metadata.empty() ? kDefaultMetadata : place.metadata));
+  options.http.look_up = std::move(look_up);
+  if (options.api.secure) {
+    os::TlsFiles files;
+    files.ca_file = "/etc/ssl/certs/ca-certificates.crt";
+    if (!options.api.is_numeric) files.server_name = options.api.host;
+    files.http1 = true;
+    options.http.security = os::make_tls(std::move(files));
+  }
+  options.keys = std::move(keys);
+  options.place = place;
+  return make_ucloud(std::move(options), clock);
 }
 
 std::unique_ptr<Provider> make_ucloud(Options options, const Clock& clock) {

@@ -1,9 +1,7 @@
 #pragma once
 
 #include <chrono>
-#include <cstdint>
 #include <functional>
-#include <map>
 #include <memory>
 #include <string>
 
@@ -18,6 +16,13 @@ namespace croft::cloud::ucloud {
 inline constexpr const char* kDefaultApi = "http://api.service.ucloud.cn";
 inline constexpr const char* kDefaultMetadata = "http://100.80.80.80";
 
+/// Where UCloud is, and what it is told that its metadata do not say; all of it may be empty.
+struct Place {
+  std::string api;       ///< URL; empty: UCloud's own inside a VPC
+  std::string metadata;  ///< URL; empty: UCloud's own
+  std::string region, project, vpc, subnet;
+};
+
 /// All that cannot be learned of the machine itself. Its bytes: docs/formats/ucloud.md.
 struct Options {
   wire::Url api;
@@ -26,19 +31,18 @@ struct Options {
   /// Used when the metadata give no credentials (keys_of_environment); may be empty.
   wire::ucloud::Keys keys;
   std::string role = "Uk8sServiceCharacter";
-  /// In place of what the metadata do not say; each may be empty.
-  std::string region, project, vpc, subnet;
-  std::uint32_t calls_a_second = 20;                   ///< of one action at most; 0: no limit of our own
+  Place place;
   std::chrono::nanoseconds call_time{30'000'000'000};  ///< one call of the API, within the deadline
-  /// How to wait for a turn; empty: the thread sleeps.
-  std::function<void(std::chrono::nanoseconds)> sleep;
-  /// One line for people, from any thread; may be empty.
-  std::function<void(const std::string& line)> log;
 };
 
 /// Keys of UCLOUD_API_PUBKEY and UCLOUD_API_PRIKEY, or of UCLOUD_ACCESS_PUBKEY and UCLOUD_ACCESS_PRIKEY. Empty ones
-/// when a pair is not whole.
-[[nodiscard]] wire::ucloud::Keys keys_of_environment(const std::map<std::string, std::string>& environment);
+/// when a pair is not whole. `environment` tells a variable's value; empty: there is none.
+[[nodiscard]] wire::ucloud::Keys keys_of_environment(const std::function<std::string(const char* name)>& environment);
+
+/// UCloud at a place. `look_up` may be empty: then the URLs have numeric addresses. Error: invalid_argument for a URL.
+/// `clock` outlives it.
+[[nodiscard]] Result<std::unique_ptr<Provider>> open_ucloud(const Place& place, wire::ucloud::Keys keys,
+                                                            os::LookUp look_up, const Clock& clock);
 
 /// UCloud. Nothing is asked before the first call. `clock` must outlive it.
 [[nodiscard]] std::unique_ptr<Provider> make_ucloud(Options options, const Clock& clock);

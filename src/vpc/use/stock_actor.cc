@@ -210,7 +210,7 @@ void StockActor::take_term() {
   if (taken && *taken == before) return;
   // Plugins that have done their calls themselves have hung up: that is seen by then, and those are not begun.
   if (before != 0) std::this_thread::sleep_for(kHangUpsAreSeen);
-  if (!taken) return note_trouble(taken.error());
+  if (!taken) return note_problem(taken.error());
   state.term = *taken;
   if (before == 0) return;
   log("a plugin of this node wrote to the stock meanwhile: everything is read anew");
@@ -218,12 +218,10 @@ void StockActor::take_term() {
   state.is_due = true;
 }
 
-void StockActor::note_trouble(const Error& error) {
+void StockActor::note_problem(const Error& error) {
   StockSeen& seen = state.seen;
-  const bool is_news = !seen.trouble || seen.trouble->message != error.message;
-  seen.trouble = error;
-  seen.outlook.trouble = error;
-  seen.outlook.trouble_at = world_.clock.now().since_boot;
+  const bool is_news = !seen.last_problem || seen.last_problem->message != error.message;
+  seen.last_problem = error;
   if (is_news) (world_.warn ? world_.warn : world_.log)(fmt::format("trouble: {}", error.message));
 }
 
@@ -332,7 +330,7 @@ StockActor::Batch StockActor::next_batch() {
 
 /// Whatever kept the stock empty, the caller is told that it gets no address, and has no use of asking elsewhere.
 Error StockActor::none_in_time() const {
-  Error why = state.seen.trouble.value_or(Error{});
+  Error why = state.seen.last_problem.value_or(Error{});
   constexpr std::string_view kEmpty = "the stock is empty, and no address came in time";
   why.message = why.message.empty() ? std::string(kEmpty) : fmt::format("{}: {}", kEmpty, why.message);
   why.code = ErrorCode::exhausted;

@@ -106,27 +106,17 @@ struct StockCallTally {
 struct KeeperTally {
   std::uint64_t allocated = 0, given_back = 0, borrowed = 0, lent = 0, conflicts = 0, quarantined = 0;
   std::uint64_t collected = 0;           ///< of pods that were gone
-  std::uint64_t rebuilt = 0;             ///< taken in, or recorded as a pod's, after the records were lost
-  std::uint64_t refused = 0;             ///< said to be new by the cloud or a peer, and no pod's to have
   std::uint64_t lost = 0;                ///< of the stock, and the cloud did not have them
   std::chrono::nanoseconds last_fill{};  ///< from the question to the stock, of the last that brought something
-};
-
-/// How it goes on, after its last round; times are since boot.
-struct KeeperOutlook {
-  core::warm::PlannerMemory memory;
-  std::string why;  ///< what the round wanted, for people
-  std::chrono::nanoseconds next_round{};
-  std::optional<Error> trouble{};  ///< the last that there was
-  std::chrono::nanoseconds trouble_at{};
 };
 
 /// The loop's figures, for readers that do not wait for it.
 struct StockSeen {
   StockCallTally calls;
   KeeperTally keeper;
-  KeeperOutlook outlook;
-  std::optional<Error> trouble;  ///< what kept the last attempt to get more from bringing any
+  std::string wish;  ///< of the last round, for people
+  std::chrono::nanoseconds grow_not_before{};
+  std::optional<Error> last_problem;  ///< what kept the last attempt to get more from bringing any
   std::optional<cloud::Interface> interface;
 };
 
@@ -138,18 +128,15 @@ struct StockState {
   std::uint64_t looked_at = kNoEpoch;            ///< StockActor::may_give()
   std::uint64_t term = 0;                        ///< StockActor::writer()
   std::uint64_t compared_with_cloud = kNoEpoch;  ///< by the last look that the cloud answered
-  std::uint64_t told_another = kNoEpoch;         ///< that it is another one than before
   std::uint32_t waiting = 0;                     ///< attachments that wait because the stock is empty
   std::set<std::string> asking;                  ///< intents of calls that are being made now
   std::set<std::string> leaving;                 ///< addresses of calls that are being made now
   std::optional<net::Prefix> range;              ///< of the subnet, once the cloud told it
-  std::size_t told_unheard = 0;                  ///< Look::namespaces_unheard
   bool is_due = true;                            ///< a round of the keeper
   bool is_looking = false;                       ///< before serving
   bool read_anew = false;                        ///< another one took a term
   bool look_again = false;                       ///< the look before serving has left doubts
   bool gave_back = false;                        ///< the subnet has addresses again
-  bool released_conflicts = false;               ///< an operator released what others answered for
   bool stocked = false;                          ///< something came into the stock: those that wait are looked at
 };
 
@@ -182,12 +169,12 @@ class StockActor {
   /// taken.
   template <class Answer, class Plan>
   [[nodiscard]] Result<Answer> decide(Plan plan);
+  /// The same of what rests on the records alone: it is done again in the next term.
+  template <class Answer, class Plan>
+  [[nodiscard]] Result<Answer> decide_in_any_term(Plan plan);
   /// The same where may_give(); else unavailable.
   template <class Answer, class Plan>
   [[nodiscard]] Result<Answer> decide_giving(Plan plan);
-  /// Does in the loop what rests on the records alone, and again where the term was over.
-  template <class Write>
-  [[nodiscard]] auto in_new_term(Write write);
   /// As of the loop's last pass.
   [[nodiscard]] StockSeen seen() const;
 
@@ -224,7 +211,7 @@ class StockActor {
   [[nodiscard]] bool may_give() const { return world_.store.epoch() == state.looked_at; }
   /// Takes the next term: everything is read anew.
   void take_term();
-  void note_trouble(const Error& error);
+  void note_problem(const Error& error);
   [[nodiscard]] Context context() const { return {world_.store, world_.clock, world_.random}; }
   [[nodiscard]] Writer writer() const;
 
@@ -305,13 +292,12 @@ Result<Answer> StockActor::decide_giving(Plan plan) {
   });
 }
 
-template <class Write>
-auto StockActor::in_new_term(Write write) {
-  return ask([&] {
-    auto done = write();
-    if (done || !core::warm::is_term_over(done.error())) return done;
-    take_term();
-    return write();
+template <class Answer, class Plan>
+Result<Answer> StockActor::decide_in_any_term(Plan plan) {
+  return ask([&]() -> Result<Answer> {
+    auto answer = decide<Answer>(plan);
+    if (answer || !core::warm::is_term_over(answer.error())) return answer;
+    return decide<Answer>(plan);
   });
 }
 

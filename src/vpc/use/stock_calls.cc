@@ -36,20 +36,6 @@ Result<std::vector<core::StockAddress>> release_to_stock(const Context& context,
   });
 }
 
-Result<std::vector<core::StockAddress>> forget_in_stock(const Context& context, const warm::Release& release,
-                                                        const Writer& writer) {
-  return transact(context, TurnTaking::before_writing, [&](const core::Snapshot& snapshot, const Instant&) {
-    return writer.in_term(snapshot, warm::plan_forget(snapshot, release));
-  });
-}
-
-Result<core::StockAddress> record_in_stock(const Context& context, const core::StockAddress& told,
-                                           const Writer& writer) {
-  return transact(context, TurnTaking::first, [&](const core::Snapshot& snapshot, const Instant& now) {
-    return writer.in_term(snapshot, warm::plan_record(snapshot, told, now));
-  });
-}
-
 std::string damage_of_stock(const Error& error) {
   std::string what = error.message;
   for (const char* const remedy : {". Nothing is handed out", "; nothing was changed", ": follow docs/", "; restore"}) {
@@ -73,32 +59,6 @@ Result<StockView> view_stock(const Context& context) {
     if (const auto* node = reader.sound(core::warm_node_key())) view.node = *node;
   }));
   return view;
-}
-
-Result<void> describe_node(const Context& context, core::StockNode node, const Writer& writer) {
-  const auto described =
-      transact(context, TurnTaking::before_writing, [&](const core::Snapshot& snapshot, const Instant&) {
-        const auto plan = [&](core::Reader& reader) -> core::Flow<core::Plan<bool>> {
-          // A damaged one says nothing that is not said here, but for its term, which any other number will do.
-          const core::StockNode* known = reader.sound(core::warm_node_key());
-          TRY_VOID(reader.ready());
-          node.term = warm::term_of(known);
-          if (known != nullptr && *known == node) return core::Plan<bool>{false, {}};
-          return core::Plan<bool>{true, {core::to_put(core::warm_node_key(), node)}};
-        };
-        return writer.in_term(snapshot, core::decide(snapshot, plan));
-      });
-  if (!described) return fail(described.error());
-  return {};
-}
-
-Result<void> begin_rebuild(const Context& context) {
-  const auto begun =
-      transact(context, TurnTaking::before_writing, [&](const core::Snapshot& snapshot, const Instant& now) {
-        return Writer{}.in_term(snapshot, warm::plan_begin(snapshot, warm::rebuild_intent(now), now));
-      });
-  if (!begun) return fail(begun.error());
-  return {};
 }
 
 }  // namespace croft::engine

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <functional>
 #include <map>
 #include <optional>
@@ -10,8 +11,8 @@
 #include "ipam/use/transact.h"
 #include "register/stock.h"
 #include "vpc/decide/attachments.h"
-#include "vpc/decide/moves.h"
 #include "vpc/decide/reconcile.h"
+#include "vpc/decide/supply.h"
 
 // Use cases on a node's stock of cloud addresses that need the store alone: what an ADD or a DEL does, be it by the
 // agent or by a plugin that works without it. vpc/use/stock_keeper.h keeps the stock filled.
@@ -48,14 +49,6 @@ struct Writer {
                                                                        const core::warm::Release& release,
                                                                        const Writer& writer = {});
 
-/// An old client took an address back by itself (core::warm::plan_forget): what was forgotten.
-[[nodiscard]] Result<std::vector<core::StockAddress>> forget_in_stock(const Context& context,
-                                                                      const core::warm::Release& release,
-                                                                      const Writer& writer);
-/// Records what an old client tells that it did (core::warm::plan_record). Error: already_exists where it is another's.
-[[nodiscard]] Result<core::StockAddress> record_in_stock(const Context& context, const core::StockAddress& told,
-                                                         const Writer& writer);
-
 /// The damage of a store that is `corrupt`, without how a register is brought back (store/sqlite): a
 /// stock begins anew.
 [[nodiscard]] std::string damage_of_stock(const Error& error);
@@ -66,14 +59,12 @@ struct StockView {
   std::vector<core::StockIntent> intents;
   std::optional<core::StockNode> node;
   std::map<std::string, Error> damaged{};  ///< records that cannot be read, by the names of their keys
+  /// Null: there is no record of it.
+  [[nodiscard]] const core::StockAddress* find(const net::Address& address) const {
+    const auto found = std::ranges::find(addresses, address, &core::StockAddress::address);
+    return found == addresses.end() ? nullptr : &*found;
+  }
 };
 [[nodiscard]] Result<StockView> view_stock(const Context& context);
-
-/// Writes what the node is to its cloud, but for the term, which stays. Nothing is written where it is so.
-[[nodiscard]] Result<void> describe_node(const Context& context, core::StockNode node, const Writer& writer = {});
-
-/// Says that the records are lost: what the cloud has on this node's interface may be the stock's, and who keeps the
-/// stock finds out (vpc/decide/reconcile.h). Again it changes nothing.
-[[nodiscard]] Result<void> begin_rebuild(const Context& context);
 
 }  // namespace croft::engine

@@ -18,7 +18,7 @@ namespace warm = core::warm;
 using std::chrono::nanoseconds;
 
 /// The most that an operator releases at once.
-constexpr std::size_t kReleaseMax = warm::kMovesMax;
+constexpr std::size_t kReleaseMax = warm::kChangesMax;
 /// Addresses that one look asks the cloud for by name.
 constexpr std::size_t kNamedMax = 64;
 
@@ -30,15 +30,13 @@ constexpr StockKeeper::LookLimits kRoundsLook{kCloudLimit, kCloudLimit, kCloudLi
 
 }  // namespace
 
-warm::Look StockKeeper::look(const LookLimits& limits, Deadline last, std::optional<cloud::Interface>* card) {
+warm::Look StockKeeper::look(const LookLimits& limits, Deadline last) {
   const auto until = [&](nanoseconds span) {
     return Deadline{std::min(Deadline::after(world_.clock.now(), span).at_since_boot, last.at_since_boot)};
   };
   warm::Look look;
   look.begun = world_.clock.now();
-  const auto found = look_at_cloud(look, until(limits.cloud));
-  if (found) look.card = found->mac;
-  if (card != nullptr) *card = found;
+  look.card = look_at_cloud(look, until(limits.cloud));
   // The others are not to blame where the cloud took all of the time.
   if (last.passed(world_.clock.now())) {
     look.silent.emplace_back("host and pods were not asked: the cloud took all of the time");
@@ -59,18 +57,10 @@ void StockKeeper::look_at_host_and_pods(warm::Look& look, Deadline deadline) {
 void StockKeeper::look_at_host(warm::Look& look, Deadline deadline) {
   if (world_.host != nullptr) {
     if (const auto used = world_.host->use(deadline); used) {
-      const bool is_news = ask([&] {
-        warm::take_host(look, {used->own.begin(), used->own.end()}, used->namespaces, actor_.state.range);
-        return std::exchange(actor_.state.told_unheard, look.namespaces_unheard) != look.namespaces_unheard;
-      });
-      if (is_news && look.namespaces_unheard > 0) {
-        log(
-            fmt::format("{} network namespaces say that they have more than {} addresses of the subnet each: what they "
-                        "say counts for none",
-                        look.namespaces_unheard, warm::kSaidByOnePodMax));
-      }
+      const auto range = ask([this] { return actor_.state.range; });
+      warm::take_host(look, {used->own.begin(), used->own.end()}, used->namespaces, range);
     } else {
-      note_trouble(used.error());
+      note_problem(used.error());
       look.silent.push_back("what the host uses is not known: " + used.error().message);
     }
   }
@@ -81,7 +71,7 @@ void StockKeeper::look_at_pods(warm::Look& look, Deadline deadline) {
     if (auto pods = world_.pods->pods(deadline); pods) {
       look.pods = *std::move(pods);
     } else {
-      note_trouble(pods.error());
+      note_problem(pods.error());
       look.silent.push_back("which pods live here is not known: " + pods.error().message);
     }
   }
@@ -97,7 +87,7 @@ void StockKeeper::set_apart(warm::Look& look, const StockView& view, bool may_go
     const bool is_stray = may_go && one.state == core::StockAddressState::quarantined;
     if (one.state != core::StockAddressState::lent && !is_stray) recorded.insert(one.address);
   }
-  for (const warm::Given& given : *look.cloud) {
+  for (const cloud::CloudAddress& given : *look.cloud) {
     if (recorded.contains(given.address)) continue;
     if (view.damaged.contains(core::warm_address_key(given.address).name)) {
       look.apart.insert(given.address);
@@ -109,7 +99,7 @@ void StockKeeper::set_apart(warm::Look& look, const StockView& view, bool may_go
   const auto claimed = world_.fixed->claimed(deadline);
   if (!claimed) {
     const Error error = claimed.error().in("whether claims name addresses that have no record is not known");
-    note_trouble(error);
+    note_problem(error);
     look.silent.push_back(error.message);
     look.apart.merge(strays);
     return;
@@ -126,26 +116,28 @@ void StockKeeper::confirm_missing(warm::Look& look, const StockView& view, const
   const auto interface = this->interface();
   if (!look.cloud || !interface) return;
   std::set<net::Address> shown;
-  for (const warm::Given& given : *look.cloud) shown.insert(given.address);
+  for (const cloud::CloudAddress& given : *look.cloud) shown.insert(given.address);
   std::vector<const core::StockAddress*> missing;
   for (const core::StockAddress& one : view.addresses) {
     const bool is_elsewhere = is_leaving(one) || one.state == core::StockAddressState::lent;
     if (!is_elsewhere && memory.stood_at(one, look.begun) && !shown.contains(one.address)) missing.push_back(&one);
   }
-  const auto may_be_given = [](const core::StockAddress* one) {
-    return one->state == core::StockAddressState::free || one->state == core::StockAddressState::cooling;
+  const auto rank = [](const core::StockAddress* one) {
+    const bool may_be_given =
+        one->state == core::StockAddressState::free || one->state == core::StockAddressState::cooling;
+    return !may_be_given ? 2 : one->doubts.empty() ? 0 : 1;
   };
-  std::ranges::stable_partition(missing, may_be_given);
+  std::ranges::stable_sort(missing, {}, rank);
   if (missing.size() > kNamedMax) missing.resize(kNamedMax);
   std::size_t left_out = 0;
   for (const core::StockAddress* one : missing) {
     const auto there = world_.cloud.describe_address(one->vpc, one->subnet, one->address, deadline);
     if (!there) {
-      note_trouble(there.error());
+      note_problem(there.error());
       break;
     }
     if (*there && (*there)->mac == interface->mac) {
-      look.cloud->push_back(given_of(**there, false, ""));
+      look.cloud->push_back(**there);
       ++left_out;
     } else {
       look.denied.insert(one->address);
@@ -158,13 +150,16 @@ void StockKeeper::confirm_missing(warm::Look& look, const StockView& view, const
                   left_out));
 }
 
-void StockKeeper::tell(const warm::Move& done) {
-  using What = warm::Move::What;
+void StockKeeper::tell(const warm::Correction& done) {
+  using What = warm::Correction::What;
   const std::string address = done.address.to_string();
   switch (done.what) {
     case What::unsure:
-      // A pod's address is told with each pass.
-      if (done.after->state == core::StockAddressState::held) return;
+      if (done.after->state == core::StockAddressState::held) {
+        if (done.after->doubts.empty()) return;
+        const core::PodIdentity& pod = done.after->pod;
+        return log(fmt::format("{} is held by {}/{}: {}", address, pod.namespace_name, pod.name, done.why));
+      }
       log(done.after->doubts.empty() ? fmt::format("{} may be given to pods again", address)
                                      : fmt::format("{} is given to no pod for now: {}", address, done.why));
       return;
@@ -174,53 +169,53 @@ void StockKeeper::tell(const warm::Move& done) {
     case What::forgotten:
       return;
     default:
-      log(fmt::format("{}: {}: {}", address, warm::name_of(done.what), done.why));
+      log(fmt::format("{}: {}", address, done.why));
   }
   ask([&] {
     KeeperTally& tally = actor_.state.seen.keeper;
     tally.collected += done.what == What::let_go ? 1U : 0U;
     tally.lost += done.what == What::gone ? 1U : 0U;
     tally.quarantined += done.what == What::set_aside ? 1U : 0U;
-    tally.rebuilt += done.what == What::held || done.what == What::taken_in ? 1U : 0U;
   });
 }
 
 /// Writes what a pass found, and gives back what nobody uses.
-Result<void> StockKeeper::apply(const std::vector<warm::Move>& moves) {
-  const auto goes_back = [](const warm::Move& one) { return one.what == warm::Move::What::goes_back; };
+Result<void> StockKeeper::apply(const std::vector<warm::Correction>& corrections) {
+  const auto goes_back = [](const warm::Correction& one) { return one.what == warm::Correction::What::goes_back; };
   UnderWay under_way(*this);
   std::vector<core::StockAddress> going;
   bool is_any_free_again = false;
-  for (const std::vector<warm::Move>& part : parts_of(moves)) {
+  for (const std::vector<warm::Correction>& part : parts_of(corrections)) {
     const auto written = ask([&] {
-      auto made = actor_.decide<std::vector<warm::Move>>(
+      auto made = actor_.decide<std::vector<warm::Correction>>(
           [&](const core::Snapshot& snapshot, const Instant&) { return warm::plan_corrections(snapshot, part); });
       if (!made) return made;
-      for (const warm::Move& done : *made) {
+      for (const warm::Correction& done : *made) {
         if (goes_back(done)) under_way.leave({*done.after});
       }
       return made;
     });
     if (!written) {
-      note_trouble(written.error());
+      note_problem(written.error());
       return fail(written.error());
     }
-    for (const warm::Move& done : *written) {
-      is_any_free_again = is_any_free_again || (done.what == warm::Move::What::unsure && done.after->doubts.empty());
+    for (const warm::Correction& done : *written) {
+      is_any_free_again =
+          is_any_free_again || (done.what == warm::Correction::What::unsure && done.after->doubts.empty());
       if (goes_back(done)) going.push_back(*done.after);
       tell(done);
     }
   }
   if (is_any_free_again) stocked();
   if (going.empty()) return {};
-  if (const auto gone = give_back(std::move(going), cloud_deadline()); !gone) note_trouble(gone.error());
+  if (const auto gone = give_back(std::move(going), cloud_deadline()); !gone) note_problem(gone.error());
   return {};
 }
 
 /// Beside step(), which may not have found the interface yet: the answer is what was found.
 std::optional<cloud::Interface> StockKeeper::look_at_cloud(warm::Look& look, Deadline deadline) {
   const auto silent = [&](const Error& error) {
-    note_trouble(error);
+    note_problem(error);
     look.silent.push_back("what the cloud has is not known: " + error.message);
   };
   auto interface = this->interface();
@@ -230,73 +225,52 @@ std::optional<cloud::Interface> StockKeeper::look_at_cloud(warm::Look& look, Dea
     if (!found) return std::nullopt;
     interface = *std::move(found);
   }
-  const auto all = world_.cloud.describe(*interface, subnet_of(*interface), deadline);
+  auto all = world_.cloud.describe(*interface, subnet_of(*interface), deadline);
   if (!all) silent(all.error());
-  if (!all) return interface;
-  look.cloud.emplace();
-  for (const cloud::CloudAddress& one : *all) look.cloud->push_back(given_of(one, false, ""));
+  if (all) look.cloud = *std::move(all);
   return interface;
-}
-
-bool StockKeeper::tell_if_another(std::uint64_t epoch) {
-  return ask([&] {
-    StockState& state = actor_.state;
-    if (state.looked_at == StockState::kNoEpoch || state.looked_at == epoch) return false;
-    if (std::exchange(state.told_another, epoch) != epoch) {
-      log("the store's files are others, perhaps an older copy: no address is given to a pod until host, pods and "
-          "cloud were looked at");
-    }
-    return true;
-  });
 }
 
 void StockKeeper::look_before_serving() {
   // Reading finds out whether the files are others; what is read after that is of this epoch, or the next is another.
-  if (const auto first = view_stock(context()); !first) return note_trouble(first.error());
+  if (const auto first = view_stock(context()); !first) return note_problem(first.error());
   const std::uint64_t epoch = world_.store.epoch();
   const auto view = view_stock(context());
-  if (!view) return note_trouble(view.error());
+  if (!view) return note_problem(view.error());
   const auto looked = [&] {
     ask([&] {
+      StockState& state = actor_.state;
       if (options_.looks_first) actor_.take_term();
-      if (!options_.looks_first || actor_.state.term != 0) looked_at(epoch);
+      if (options_.looks_first && state.term == 0) return;
+      state.looked_at = epoch;
+      state.stocked = true;
     });
   };
-  const bool is_another = tell_if_another(epoch);
   if (std::ranges::none_of(view->addresses, is_on_interface)) return looked();
   warm::Memory memory;
   memory.note(view->addresses, world_.clock.now());
-  std::optional<cloud::Interface> found;
-  warm::Look look = this->look(kFirstLook, {}, &found);
+  warm::Look look = this->look(kFirstLook, {});
   look.is_first = true;
-  if (found && is_of_other_card(*view, *found)) {
+  if (look.card && is_of_other_card(*view, *look.card)) {
     // A machine was made anew on its old disk, or from an image of another one. Addresses recorded for another
     // interface than the node's record names are given to no pod (core::warm::plan_assign).
-    if (const auto described = describe_here(*found); !described) return note_trouble(described.error());
+    if (const auto described = describe_here(*look.card); !described) return note_problem(described.error());
     log(fmt::format("the records are of the interface {}, and the node's is {} now", view->node->mac.to_string(),
-                    found->mac.to_string()));
+                    look.card->mac.to_string()));
   }
   confirm_missing(look, *view, memory, Deadline::after(world_.clock.now(), kFirstLook.cloud));
-  if (is_another && !look.cloud) {
-    // Only the cloud knows what was lent or given back since the copy was made.
-    return note_trouble({ErrorCode::unavailable,
-                         "the store's files are others, perhaps an older copy, and no address is given to a pod before "
-                         "the cloud has said what it has on this interface: " +
-                             look.silent.front(),
-                         {}});
-  }
   for (const std::string& why : look.silent) log("addresses are given to pods without that having been seen: " + why);
   set_apart(look, *view, false, Deadline::after(world_.clock.now(), kFirstLook.cloud));
-  warm::Moves first =
+  warm::Findings first =
       warm::reconcile(look, view->addresses, view->intents, std::move(memory), options_.reconcile, world_.clock.now());
   // The first look is enough to give an address to no pod, and to know the pods that got theirs without an agent.
-  std::erase_if(first.moves, [](const warm::Move& one) {
-    return one.what != warm::Move::What::unsure && one.what != warm::Move::What::follows &&
-           one.what != warm::Move::What::held;
+  std::erase_if(first.corrections, [](const warm::Correction& one) {
+    return one.what != warm::Correction::What::unsure && one.what != warm::Correction::What::follows &&
+           one.what != warm::Correction::What::held;
   });
-  const bool is_any = !first.moves.empty();
+  const bool is_any = !first.corrections.empty();
   // Nothing is given before it is written: it is looked at again.
-  if (!apply(first.moves)) return;
+  if (!apply(first.corrections)) return;
   ask([&] {
     if (look.cloud) actor_.state.compared_with_cloud = epoch;
     if (is_any) actor_.state.look_again = true;
@@ -304,47 +278,39 @@ void StockKeeper::look_before_serving() {
   looked();
 }
 
-/// In the loop.
-void StockKeeper::looked_at(std::uint64_t epoch) {
-  actor_.state.looked_at = epoch;
-  actor_.state.stocked = true;
-}
-
 void StockKeeper::reconcile() {
   next_reconcile_ = world_.clock.now().since_boot + options_.reconcile_every;
   const std::uint64_t epoch = world_.store.epoch();
-  const bool is_another = tell_if_another(epoch);
   warm::Look look = this->look(kRoundsLook, {});
   // Where the cloud does not answer the round goes on, and does not ask it again at once.
-  look.is_first = ask([&] { return std::exchange(actor_.state.compared_with_cloud, epoch) != epoch; }) || is_another;
+  look.is_first = ask([&] { return std::exchange(actor_.state.compared_with_cloud, epoch) != epoch; });
   auto view = view_stock(context());
-  if (!view) return note_trouble(view.error());
+  if (!view) return note_problem(view.error());
   confirm_missing(look, *view, seen_, cloud_deadline());
   set_apart(look, *view, options_.reconcile.release_unknown_after.count() > 0, cloud_deadline());
-  for (const auto& [key, damage] : view->damaged) note_trouble(damage);
-  warm::Moves found =
+  for (const auto& [key, damage] : view->damaged) note_problem(damage);
+  warm::Findings found =
       warm::reconcile(look, view->addresses, view->intents, seen_, options_.reconcile, world_.clock.now());
   seen_ = std::move(found.memory);
-  for (const std::string& line : found.news) log(line);
-  if (!apply(found.moves)) return;
-  for (const std::string& intent : found.settled) {
-    if (const auto dropped = drop(intent); !dropped) return note_trouble(dropped.error());
+  if (found.kept_by_brake > 0) {
+    note_problem({ErrorCode::unavailable,
+                  fmt::format("the pods of {} held addresses, more than half of all, seem to be gone at once: what is "
+                              "so for an hour is let go",
+                              found.kept_by_brake),
+                  {}});
   }
-  // It had more time than the look before serving, for which the cloud may be too slow.
-  if (is_another && look.cloud && look.host) ask([&] { looked_at(epoch); });
+  if (!apply(found.corrections)) return;
   // A pod may be waiting for it, and mostly the next look has it right; less often where it stays so.
   doubt_look_ = found.is_any_unsure ? std::max<std::chrono::nanoseconds>(doubt_look_ * 2, kSettleAgain)
                                     : std::chrono::nanoseconds{0};
   doubt_look_ = std::min<std::chrono::nanoseconds>(doubt_look_, options_.reconcile_every);
   const auto now = world_.clock.now().since_boot;
   if (found.is_any_unsure) next_reconcile_ = std::min(next_reconcile_, now + doubt_look_);
-  const bool is_rebuilding = found.settled.empty() && std::ranges::any_of(view->intents, warm::is_rebuild);
-  if (is_rebuilding) next_reconcile_ = std::min(next_reconcile_, now + kSettleAgain);
 }
 
 Result<std::vector<core::StockAddress>> StockKeeper::unused(Deadline deadline) {
   warm::Look look = this->look(kRoundsLook, deadline);
-  if (!look.cloud) return fail(trouble().value_or(Error{ErrorCode::unavailable, "the cloud does not answer", {}}));
+  if (!look.cloud) return fail(last_problem().value_or(Error{ErrorCode::unavailable, "the cloud does not answer", {}}));
   // A silent source might have said that somebody lives by it.
   if (!look.silent.empty()) {
     return fail(ErrorCode::unavailable, "no address is known to be unused: " + look.silent.front());
@@ -365,9 +331,9 @@ Result<std::vector<core::StockAddress>> StockKeeper::unused(Deadline deadline) {
   const auto is_unsure = [&](const core::StockAddress& one) {
     return warm::is_unsure(one) || (is_leaving(one) && !now.leaving.contains(text_of(one)));
   };
-  for (const warm::Given& given : *look.cloud) {
-    const auto known = std::ranges::find(view.addresses, given.address, &core::StockAddress::address);
-    const bool is_recorded = known != view.addresses.end() && known->state != core::StockAddressState::lent;
+  for (const cloud::CloudAddress& given : *look.cloud) {
+    const core::StockAddress* known = view.find(given.address);
+    const bool is_recorded = known != nullptr && known->state != core::StockAddressState::lent;
     if (is_recorded && known->state != core::StockAddressState::quarantined && !is_unsure(*known)) continue;
     // An address that a call under way brings has no record yet.
     if (!is_recorded && !view.intents.empty()) continue;
@@ -376,7 +342,7 @@ Result<std::vector<core::StockAddress>> StockKeeper::unused(Deadline deadline) {
     if (!is_recorded) unused.back().why = "the cloud has it on this node's interface, and there is no record";
   }
   std::set<net::Address> listed;
-  for (const warm::Given& given : *look.cloud) listed.insert(given.address);
+  for (const cloud::CloudAddress& given : *look.cloud) listed.insert(given.address);
   for (const core::StockAddress& one : view.addresses) {
     if (is_unsure(one) && !listed.contains(one.address) && !is_used(one.address)) unused.push_back(one);
   }
@@ -406,28 +372,20 @@ Result<void> StockKeeper::release_unused(const std::vector<net::Address>& addres
     record.created = record.since;
     record.why = "an operator released it";
     // One that has a record is quarantined already.
-    TRY_VOID(
-        apply({{address, warm::Move::What::set_aside, std::nullopt, std::move(record), "an operator released it"}}));
+    TRY_VOID(apply(
+        {{address, warm::Correction::What::set_aside, std::nullopt, std::move(record), "an operator released it"}}));
   }
   UnderWay under_way(*this);
   TRY(const auto moved, ask([&] {
-        auto made = actor_.decide<warm::Moved>([&](const core::Snapshot& snapshot, const Instant& now) {
-          return warm::plan_give_back(snapshot, {.addresses = addresses, .unused = true}, now);
+        auto made = actor_.decide<warm::Changed>([&](const core::Snapshot& snapshot, const Instant& now) {
+          return warm::plan_return_to_cloud(snapshot, {.addresses = addresses, .unused = true}, now);
         });
         if (made) under_way.leave(made->addresses);
         return made;
       }));
   const auto gone = give_back(moved.addresses, deadline);
-  // The operator who releases them has looked into it: asking is worth while again.
-  const bool was_conflicting = std::ranges::any_of(addresses, [&](const net::Address& address) {
-    return std::ranges::find(unused, address, &core::StockAddress::address)->other_mac.has_value();
-  });
-  if (gone && was_conflicting) {
-    ask([this] {
-      actor_.state.released_conflicts = true;
-      actor_.state.is_due = true;
-    });
-  }
+  // The operator who releases them has looked into what others answer for: asking is worth while again.
+  ask([this] { actor_.state.is_due = true; });
   return gone;
 }
 
@@ -445,7 +403,7 @@ void StockKeeper::settle(const StockView& first) {
     if (!is_leaving(one) || now.leaving.contains(text_of(one))) continue;
     // A call that nobody heard of may still come, and would take the address from under a pod.
     // A cloud that hangs keeps the round for one call, and not for each.
-    if (!settle_leaving(one, seen_.seen_for(one, world_.clock.now()) < options_.doubt, look)) return;
+    if (!settle_leaving(one, seen_.seen_for(one, world_.clock.now()) < options_.reconcile.grace, look)) return;
   }
 }
 
@@ -465,7 +423,7 @@ bool StockKeeper::settle_leaving(const core::StockAddress& address, bool may_sti
   if (!interface) return false;
   const auto there = world_.cloud.describe_address(address.vpc, address.subnet, address.address, cloud_deadline());
   if (!there) {
-    note_trouble(there.error());
+    note_problem(there.error());
     return false;
   }
   const bool is_loan = address.state == core::StockAddressState::lending;
@@ -482,20 +440,20 @@ bool StockKeeper::settle_leaving(const core::StockAddress& address, bool may_sti
         (look->host && look->host->contains(address.address)) || warm::is_used_by_pod(*look, address.address);
     if (!look->silent.empty() || is_used) return true;
   }
-  const auto moved = ask([&]() -> Result<warm::Moved> {
+  const auto moved = ask([&]() -> Result<warm::Changed> {
     // Asked for again since, it may be on its way again.
     TRY(const auto view, view_stock(context()));
-    if (std::ranges::find(view.addresses, address) == view.addresses.end()) return warm::Moved{};
-    return decide<warm::Moved>([&](const core::Snapshot& snapshot, const Instant& now) {
+    if (std::ranges::find(view.addresses, address) == view.addresses.end()) return warm::Changed{};
+    return decide<warm::Changed>([&](const core::Snapshot& snapshot, const Instant& now) {
       if (!is_loan) {
-        return is_here ? warm::plan_keep(snapshot, {address.address}, {}, now)
-                       : warm::plan_gone(snapshot, {address.address});
+        return is_here ? warm::plan_not_returned(snapshot, {address.address}, {}, now)
+                       : warm::plan_returned(snapshot, {address.address});
       }
       return is_here ? warm::plan_not_lent(snapshot, address.address, address.request, now)
                      : warm::plan_lent(snapshot, address.address, address.request, now);
     });
   });
-  if (!moved) note_trouble(moved.error());
+  if (!moved) note_problem(moved.error());
   if (!moved || moved->addresses.empty()) return true;
   log(fmt::format("{}, which was being {}, {}", text_of(address), is_loan ? "lent to " + address.peer : "given back",
                   is_here ? "stayed" : "went"));
@@ -515,7 +473,7 @@ bool StockKeeper::leave_those_here(std::vector<warm::Given>& brought) {
   std::vector<warm::Given> here;
   for (warm::Given& one : brought) {
     const auto there = world_.cloud.describe_address(one.vpc, one.subnet, one.address, deadline);
-    if (!there) note_trouble(there.error());
+    if (!there) note_problem(there.error());
     if (!there) return false;
     if (*there && (*there)->mac == interface->mac) here.push_back(std::move(one));
   }
@@ -525,14 +483,11 @@ bool StockKeeper::leave_those_here(std::vector<warm::Given>& brought) {
 
 void StockKeeper::settle_intents(StockView& view) {
   const std::vector<core::StockIntent> intents = view.intents;
-  // Until a rebuild has ended nobody can tell what an intent brought from what a pod has just let go of.
-  const bool is_rebuilding = std::ranges::any_of(intents, warm::is_rebuild);
   for (const core::StockIntent& intent : intents) {
-    if (is_rebuilding) return;
     if (ask([&] { return actor_.state.asking.contains(intent.id); })) continue;
     const Instant begun = world_.clock.now();
     const bool is_of_this_boot = intent.begun_at.boot == begun.boot;
-    const bool is_old = !is_of_this_boot || begun.since_boot - intent.begun_at.since_boot >= options_.doubt;
+    const bool is_old = !is_of_this_boot || begun.since_boot - intent.begun_at.since_boot >= options_.reconcile.grace;
     // Another process may be making the call still: it finds the records of what it brought.
     warm::Look look = this->look(kRoundsLook, {});
     const auto now_there = view_stock(context());
@@ -549,10 +504,10 @@ void StockKeeper::settle_intents(StockView& view) {
     if (!promise.empty()) {
       for (warm::Given& one : fit) one = warm::kept_for(std::move(one), promise);
     }
-    const auto moved = decide<warm::Moved>([&](const core::Snapshot& snapshot, const Instant& moment) {
+    const auto moved = decide<warm::Changed>([&](const core::Snapshot& snapshot, const Instant& moment) {
       return warm::plan_take(snapshot, is_whole || is_old ? intent.id : std::string(), fit, moment);
     });
-    if (!moved) return note_trouble(moved.error());
+    if (!moved) return note_problem(moved.error());
     log(fmt::format("what was asked for at {} and not heard of brought {} of {} addresses{}{}", intent.id,
                     moved->addresses.size(), intent.count, is_whole || is_old ? "" : " so far",
                     promise.empty() ? "" : ", " + warm::waits_for(promise)));

@@ -22,8 +22,8 @@ TEST_F(StockKeeperTest, ACloudThatUsedUpTheTimeIsTheTroubleAndNotTheHost) {
     return CallFate::away;
   };
   node_.settle(3);
-  ASSERT_TRUE(node_.keeper->trouble());
-  EXPECT_EQ(node_.keeper->trouble()->message, "the cloud does not answer");
+  ASSERT_TRUE(node_.keeper->last_problem());
+  EXPECT_EQ(node_.keeper->last_problem()->message, "the cloud does not answer");
   const auto unused = node_.keeper->unused(Deadline::after(clock_.now(), 5s));
   ASSERT_FALSE(unused);
   EXPECT_EQ(unused.error().message, "the cloud does not answer");
@@ -262,7 +262,7 @@ TEST_F(OlderCopyTest, ALateDelOfTheHolderOfThenSparesTheHolderOfNow) {
 /// asked.
 TEST_F(StockKeeperTest, ADelDuringTheFirstLookTakesItsDoubtNotAway) {
   node_.options.marks = {.low = 0, .high = 3};
-  node_.options.cooldown = 0s;
+  node_.options.reconcile.cooldown = 0s;
   node_.begin();
   static_cast<void>(node_.keeper->step());
   ASSERT_TRUE(node_.keeper->push(std::nullopt, {}));
@@ -353,128 +353,36 @@ TEST_F(StockKeeperTest, WhatAClaimNamesDoesNotGoBackThoughItIsQuarantined) {
   EXPECT_FALSE(cloud_.owner_of(claimed));
 }
 
-class LostRecordsTest : public StockKeeperTest {
- protected:
-  /// Two pods, one that only the host knows of, and three that are free.
-  LostRecordsTest() {
-    node_.options.marks = {.low = 6, .high = 8};
-    node_.begin();
-    static_cast<void>(node_.keeper->step());
-    web_ = net::Address::parse(node_.add("web")).value();
-    db_ = net::Address::parse(node_.add("db")).value();
-    old_ = net::Address::parse(node_.add("old")).value();
-    std::erase_if(node_.pods.all, [](const core::warm::LivePod& pod) { return pod.pod.name == "old"; });
-    before_ = cloud_.of(node_.mac());
-  }
-  void lose() {
-    node_.keeper.reset();
-    node_.lose_records();
-    node_.begin();
-  }
-  void pass(std::chrono::seconds span) {
-    for (auto left = span; left.count() > 0; left -= 5s) {
-      clock_.advance(5s);
-      static_cast<void>(node_.keeper->step());
-    }
-  }
-  net::Address web_, db_, old_;
-  std::set<net::Address> before_;
-};
-
-TEST_F(LostRecordsTest, AreKnownAgainFromTheCloudThePodsAndTheHost) {
-  lose();
-  static_cast<void>(node_.keeper->step());
-  pass(55s);
-  for (const net::Address& address : before_) EXPECT_FALSE(node_.find(address)) << address.to_string();
-  const std::string first = node_.add("new");
-  EXPECT_NE(first, "") << "pods are served meanwhile, from what the cloud gives anew";
-  EXPECT_FALSE(before_.contains(net::Address::parse(first).value()));
-  pass(180s);
-  ASSERT_TRUE(node_.find(web_));
-  EXPECT_EQ(node_.find(web_)->state, StockAddressState::held);
-  EXPECT_EQ(node_.find(web_)->pod.name, "web");
-  EXPECT_EQ(node_.find(db_)->state, StockAddressState::held);
-  ASSERT_TRUE(node_.find(old_));
-  EXPECT_EQ(node_.find(old_)->state, StockAddressState::quarantined) << "the host uses it, and nobody says for whom";
-  EXPECT_TRUE(node_.view().intents.empty());
-  EXPECT_EQ(node_.recorded(), cloud_.of(node_.mac())) << "nothing has leaked";
-  EXPECT_EQ(node_.keeper->tally().rebuilt, before_.size() - 1) << "all but what the host uses";
-  EXPECT_EQ(node_.del("web"), 1U) << "by the pod's name";
-  node_.host.used.insert(web_);
-  pass(30s);
-  EXPECT_FALSE(node_.find(web_)->doubts.empty()) << "another sandbox may live by it: the host uses it still";
-  node_.host.used.erase(web_);
-  pass(240s);
-  const auto after = node_.find(web_);
-  EXPECT_TRUE(!after || after->doubts.empty()) << "the pod is gone, and the host does not use it";
-}
-
-TEST_F(LostRecordsTest, NoneIsTakenInWhileASourceIsSilent) {
-  lose();
-  node_.pods.is_away = true;
-  pass(300s);
-  for (const net::Address& address : before_) EXPECT_FALSE(node_.find(address)) << address.to_string();
-  EXPECT_EQ(node_.view().intents.size(), 1U);
-  node_.pods.is_away = false;
-  node_.host.is_away = true;
-  pass(300s);
-  EXPECT_FALSE(node_.find(*before_.rbegin())) << "the pods' are recorded, no more";
-  EXPECT_EQ(node_.view().intents.size(), 1U);
-  node_.host.is_away = false;
-  pass(300s);
-  EXPECT_TRUE(node_.view().intents.empty());
-  EXPECT_EQ(node_.recorded(), cloud_.of(node_.mac()));
-}
-
-TEST_F(LostRecordsTest, APodThatEndsMeanwhileLeavesARest) {
-  node_.options.cooldown = 300s;
-  lose();
-  pass(30s);
-  EXPECT_EQ(node_.del("web"), 0U) << "there is no record yet";
-  node_.host.used.erase(web_);
-  const auto ended = clock_.now().since_boot;
-  while (!node_.find(web_) || node_.find(web_)->state != StockAddressState::free) {
-    pass(5s);
-    ASSERT_LT(clock_.now().since_boot - ended, 1000s);
-  }
-  EXPECT_GE(clock_.now().since_boot - ended, 300s) << "the cooldown";
-}
-
-TEST_F(LostRecordsTest, AnAgentThatDiesAnywhereBeginsAgain) {
-  lose();
-  for (int calls = 0; calls < 60; ++calls) {
-    node_.begin(calls);
-    pass(90s);
-  }
+TEST_F(StockKeeperTest, LostRecordsArePodsOrSetAside) {
+  node_.options.marks = {.low = 6, .high = 8};
   node_.begin();
-  pass(300s);
-  EXPECT_TRUE(node_.view().intents.empty());
-  EXPECT_EQ(node_.find(web_)->state, StockAddressState::held);
-  EXPECT_EQ(node_.find(db_)->state, StockAddressState::held);
-  EXPECT_EQ(node_.find(old_)->state, StockAddressState::quarantined);
-  EXPECT_EQ(node_.recorded(), cloud_.of(node_.mac()));
-}
-
-TEST_F(LostRecordsTest, AClaimedAddressIsTheClaims) {
-  const net::Address fixed = *before_.rbegin();
-  ASSERT_FALSE(node_.host.used.contains(fixed));
-  node_.claims.all = {fixed, web_};
-  lose();
-  node_.claims.is_away = true;
-  pass(300s);
-  for (const net::Address& address : before_) EXPECT_FALSE(node_.find(address)) << "claims are not known";
-  EXPECT_EQ(node_.view().intents.size(), 1U) << "it waits for them";
-  ASSERT_FALSE(node_.keeper->unused({}));
-  EXPECT_NE(node_.keeper->unused({}).error().message.find("whether claims name"), std::string::npos);
-  node_.claims.is_away = false;
-  pass(300s);
-  EXPECT_FALSE(node_.find(fixed)) << "its pod may come back";
-  EXPECT_FALSE(node_.find(web_));
-  EXPECT_EQ(node_.find(db_)->state, StockAddressState::held);
-  EXPECT_TRUE(node_.view().intents.empty());
+  static_cast<void>(node_.keeper->step());
+  const auto web = net::Address::parse(node_.add("web")).value(), old = net::Address::parse(node_.add("old")).value();
+  std::erase_if(node_.pods.all, [](const core::warm::LivePod& pod) { return pod.pod.name == "old"; });
+  const std::set<net::Address> before = cloud_.of(node_.mac());
+  node_.claims.all = {*before.rbegin()};
+  node_.keeper.reset();
+  node_.lose_records();
+  node_.begin();
+  static_cast<void>(node_.keeper->step());
+  const std::string first = node_.add("new");
+  EXPECT_NE(first, "") << "pods are served from what the cloud gives anew";
+  EXPECT_FALSE(before.contains(net::Address::parse(first).value()));
+  node_.settle(8);
+  ASSERT_TRUE(node_.find(web));
+  EXPECT_EQ(node_.find(web)->state, StockAddressState::held);
+  EXPECT_EQ(node_.find(web)->pod.name, "web");
+  for (const net::Address& address : before) {
+    const auto found = node_.find(address);
+    if (address == web) continue;
+    EXPECT_EQ(found.has_value(), address != *before.rbegin()) << "what a claim names is left alone";
+    EXPECT_TRUE(!found || found->state == StockAddressState::quarantined) << address.to_string();
+  }
   const auto unused = node_.keeper->unused({});
   ASSERT_TRUE(unused);
-  for (const auto& one : *unused) EXPECT_NE(one.address, fixed) << "no operator is shown it as nobody's";
+  EXPECT_EQ(unused->size(), before.size() - 3) << "all but the pod's, the claim's and what the host uses";
+  EXPECT_TRUE(std::ranges::none_of(*unused, [&](const auto& one) { return one.address == old; }));
+  EXPECT_EQ(node_.del("web"), 1U) << "by the pod's name";
 }
 
 TEST_F(StockKeeperTest, APodThatGotItsAddressWithoutAnAgentIsKnownBeforeAnybodyIsServed) {

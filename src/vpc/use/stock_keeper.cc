@@ -15,20 +15,12 @@ namespace warm = core::warm;
 using std::chrono::nanoseconds;
 
 constexpr nanoseconds kFindAgain = std::chrono::seconds{2};
-constexpr nanoseconds kLookAtInterface = std::chrono::seconds{5};
-
-/// The other options decide what a pass may conclude.
-KeeperOptions with_policy(KeeperOptions options) {
-  options.reconcile.cooldown = options.cooldown;
-  options.reconcile.rest = std::max(options.doubt, options.cooldown);
-  return options;
-}
 
 }  // namespace
 
 StockKeeper::StockKeeper(const KeeperWorld& world, KeeperOptions options)
     : world_(world),
-      options_(with_policy(std::move(options))),
+      options_(std::move(options)),
       actor_({world.store, world.clock, world.random, world.log, world.warn, options_.looks_first}) {}
 
 std::string StockKeeper::subnet_of(const cloud::Interface& interface) const {
@@ -44,12 +36,9 @@ nanoseconds StockKeeper::step() {
   if (!find_interface()) return world_.clock.now().since_boot + kFindAgain;
   auto view = view_stock(context());
   if (!view) {
-    note_trouble(view.error());
+    note_problem(view.error());
     return world_.clock.now().since_boot + kFindAgain;
   }
-  // The store's files may be others since, which know another card.
-  const bool is_described = begun_with_ == world_.store.epoch() && !is_of_other_card(*view, *interface());
-  if (!is_described && !begin_here(*interface())) return world_.clock.now().since_boot + kFindAgain;
   if (take(&StockState::read_anew)) {
     seen_ = {};
     next_reconcile_ = nanoseconds{0};
@@ -67,8 +56,7 @@ nanoseconds StockKeeper::step() {
     if (!view) return world_.clock.now().since_boot + kFindAgain;
   }
 
-  if (take(&StockState::gave_back)) memory_ = warm::without_exhaustion(memory_);
-  if (take(&StockState::released_conflicts)) memory_ = warm::without_conflicts(memory_);
+  if (take(&StockState::gave_back)) memory_ = warm::without_shortage(memory_);
   const Instant now = world_.clock.now();
   seen_.note(view->addresses, now);
   warm::Counts counts;
@@ -76,8 +64,7 @@ nanoseconds StockKeeper::step() {
   std::uint32_t waiting = 0;
   ask([&] {
     for (const core::StockIntent& intent : view->intents) {
-      const bool is_under_way = actor_.state.asking.contains(intent.id);
-      if (!warm::is_rebuild(intent)) (is_under_way ? counts.asked : counts.unheard) += intent.count;
+      (actor_.state.asking.contains(intent.id) ? counts.asked : counts.unheard) += intent.count;
     }
     waiting = actor_.state.waiting;
   });
@@ -87,7 +74,7 @@ nanoseconds StockKeeper::step() {
         "{}: {}", wish.grow > 0 ? fmt::format("asking for {}", wish.grow) : fmt::format("giving back {}", wish.shrink),
         wish.why));
   }
-  if (wish.is_at_limit && (waiting > 0 || wish.why != told_wish_)) note_trouble({ErrorCode::exhausted, wish.why, {}});
+  if (wish.is_at_limit && (waiting > 0 || wish.why != told_wish_)) note_problem({ErrorCode::exhausted, wish.why, {}});
   told_wish_ = wish.why;
   nanoseconds next = wish.look_again;
   if (wish.grow > 0) {
@@ -108,46 +95,28 @@ nanoseconds StockKeeper::step() {
                             !in_state(*view, core::StockAddressState::probing).empty();
   if (is_unsettled) next = std::min(next, world_.clock.now().since_boot + kSettleAgain);
   if (world_.clock.now().since_boot >= next_reconcile_) reconcile();
-  next = std::min({next, next_reconcile_, next_interface_look_});
   ask([&] {
-    KeeperOutlook& outlook = actor_.state.seen.outlook;
-    outlook.memory = memory_;
-    outlook.why = wish.why;
-    outlook.next_round = next;
+    actor_.state.seen.wish = wish.why;
+    actor_.state.seen.grow_not_before = memory_.grow_not_before;
   });
-  return next;
+  return std::min(next, next_reconcile_);
 }
 
-/// Asked for again now and then: a card may be replaced while the agent runs.
 bool StockKeeper::find_interface() {
   auto interface = this->interface();
-  const nanoseconds begun = world_.clock.now().since_boot;
-  if (!interface) {
+  const bool is_new = !interface;
+  if (is_new) {
     auto found = world_.cloud.interface(cloud_deadline());
     if (!found) {
-      note_trouble(found.error());
+      note_problem(found.error());
       return false;
     }
     interface = *std::move(found);
-    next_interface_look_ = begun + options_.reconcile_every;
-  } else if (begun >= next_interface_look_) {
-    next_interface_look_ = begun + options_.reconcile_every;
-    auto found = world_.cloud.interface(Deadline::after(world_.clock.now(), kLookAtInterface));
-    const bool is_another = found && *found != *interface;
-    // One look is not enough; without one the interface is as it was.
-    if (is_another && other_interface_ == *found) {
-      log(fmt::format("the interface {} is replaced", interface->mac.to_string()));
-      interface = *std::move(found);
-      begun_with_ = StockState::kNoEpoch;
-      ask([this] { actor_.state.range.reset(); });
-    } else if (is_another) {
-      other_interface_ = *std::move(found);
-      next_interface_look_ = begun + kSettleAgain;
-    } else if (found) {
-      other_interface_.reset();
-    }
   }
-  if (begun_with_ == StockState::kNoEpoch && !begin_here(*interface)) return false;
+  if (!begin_here(*interface)) return false;
+  if (!is_new) return true;
+  log(fmt::format("interface {} in subnet {} of {}", interface->mac.to_string(), subnet_of(*interface),
+                  interface->vpc));
   ask([&] { actor_.state.seen.interface = std::move(interface); });
   return true;
 }
@@ -166,25 +135,22 @@ Result<void> StockKeeper::describe_here(const cloud::Interface& interface) {
   node.low = options_.marks.low;
   node.high = options_.marks.high;
   if (options_.marks.node_max > 0) node.node_max = options_.marks.node_max;
-  node.cooldown_seconds = static_cast<std::uint32_t>(options_.cooldown.count());
-  return actor_.in_new_term([&] { return describe_node(context(), node, writer()); });
+  node.cooldown_seconds = static_cast<std::uint32_t>(options_.reconcile.cooldown.count());
+  TRY_VOID(actor_.decide_in_any_term<bool>(
+      [&](const core::Snapshot& snapshot, const Instant&) { return warm::plan_describe(snapshot, node); }));
+  return {};
 }
 
+/// Most rounds find that nothing is to be written.
 bool StockKeeper::begin_here(const cloud::Interface& interface) {
-  const std::uint64_t epoch = world_.store.epoch();
   if (const auto described = describe_here(interface); !described) {
-    note_trouble(described.error());
+    note_problem(described.error());
     return false;
   }
   const auto marked = decide<std::size_t>(
       [](const core::Snapshot& snapshot, const Instant& now) { return warm::plan_mark_clocks(snapshot, now); });
-  if (!marked) {
-    note_trouble(marked.error());
-    return false;
-  }
-  begun_with_ = *marked < warm::kMovesMax ? epoch : StockState::kNoEpoch;  // else there are more
-  log(fmt::format("interface {} in subnet {} of {}", interface.mac.to_string(), subnet_of(interface), interface.vpc));
-  return true;
+  if (!marked) note_problem(marked.error());
+  return marked.has_value();
 }
 
 core::StockIntent StockKeeper::new_intent(core::StockIntent::What what, std::uint32_t count) const {

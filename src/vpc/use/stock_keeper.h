@@ -15,9 +15,9 @@
 #include "base/result.h"
 #include "ipam/use/transact.h"
 #include "vpc/decide/attachments.h"
-#include "vpc/decide/moves.h"
 #include "vpc/decide/planner.h"
 #include "vpc/decide/reconcile.h"
+#include "vpc/decide/supply.h"
 #include "vpc/provider.h"
 #include "vpc/use/stock_actor.h"
 #include "vpc/use/stock_calls.h"
@@ -32,14 +32,11 @@ namespace croft::engine {
 
 struct KeeperOptions {
   core::warm::Marks marks;
+  /// For its grace a call whose reply was lost may still be done by the cloud, too.
   core::warm::ReconcilePolicy reconcile;
   std::string node;
   std::string subnet;  ///< empty: that of the interface
-  std::chrono::seconds cooldown{30};
   std::chrono::seconds reconcile_every{60};
-  /// How long a call whose reply was lost may still be done by the cloud: for so long nothing is concluded from its not
-  /// having been done.
-  std::chrono::seconds doubt{60};
   bool looks_first = false;   ///< an agent's: may_give() waits for the first look_before_serving() too
   std::uint32_t process = 0;  ///< this one, for its intents
 };
@@ -70,14 +67,6 @@ inline constexpr std::chrono::nanoseconds kSettleAgain = std::chrono::seconds{5}
 /// The wait of a round that would give something back while look_before_serving() is under way, as at each start.
 inline constexpr std::chrono::nanoseconds kLookIsOver = std::chrono::seconds{1};
 
-/// As the stock takes it in; `from` is the node that lent it, empty: the cloud.
-[[nodiscard]] inline core::warm::Given given_of(const cloud::CloudAddress& address, bool verified,
-                                                const std::string& from) {
-  return {address.address, address.prefix_length, address.gateway, address.mac,
-          address.vpc,     address.subnet,        address.object,  from,
-          verified};
-}
-
 /// As the cloud's calls name it.
 [[nodiscard]] inline cloud::CloudAddress cloud_address_of(const core::StockAddress& address) {
   return {address.address, address.prefix_length, address.gateway, address.mac,
@@ -106,12 +95,12 @@ inline constexpr std::chrono::nanoseconds kLookIsOver = std::chrono::seconds{1};
   return view.node && !view.node->node.empty() && view.node->mac != interface.mac;
 }
 
-/// In commits of at most core::warm::kMovesMax.
+/// In commits of at most core::warm::kChangesMax.
 template <class T>
 [[nodiscard]] std::vector<std::vector<T>> parts_of(const std::vector<T>& all) {
   std::vector<std::vector<T>> parts;
   for (const T& one : all) {
-    if (parts.empty() || parts.back().size() == core::warm::kMovesMax) parts.emplace_back();
+    if (parts.empty() || parts.back().size() == core::warm::kChangesMax) parts.emplace_back();
     parts.back().push_back(one);
   }
   return parts;
@@ -130,15 +119,14 @@ class StockKeeper {
 
   /// Before anybody is served from a store that may be an older copy: what the host uses, a live pod says it has, or
   /// the cloud does not have on the interface, and the records know of nobody who does, is given to no pod until a look
-  /// shows otherwise. A source that does not answer in time is passed over, and told. Where the files were found to be
-  /// others under this process nothing is given without the cloud's answer: it is to be called again, or a round of
-  /// step() hears it. From any thread, also beside step(), but one at a time.
+  /// shows otherwise. A source that does not answer in time is passed over, and told. To be called again where the
+  /// store's files were found to be others since. From any thread, also beside step(), but one at a time.
   void look_before_serving();
   /// For whoever commits beside the rounds. An agent (KeeperOptions::looks_first) has a term once it has looked; before
   /// that, and where there is no agent, each commit takes the next one.
   [[nodiscard]] Writer writer() const { return actor_.writer(); }
-  /// One round: finds the interface if that is still to be done, settles what was left, then fills or trims, looks for
-  /// differences, and tells others. Takes as long as the cloud and the wire take; one at a time.
+  /// One round: finds the interface if that is still to be done, settles what was left, then fills or trims, and looks
+  /// for differences. Takes as long as the cloud and the wire take; one at a time.
   /// The answer is when the next round is due, since boot.
   [[nodiscard]] std::chrono::nanoseconds step();
   /// Where ADDs, DELs and what else is decided go.
@@ -150,7 +138,7 @@ class StockKeeper {
   [[nodiscard]] Result<void> fetch(Deadline deadline);
 
   /// The reason that the last attempt to get more brought none; for those that wait. Empty: nothing did.
-  [[nodiscard]] std::optional<Error> trouble() const { return now_seen().trouble; }
+  [[nodiscard]] std::optional<Error> last_problem() const { return now_seen().last_problem; }
   [[nodiscard]] KeeperTally tally() const { return now_seen().keeper; }
   /// The interface, once it was found.
   [[nodiscard]] std::optional<cloud::Interface> interface() const { return now_seen().interface; }
@@ -201,8 +189,8 @@ class StockKeeper {
   [[nodiscard]] StockSeen now_seen() const {
     return ask([this] { return actor_.state.seen; });
   }
-  void note_trouble(const Error& error) {
-    ask([&] { actor_.note_trouble(error); });
+  void note_problem(const Error& error) {
+    ask([&] { actor_.note_problem(error); });
   }
   /// Something came into the stock: those that wait may look again.
   void stocked() {
@@ -220,20 +208,15 @@ class StockKeeper {
   [[nodiscard]] bool find_interface();
   [[nodiscard]] Result<void> describe_here(const cloud::Interface& interface);
   [[nodiscard]] bool begin_here(const cloud::Interface& interface);
-  void looked_at(std::uint64_t epoch);
-  [[nodiscard]] core::warm::Look look(const LookLimits& limits, Deadline last,
-                                      std::optional<cloud::Interface>* card = nullptr);
+  [[nodiscard]] core::warm::Look look(const LookLimits& limits, Deadline last);
   void look_at_host(core::warm::Look& look, Deadline deadline);
   void look_at_pods(core::warm::Look& look, Deadline deadline);
   void look_at_host_and_pods(core::warm::Look& look, Deadline deadline);
   [[nodiscard]] std::optional<cloud::Interface> look_at_cloud(core::warm::Look& look, Deadline deadline);
   void confirm_missing(core::warm::Look& look, const StockView& view, const core::warm::Memory& memory,
                        Deadline deadline);
-  /// Whether `epoch` is another one than what was looked at; the log has it once. Nothing tells of a store that is put
-  /// back before a start.
-  [[nodiscard]] bool tell_if_another(std::uint64_t epoch);
-  [[nodiscard]] Result<void> apply(const std::vector<core::warm::Move>& moves);
-  void tell(const core::warm::Move& done);
+  [[nodiscard]] Result<void> apply(const std::vector<core::warm::Correction>& corrections);
+  void tell(const core::warm::Correction& done);
   void set_apart(core::warm::Look& look, const StockView& view, bool may_go, Deadline deadline);
   [[nodiscard]] core::StockIntent new_intent(core::StockIntent::What what, std::uint32_t count) const;
 
@@ -247,8 +230,6 @@ class StockKeeper {
     std::size_t usable = 0;    ///< a pod may come to have them, once the wire was asked
     std::size_t recorded = 0;  ///< said to be new, and had a record
   };
-  [[nodiscard]] Result<Taken> take_checked(const std::string& intent, const std::vector<core::warm::Given>& given,
-                                           bool verified);
   [[nodiscard]] Result<void> check_nobodys(const net::Address& address, Deadline deadline);
   [[nodiscard]] Result<Taken> take(const std::string& intent, const std::vector<cloud::CloudAddress>& given,
                                    bool verified, const std::string& from);
@@ -279,13 +260,9 @@ class StockKeeper {
   // The state of step() alone.
   core::warm::PlannerMemory memory_;
   core::warm::Memory seen_;
-  std::chrono::nanoseconds next_interface_look_{};
-  std::optional<cloud::Interface> other_interface_;  ///< as the last look showed, and no look before
   std::chrono::nanoseconds next_reconcile_{};
   std::chrono::nanoseconds doubt_look_{};  ///< the span from a look that left doubts to the next one
   std::string told_wish_;
-
-  std::uint64_t begun_with_ = StockState::kNoEpoch;  ///< the epoch in which the node's record is as it should be
 
   StockActor actor_;
 };
@@ -307,9 +284,9 @@ class StockKeeper::UnderWay {
 
   /// Decides which addresses leave, where any may. They are under way from its commit on.
   template <class Plan>
-  [[nodiscard]] Result<core::warm::Moved> decide_leaving(Plan plan) {
+  [[nodiscard]] Result<core::warm::Changed> decide_leaving(Plan plan) {
     return keeper_.ask([&] {
-      auto moved = keeper_.actor_.decide_giving<core::warm::Moved>(plan);
+      auto moved = keeper_.actor_.decide_giving<core::warm::Changed>(plan);
       if (moved) leave(moved->addresses);
       return moved;
     });

@@ -29,12 +29,12 @@ bool StockKeeper::borrow() {
   const std::string subnet = subnet_of(interface);
   auto peers = world_.peers->peers(subnet, cloud_deadline());
   if (!peers) {
-    note_trouble(peers.error().in("no address is borrowed"));
+    note_problem(peers.error().in("no address is borrowed"));
     return true;
   }
   const auto view = view_stock(context());
   if (!view) {
-    note_trouble(view.error());
+    note_problem(view.error());
     return true;
   }
   const auto begun = world_.clock.now().since_boot;
@@ -67,7 +67,7 @@ bool StockKeeper::borrow() {
       const UnderWay under_way(*this, intent.id);
       const auto noted = begin(intent);
       if (!noted) {
-        note_trouble(noted.error());
+        note_problem(noted.error());
         return true;
       }
       auto lent = world_.peers->borrow(peer, interface.mac, subnet, intent.id,
@@ -101,20 +101,21 @@ bool StockKeeper::borrow() {
       }
       const auto dropped = drop(intent.id);
       if (!dropped) {
-        note_trouble(dropped.error());
+        note_problem(dropped.error());
         return true;
       }
-      // A version or a certificate that does not go together: people have to do something.
-      const bool is_refusal =
-          lent.error().code == ErrorCode::refused_by_configuration || lent.error().code == ErrorCode::permission_denied;
+      // A version, a certificate or an address that does not go together: people have to do something.
+      const ErrorCode code = lent.error().code;
+      const bool is_refusal = code == ErrorCode::refused_by_configuration || code == ErrorCode::permission_denied ||
+                              code == ErrorCode::invalid_argument;
       if (is_refusal) unclear += fmt::format("; {}: {}", peer.node, lent.error().message);
       break;  // this one has none, or is not there
     }
   }
   if (waiting == 0) return false;
-  note_trouble({ErrorCode::exhausted,
+  note_problem({ErrorCode::exhausted,
                 fmt::format("{}, and no other node has one to lend{}",
-                            memory_.is_exhausted
+                            memory_.last == warm::Outcome::exhausted
                                 ? fmt::format("subnet {} has no addresses left", subnet)
                                 : std::string("of what the cloud gives others answer on the wire for nearly all (it is "
                                               "quarantined)"),
@@ -170,12 +171,12 @@ Result<core::StockAddress> StockKeeper::lend(const warm::Lend& asked, Deadline d
       if (went) return *settled;
       return fail(moved.error());
     }
-    TRY_VOID(decide<warm::Moved>([&](const core::Snapshot& snapshot, const Instant& now) {
+    TRY_VOID(decide<warm::Changed>([&](const core::Snapshot& snapshot, const Instant& now) {
       return warm::plan_not_lent(snapshot, chosen->address, chosen->request, now);
     }));
     return fail(moved.error());
   }
-  TRY(const auto lent, decide<warm::Moved>([&](const core::Snapshot& snapshot, const Instant& now) {
+  TRY(const auto lent, decide<warm::Changed>([&](const core::Snapshot& snapshot, const Instant& now) {
         return warm::plan_lent(snapshot, chosen->address, chosen->request, now);
       }));
   log(fmt::format("lent {} to {}{}", text_of(*chosen), lend.to.to_string(),
@@ -264,15 +265,14 @@ Result<warm::Assigned> StockKeeper::give_promised(const FixedAddresses::Promise&
   const net::Address& address = promise.address;
   const std::string pod = warm::promised_pod_name(request.pod);
   const auto interface = this->interface();
-  if (!interface) return fail(trouble().value_or(Error{ErrorCode::unavailable, "the agent is still starting", {}}));
+  if (!interface)
+    return fail(last_problem().value_or(Error{ErrorCode::unavailable, "the agent is still starting", {}}));
   {
     TRY(const auto view, view_stock(context()));
-    const auto known = std::ranges::find(view.addresses, address, &core::StockAddress::address);
-    if (known != view.addresses.end() && warm::is_holder(*known, request.owner)) {
-      return warm::Assigned{*known, true};
-    }
+    const core::StockAddress* known = view.find(address);
+    if (known != nullptr && warm::is_holder(*known, request.owner)) return warm::Assigned{*known, true};
     // Before anything is asked for: what is refused has to stay where it is.
-    auto why = known != view.addresses.end() ? warm::obstacle_of(*known, request) : std::nullopt;
+    auto why = known != nullptr ? warm::obstacle_of(*known, request) : std::nullopt;
     if (why) return fail(*std::move(why));
   }
   if (const warm::Look look = look_at_host_alone(deadline); look.host && look.host->contains(address)) {
@@ -285,7 +285,7 @@ Result<warm::Assigned> StockKeeper::give_promised(const FixedAddresses::Promise&
   };
   core::StockIntent intent = new_intent(core::StockIntent::What::allocate, 1);
   intent.address = address;
-  warm::promise_to(intent, pod);
+  intent.peer = pod;
   const auto there = world_.cloud.describe_address(interface->vpc, intent.subnet, address, deadline);
   if (!there) return promised(there.error());
   const bool is_elsewhere = *there && (*there)->mac != interface->mac;
@@ -299,7 +299,7 @@ Result<warm::Assigned> StockKeeper::give_promised(const FixedAddresses::Promise&
     if (here.error().code != ErrorCode::unknown_outcome) TRY_VOID(drop(intent.id));
     return promised(here.error());
   }
-  const warm::Given given = given_of(*here, true, "");
+  const warm::Given given{*here, "", true};
   // An address that this call has brought and does not give stays for the pod.
   const auto leave = [&]() -> Result<void> {
     const bool lay_here = *there && !is_elsewhere;
@@ -307,7 +307,7 @@ Result<warm::Assigned> StockKeeper::give_promised(const FixedAddresses::Promise&
       TRY_VOID(drop(intent.id));
       return {};
     }
-    TRY_VOID(decide<warm::Moved>([&](const core::Snapshot& snapshot, const Instant& now) {
+    TRY_VOID(decide<warm::Changed>([&](const core::Snapshot& snapshot, const Instant& now) {
       return warm::plan_take(snapshot, intent.id, {warm::kept_for(given, pod)}, now);
     }));
     return {};

@@ -80,15 +80,16 @@ void live(std::uint64_t seed) {
     begin(node, kForEver);
     node.keeper->look_before_serving();
   };
-  // What containers an older copy of a node's records does not tell the truth about.
-  const auto distrust = [&](std::size_t which) {
+  // What containers an older copy of a node's records, or none at all, does not tell the truth about.
+  const auto distrust = [&](std::size_t which, const StockView& copy) {
     for (const auto& [who, what] : holders) {
       if (what.first == which) unrecorded.insert(who);
     }
-    for (const auto& one : copies[which].addresses) {
-      if (!one.owner.container_id.empty()) unrecorded.insert(one.owner.container_id);
+    for (const auto& one : copy.addresses) {
+      const std::string& who = one.owner.container_id.empty() ? one.pod.name : one.owner.container_id;
+      if (!who.empty()) unrecorded.insert(who);  // a look records no container; its pod is called as it is
     }
-    rests_until.clear();  // an older copy knows of no rest since
+    rests_until.clear();  // nor does it know of a rest since
     for (const auto& [who, what] : holders) {
       if (what.first == which) restless.insert(who);
     }
@@ -128,7 +129,7 @@ void live(std::uint64_t seed) {
         warm::Request request;
         request.owner = {"net", pod + "-" + std::to_string(step), "eth0"};
         request.pod = {pod, "shop", request.owner.container_id};
-        request.cooldown = node.options.cooldown;
+        request.cooldown = node.options.reconcile.cooldown;
         std::optional<net::Address> got;
         if (promises.contains(pod)) {
           // As with UK8S, the pod that has the name by now takes it from the interface that the claim names, also from
@@ -213,7 +214,7 @@ void live(std::uint64_t seed) {
         }
         if (held != holders.end()) {
           const bool rests = restless.erase(container) == 0;
-          if (rests) rests_until[held->second.second] = clock.now().since_boot + node.options.cooldown;
+          if (rests) rests_until[held->second.second] = clock.now().since_boot + node.options.reconcile.cooldown;
           holders.erase(held);
         }
         break;
@@ -236,21 +237,19 @@ void live(std::uint64_t seed) {
         if (below(12) == 0) {
           node.keeper.reset();
           node.lose_records();
-          for (const auto& [who, what] : holders) {
-            if (what.first == which) unrecorded.insert(who);
-          }
+          distrust(which, {});
           begin_mortal(node);
         } else if (copies.contains(which) && below(8) == 0) {
           // Somebody puts an older copy back; the agent begins on it.
           node.keeper.reset();
           node.put_back(copies[which]);
-          distrust(which);
+          distrust(which, copies[which]);
           begin_mortal(node);
           look(node);
         } else if (copies.contains(which) && below(8) == 0) {
           // The same under the agent that runs: nothing is given before it has looked.
           node.replace_files(copies[which]);
-          distrust(which);
+          distrust(which, copies[which]);
           ASSERT_EQ(node.add("at-once"), "") << "step " << step;
           look(node);
         } else if (below(6) == 0) {

@@ -41,7 +41,7 @@ Result<void> StockKeeper::fetch(Deadline deadline) {
   TRY(auto interface, world_.cloud.interface(deadline));
   ask([&] {
     actor_.state.seen.interface = std::move(interface);
-    actor_.state.seen.trouble.reset();
+    actor_.state.seen.last_problem.reset();
   });
   TRY(auto view, view_stock(context()));
   const auto is = this->interface();
@@ -49,7 +49,8 @@ Result<void> StockKeeper::fetch(Deadline deadline) {
     // Its card was replaced while no agent ran: what comes to the new one would be nobody's.
     view.node->mac = is->mac;
     view.node->object = is->object;
-    TRY_VOID(ask([&] { return describe_node(context(), *view.node); }));
+    TRY_VOID(decide<bool>(
+        [&](const core::Snapshot& snapshot, const Instant&) { return warm::plan_describe(snapshot, *view.node); }));
   }
   const auto free_ones = [&](const StockView& all) {
     const Instant now = world_.clock.now();
@@ -73,7 +74,7 @@ Result<void> StockKeeper::fetch(Deadline deadline) {
     return fail(ErrorCode::exhausted, *why);
   }
   grow(1);
-  if (const auto trouble = this->trouble()) return fail(*trouble);
+  if (const auto trouble = this->last_problem()) return fail(*trouble);
   return {};
 }
 
@@ -97,19 +98,19 @@ void StockKeeper::grow(std::uint32_t count) {
     memory_ = warm::after_growing(memory_, outcome, jitter_of(world_.random), world_.clock.now());
   };
   if (const auto begun = begin(intent); !begun) {
-    note_trouble(begun.error());
+    note_problem(begun.error());
     return done(warm::Outcome::away);
   }
   const auto since = world_.clock.now().since_boot;
   const auto given = world_.cloud.allocate(interface, intent.subnet, count, cloud_deadline());
   if (!given) {
-    note_trouble(given.error());
+    note_problem(given.error());
     done(outcome_of(given.error()));
     if (given.error().code == ErrorCode::unknown_outcome) return;  // settle() finds out
-    if (const auto dropped = drop(intent.id); !dropped) note_trouble(dropped.error());
+    if (const auto dropped = drop(intent.id); !dropped) note_problem(dropped.error());
     return;
   }
-  ask([this] { actor_.state.seen.trouble.reset(); });  // but for what is found out from here on
+  ask([this] { actor_.state.seen.last_problem.reset(); });  // but for what is found out from here on
   const auto taken = take(intent.id, *given, world_.probe == nullptr, "");
   if (!taken) return done(warm::Outcome::away);  // as above
   // An address with a record came for a call whose reply was lost: it is settled so, and says nothing of others.
@@ -117,18 +118,11 @@ void StockKeeper::grow(std::uint32_t count) {
   const warm::Outcome outcome = warm::outcome_of_fill(came, taken->usable);
   done(outcome);
   if (outcome == warm::Outcome::conflict) {
-    const bool is_resting = memory_.conflicts >= warm::kConflictsBorne;
-    const auto rest = memory_.grow_not_before - world_.clock.now().since_boot;
-    note_trouble(
-        {ErrorCode::unavailable,
-         fmt::format(
-             "of {} addresses that the cloud gave {} may be given to pods, the others are quarantined or doubted{}",
-             given->size(), taken->usable,
-             is_resting
-                 ? fmt::format(", as before: no more are asked for for {} s, but one at a time while an ADD waits",
-                               std::chrono::duration_cast<std::chrono::seconds>(rest).count())
-                 : std::string()),
-         {}});
+    note_problem({ErrorCode::unavailable,
+                  fmt::format("of {} addresses that the cloud gave {} may be given to pods, the others are quarantined "
+                              "or doubted: one more is asked for after a rest",
+                              given->size(), taken->usable),
+                  {}});
   }
   ask([&] {
     KeeperTally& tally = actor_.state.seen.keeper;
@@ -161,7 +155,6 @@ std::vector<warm::Given> StockKeeper::checked(std::vector<warm::Given> given, De
   const auto interface = this->interface();
   if (given.empty() || !interface) return given;
   const warm::Look look = look_at_host_alone(deadline);
-  std::uint64_t refused = 0;
   for (warm::Given& one : given) {
     if (one.mac != interface->mac) {
       one.unfit = "it was given to another interface, " + one.mac.to_string();
@@ -173,41 +166,24 @@ std::vector<warm::Given> StockKeeper::checked(std::vector<warm::Given> given, De
       one.unfit = "the host uses it, though nobody here is said to have it";
     }
     if (one.unfit.empty()) continue;
-    ++refused;
     log(fmt::format("{} is given to no pod: {}", one.address.to_string(), one.unfit));
   }
   // Another interface's address is nobody's to keep or release here.
   std::erase_if(given, [&](const warm::Given& one) { return one.mac != interface->mac; });
-  ask([&] { actor_.state.seen.keeper.refused += refused; });
   return given;
 }
 
-Result<StockKeeper::Taken> StockKeeper::take(const std::string& intent, const std::vector<cloud::CloudAddress>& given,
+Result<StockKeeper::Taken> StockKeeper::take(const std::string& intent, const std::vector<cloud::CloudAddress>& came,
                                              bool verified, const std::string& from) {
-  std::vector<warm::Given> into;
-  into.reserve(given.size());
-  for (const cloud::CloudAddress& one : given) into.push_back(given_of(one, verified, from));
-  return take_checked(intent, checked(std::move(into), cloud_deadline()), verified);
-}
-
-Result<StockKeeper::Taken> StockKeeper::take_checked(const std::string& intent, const std::vector<warm::Given>& given,
-                                                     bool verified) {
-  if (given.size() > warm::kMovesMax) {
-    // More than was asked for, or than one commit takes. The intent goes with the last of them.
-    const auto parts = parts_of(given);
-    Taken all;
-    for (const auto& part : parts) {
-      TRY(const Taken more, take_checked(&part == &parts.back() ? intent : std::string(), part, verified));
-      all.usable += more.usable;
-      all.recorded += more.recorded;
-    }
-    return all;
-  }
-  const auto moved = decide<warm::Moved>([&](const core::Snapshot& snapshot, const Instant& now) {
+  std::vector<warm::Given> given;
+  given.reserve(came.size());
+  for (const cloud::CloudAddress& one : came) given.push_back({one, from, verified});
+  given = checked(std::move(given), cloud_deadline());
+  const auto moved = decide<warm::Changed>([&](const core::Snapshot& snapshot, const Instant& now) {
     return warm::plan_take(snapshot, intent, given, now);
   });
   if (!moved) {
-    note_trouble(moved.error());
+    note_problem(moved.error());
     return fail(moved.error());
   }
   Taken taken;
@@ -223,11 +199,7 @@ Result<StockKeeper::Taken> StockKeeper::take_checked(const std::string& intent, 
   // and more would get the subnet for this node.
   const auto doubted = static_cast<std::size_t>(
       std::ranges::count_if(fit, [](const core::StockAddress& one) { return !one.doubts.empty(); }));
-  ask([&] {
-    KeeperTally& tally = actor_.state.seen.keeper;
-    tally.refused += taken.recorded;
-    tally.quarantined += moved->addresses.size() - fit.size();
-  });
+  ask([&] { actor_.state.seen.keeper.quarantined += moved->addresses.size() - fit.size(); });
   if (fit.empty()) return taken;
   std::size_t unusable = doubted;
   if (!verified) {
@@ -250,7 +222,7 @@ Result<std::size_t> StockKeeper::probe_all(const std::vector<core::StockAddress>
     const auto answers = world_.probe->probe(addresses_of(addresses), cloud_deadline());
     if (!answers) {
       const Error error = answers.error().in("addresses are not probed and so not given to pods");
-      note_trouble(error);
+      note_problem(error);
       return fail(error);
     }
     for (const AddressProbe::Answer& answer : *answers) probed.push_back({answer.address, answer.other});
@@ -258,10 +230,10 @@ Result<std::size_t> StockKeeper::probe_all(const std::vector<core::StockAddress>
   std::vector<net::Address> good;
   std::size_t conflicts = 0;
   for (const std::vector<warm::Probed>& part : parts_of(probed)) {
-    const auto moved = decide<warm::Moved>(
+    const auto moved = decide<warm::Changed>(
         [&](const core::Snapshot& snapshot, const Instant& now) { return warm::plan_probed(snapshot, part, now); });
     if (!moved) {
-      note_trouble(moved.error());
+      note_problem(moved.error());
       return fail(moved.error());
     }
     for (const core::StockAddress& one : moved->addresses) {
@@ -317,21 +289,19 @@ Result<void> StockKeeper::check_nobodys(const net::Address& address, Deadline de
 
 Result<core::StockAddress> StockKeeper::push(const std::optional<net::Address>& address, Deadline deadline) {
   const auto interface = this->interface();
-  if (!interface) return fail(trouble().value_or(Error{ErrorCode::unavailable, "the agent is still starting", {}}));
+  if (!interface)
+    return fail(last_problem().value_or(Error{ErrorCode::unavailable, "the agent is still starting", {}}));
   if (address) {
     TRY(const auto view, view_stock(context()));
-    const auto known = std::ranges::find(view.addresses, *address, &core::StockAddress::address);
-    const auto is_there = [&](core::StockAddressState state) {
-      return known != view.addresses.end() && known->state == state;
-    };
-    if (is_there(core::StockAddressState::held)) {
+    const core::StockAddress* known = view.find(*address);
+    if (known != nullptr && known->state == core::StockAddressState::held) {
       return fail(ErrorCode::conflict, fmt::format("{} is a pod's already", address->to_string()));
     }
-    if (is_there(core::StockAddressState::quarantined)) {
+    if (known != nullptr && known->state == core::StockAddressState::quarantined) {
       return fail(ErrorCode::refused_for_safety,
                   fmt::format("{} is quarantined: {}", address->to_string(), known->why));
     }
-    if (known != view.addresses.end() && known->state != core::StockAddressState::lent) return *known;
+    if (known != nullptr && known->state != core::StockAddressState::lent) return *known;
     if (view.damaged.contains(core::warm_address_key(*address).name)) {
       return fail(ErrorCode::corrupt,
                   fmt::format("the record of {} is damaged: whose it is is not known", address->to_string()));
@@ -358,8 +328,8 @@ Result<core::StockAddress> StockKeeper::push(const std::optional<net::Address>& 
     if (asked.error().code != ErrorCode::unknown_outcome) TRY_VOID(drop(intent.id));
     return fail(asked.error());
   }
-  const auto given = checked({given_of(*asked, world_.probe == nullptr, "")}, deadline);
-  TRY(const auto moved, decide<warm::Moved>([&](const core::Snapshot& snapshot, const Instant& now) {
+  const auto given = checked({{*asked, "", world_.probe == nullptr}}, deadline);
+  TRY(const auto moved, decide<warm::Changed>([&](const core::Snapshot& snapshot, const Instant& now) {
         return warm::plan_take(snapshot, intent.id, given, now);
       }));
   ask([&] {
@@ -370,8 +340,7 @@ Result<core::StockAddress> StockKeeper::push(const std::optional<net::Address>& 
   if (moved.addresses.empty()) {
     // A fill has brought it meanwhile.
     TRY(const auto view, view_stock(context()));
-    const auto known = std::ranges::find(view.addresses, asked->address, &core::StockAddress::address);
-    if (known != view.addresses.end()) return *known;
+    if (const auto* known = view.find(asked->address)) return *known;
     return fail(ErrorCode::conflict, asked->address.to_string() + " has left the stock again");
   }
   if (moved.addresses.front().state == core::StockAddressState::quarantined) {
@@ -390,15 +359,15 @@ void StockKeeper::shrink(std::uint32_t count) {
     memory_ = warm::after_shrinking(memory_, outcome, jitter_of(world_.random), world_.clock.now());
   };
   const auto moved = under_way.decide_leaving([&](const core::Snapshot& snapshot, const Instant& now) {
-    return warm::plan_give_back(snapshot, {.count = count}, now);
+    return warm::plan_return_to_cloud(snapshot, {.count = count}, now);
   });
   if (!moved) {
-    note_trouble(moved.error());
+    note_problem(moved.error());
     return done(warm::Outcome::away);
   }
   const auto gone = give_back(moved->addresses, deadline);
   done(gone ? warm::Outcome::done : outcome_of(gone.error()));
-  if (!gone) note_trouble(gone.error());
+  if (!gone) note_problem(gone.error());
 }
 
 /// Has the cloud take back addresses that are `releasing`. One whose fate is not known stays so; behind the first that
@@ -427,8 +396,8 @@ Result<void> StockKeeper::give_back(std::vector<core::StockAddress> addresses, D
     if (released.error().code != ErrorCode::unknown_outcome) kept.push_back(address.address);
   }
   if (!gone.empty()) {
-    TRY_VOID(decide<warm::Moved>(
-        [&](const core::Snapshot& snapshot, const Instant&) { return warm::plan_gone(snapshot, gone); }));
+    TRY_VOID(decide<warm::Changed>(
+        [&](const core::Snapshot& snapshot, const Instant&) { return warm::plan_returned(snapshot, gone); }));
     ask([&] {
       actor_.state.gave_back = true;
       actor_.state.seen.keeper.given_back += gone.size();
@@ -436,12 +405,13 @@ Result<void> StockKeeper::give_back(std::vector<core::StockAddress> addresses, D
     });
   }
   if (!kept.empty()) {
-    TRY_VOID(decide<warm::Moved>(
-        [&](const core::Snapshot& snapshot, const Instant& now) { return warm::plan_keep(snapshot, kept, {}, now); }));
+    TRY_VOID(decide<warm::Changed>([&](const core::Snapshot& snapshot, const Instant& now) {
+      return warm::plan_not_returned(snapshot, kept, {}, now);
+    }));
   }
   if (!used.empty()) {
-    TRY_VOID(decide<warm::Moved>([&](const core::Snapshot& snapshot, const Instant& now) {
-      return warm::plan_keep(snapshot, used, {core::StockDoubt::used_by_host}, now);
+    TRY_VOID(decide<warm::Changed>([&](const core::Snapshot& snapshot, const Instant& now) {
+      return warm::plan_not_returned(snapshot, used, {core::StockDoubt::used_by_host}, now);
     }));
     trouble = Error{ErrorCode::refused_for_safety,
                     fmt::format("{} is in use: an interface or a route of this node has it; it was not given back",
@@ -454,11 +424,11 @@ Result<void> StockKeeper::give_back(std::vector<core::StockAddress> addresses, D
 
 Result<core::StockAddress> StockKeeper::pop(const std::optional<net::Address>& address, Deadline deadline) {
   UnderWay under_way(*this);
-  warm::GiveBack what;
+  warm::ReturnToCloud what;
   what.count = 1;
   if (address) what.addresses = {*address};
   TRY(const auto moved, under_way.decide_leaving([&](const core::Snapshot& snapshot, const Instant& now) {
-    return warm::plan_give_back(snapshot, what, now);
+    return warm::plan_return_to_cloud(snapshot, what, now);
   }));
   if (moved.addresses.empty()) {
     return fail(ErrorCode::not_found, address ? address->to_string() + " is not free in the stock"

@@ -1,7 +1,10 @@
-#include "vpc/decide/moves.h"
+#include "vpc/decide/supply.h"
+
+#include <rapidcheck.h>
 
 #include <gtest/gtest.h>
 
+#include "vpc/decide/planner.h"
 #include "vpc/decide/promised.h"
 #include "vpc/decide/test_stock.h"
 
@@ -10,7 +13,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-class WarmMoves : public testing::Test {
+class WarmSupply : public testing::Test {
  protected:
   template <class Answer, class Plan>
   Answer decide(Plan plan) {
@@ -25,15 +28,16 @@ class WarmMoves : public testing::Test {
     return decide<bool>([&](const Snapshot& snapshot) { return plan_begin(snapshot, intent, stock_.clock.now()); });
   }
   std::size_t take(const std::string& id, const std::vector<Given>& given) {
-    return decide<Moved>([&](const Snapshot& snapshot) { return plan_take(snapshot, id, given, stock_.clock.now()); })
+    return decide<Changed>([&](const Snapshot& snapshot) { return plan_take(snapshot, id, given, stock_.clock.now()); })
         .addresses.size();
   }
   std::size_t probed(const std::vector<Probed>& probed) {
-    return decide<Moved>([&](const Snapshot& snapshot) { return plan_probed(snapshot, probed, stock_.clock.now()); })
+    return decide<Changed>([&](const Snapshot& snapshot) { return plan_probed(snapshot, probed, stock_.clock.now()); })
         .addresses.size();
   }
-  std::vector<StockAddress> give_back(const GiveBack& what) {
-    return decide<Moved>([&](const Snapshot& snapshot) { return plan_give_back(snapshot, what, stock_.clock.now()); })
+  std::vector<StockAddress> give_back(const ReturnToCloud& what) {
+    return decide<Changed>(
+               [&](const Snapshot& snapshot) { return plan_return_to_cloud(snapshot, what, stock_.clock.now()); })
         .addresses;
   }
   std::optional<StockAddress> lend(const std::string& request) {
@@ -44,9 +48,8 @@ class WarmMoves : public testing::Test {
   TestStock stock_;
 };
 
-TEST_F(WarmMoves, FromTheIntentToTheStock) {
+TEST_F(WarmSupply, FromTheIntentToTheStock) {
   EXPECT_TRUE(begin("i1", 2));
-  EXPECT_FALSE(begin("i1", 2));
   EXPECT_EQ(stock_.counts().asked, 2U);
   EXPECT_EQ(take("i1", {given("10.9.0.7"), given("10.9.0.8")}), 2U);
   EXPECT_EQ(stock_.counts().asked, 0U);
@@ -62,7 +65,7 @@ TEST_F(WarmMoves, FromTheIntentToTheStock) {
 }
 
 /// What a borrower says of itself, as its certificate has it.
-class WarmLoans : public WarmMoves {
+class WarmLoans : public WarmSupply {
  protected:
   WarmLoans() {
     for (int i = 0; i < 100; ++i) stock_.take({given("10.9.0." + std::to_string(10 + i), true)});
@@ -76,7 +79,7 @@ class WarmLoans : public WarmMoves {
         [&](const Snapshot& snapshot) { return plan_lend(snapshot, lend, stock_.clock.now()); });
     if (!lending || !*lending) return lending;
     const StockAddress& one = **lending;
-    const auto lent = decide<Moved>(
+    const auto lent = decide<Changed>(
         [&](const Snapshot& snapshot) { return plan_lent(snapshot, one.address, one.request, stock_.clock.now()); });
     return lent.addresses.empty() ? one : lent.addresses.front();
   }
@@ -105,7 +108,7 @@ TEST_F(WarmLoans, WhatOwnPodsWaitForIsKept) {
   EXPECT_EQ(borrow("node-b", mac_b_, "r1", 1000).value()->address, (*one)->address) << "it is lent already";
 }
 
-TEST_F(WarmMoves, WhatIsHeldIsNeverTakenInAnew) {
+TEST_F(WarmSupply, WhatIsHeldIsNeverTakenInAnew) {
   stock_.take({given("10.9.0.7", true)});
   ASSERT_EQ(stock_.address_for(request_of("c1")), "10.9.0.7");
   EXPECT_EQ(take("", {given("10.9.0.7", true)}), 0U);
@@ -113,7 +116,7 @@ TEST_F(WarmMoves, WhatIsHeldIsNeverTakenInAnew) {
 }
 
 /// A call to release it may still be done: it would be taken from under the pod that had got it meanwhile.
-TEST_F(WarmMoves, WhatIsBeingReleasedIsNotTakenInAnew) {
+TEST_F(WarmSupply, WhatIsBeingReleasedIsNotTakenInAnew) {
   stock_.take({given("10.9.0.7", true)});
   ASSERT_EQ(give_back({.count = 1}).size(), 1U);
   EXPECT_EQ(take("", {given("10.9.0.7", true)}), 0U);
@@ -121,7 +124,7 @@ TEST_F(WarmMoves, WhatIsBeingReleasedIsNotTakenInAnew) {
   EXPECT_EQ(stock_.address_for(request_of("c1")), "");
 }
 
-TEST_F(WarmMoves, WhatTheCloudSeemedToHaveTakenAwayComesBackWhenItGivesIt) {
+TEST_F(WarmSupply, WhatTheCloudSeemedToHaveTakenAwayComesBackWhenItGivesIt) {
   stock_.take({given("10.9.0.7", true)});
   const auto doubt = [&](std::vector<StockDoubt> doubts) {
     StockAddress doubted = *stock_.find("10.9.0.7");
@@ -136,7 +139,7 @@ TEST_F(WarmMoves, WhatTheCloudSeemedToHaveTakenAwayComesBackWhenItGivesIt) {
   EXPECT_TRUE(stock_.find("10.9.0.7")->doubts.empty());
 }
 
-TEST_F(WarmMoves, WhatWasSetAsideComesBackWhenTheCloudGivesIt) {
+TEST_F(WarmSupply, WhatWasSetAsideComesBackWhenTheCloudGivesIt) {
   stock_.take({given("10.9.0.7", true)});
   const auto set_aside = [&](const std::string& why, std::optional<net::Mac> other) {
     StockAddress after = entered(*stock_.find("10.9.0.7"), StockAddressState::quarantined, stock_.clock.now());
@@ -153,11 +156,11 @@ TEST_F(WarmMoves, WhatWasSetAsideComesBackWhenTheCloudGivesIt) {
   EXPECT_EQ(stock_.find("10.9.0.7")->state, StockAddressState::probing);
 }
 
-TEST_F(WarmMoves, WhatIsSaidTwiceIsTakenOnce) {
+TEST_F(WarmSupply, WhatIsSaidTwiceIsTakenOnce) {
   EXPECT_EQ(take("", {given("10.9.0.7", true), given("10.9.0.7", true)}), 1U);
 }
 
-TEST_F(WarmMoves, WhatIsNoPodsToHaveIsQuarantinedWithTheReason) {
+TEST_F(WarmSupply, WhatIsNoPodsToHaveIsQuarantinedWithTheReason) {
   Given gateway = given("10.9.0.1", true);
   gateway.unfit = "the host uses it";
   EXPECT_EQ(take("", {gateway}), 1U);
@@ -166,13 +169,13 @@ TEST_F(WarmMoves, WhatIsNoPodsToHaveIsQuarantinedWithTheReason) {
   EXPECT_EQ(stock_.address_for(request_of("c1")), "");
 }
 
-TEST_F(WarmMoves, ADamagedRecordsAddressIsNotTakenInAnew) {
+TEST_F(WarmSupply, ADamagedRecordsAddressIsNotTakenInAnew) {
   const auto key = warm_address_key(address_of("10.9.0.7"));
   stock_.records.damage(key);
   EXPECT_EQ(take("", {given("10.9.0.7", true), given("10.9.0.8", true)}), 1U);
 }
 
-TEST_F(WarmMoves, OnlyFreeOnesGoBackTheNewestFirst) {
+TEST_F(WarmSupply, OnlyFreeOnesGoBackTheNewestFirst) {
   stock_.take({given("10.9.0.7", true)});
   ASSERT_EQ(stock_.address_for(request_of("c1")), "10.9.0.7");
   stock_.take({given("10.9.0.8", true)});
@@ -187,33 +190,35 @@ TEST_F(WarmMoves, OnlyFreeOnesGoBackTheNewestFirst) {
   EXPECT_EQ(going[0].address, address_of("10.9.0.10"));
   EXPECT_EQ(give_back({.count = 5}).size(), 1U) << "held and cooling ones stay";
   EXPECT_TRUE(give_back({.addresses = {address_of("10.9.0.7"), address_of("10.9.0.8")}}).empty());
-  const auto keep = decide<Moved>(
-      [&](const Snapshot& snapshot) { return plan_keep(snapshot, {address_of("10.9.0.10")}, {}, stock_.clock.now()); });
+  const auto keep = decide<Changed>([&](const Snapshot& snapshot) {
+    return plan_not_returned(snapshot, {address_of("10.9.0.10")}, {}, stock_.clock.now());
+  });
   EXPECT_EQ(keep.addresses.size(), 1U);
   EXPECT_EQ(stock_.find("10.9.0.10")->state, StockAddressState::free);
-  const auto gone = decide<Moved>([&](const Snapshot& snapshot) {
-    return plan_gone(snapshot, {address_of("10.9.0.9"), address_of("10.9.0.7")});
+  const auto gone = decide<Changed>([&](const Snapshot& snapshot) {
+    return plan_returned(snapshot, {address_of("10.9.0.9"), address_of("10.9.0.7")});
   });
   EXPECT_EQ(gone.addresses.size(), 1U);
   EXPECT_EQ(stock_.find("10.9.0.9"), nullptr);
   EXPECT_NE(stock_.find("10.9.0.7"), nullptr);
 }
 
-TEST_F(WarmMoves, WhatSomebodyElseAnswersForNeverGetsFree) {
+TEST_F(WarmSupply, WhatSomebodyElseAnswersForNeverGetsFree) {
   take("", {given("10.9.0.7")});
   probed({{address_of("10.9.0.7"), kOtherMac}});
   ASSERT_EQ(give_back({.addresses = {address_of("10.9.0.7")}, .unused = true}).size(), 1U);
-  decide<Moved>(
-      [&](const Snapshot& snapshot) { return plan_keep(snapshot, {address_of("10.9.0.7")}, {}, stock_.clock.now()); });
+  decide<Changed>([&](const Snapshot& snapshot) {
+    return plan_not_returned(snapshot, {address_of("10.9.0.7")}, {}, stock_.clock.now());
+  });
   EXPECT_EQ(stock_.find("10.9.0.7")->state, StockAddressState::quarantined);
 }
 
-TEST_F(WarmMoves, TheSameRequestIsLentTheSameAddress) {
+TEST_F(WarmSupply, TheSameRequestIsLentTheSameAddress) {
   stock_.take({given("10.9.0.7", true), given("10.9.0.8", true)});
   const auto first = lend("r1");
   ASSERT_TRUE(first);
   EXPECT_EQ(lend("r1")->address, first->address);
-  decide<Moved>(
+  decide<Changed>(
       [&](const Snapshot& snapshot) { return plan_lent(snapshot, first->address, "r1", stock_.clock.now()); });
   const auto again = lend("r1");
   ASSERT_TRUE(again);
@@ -223,12 +228,98 @@ TEST_F(WarmMoves, TheSameRequestIsLentTheSameAddress) {
   EXPECT_NE(lend("r2")->address, first->address);
   EXPECT_FALSE(lend("r3")) << "nothing is left";
   EXPECT_EQ(stock_.address_for(request_of("c1")), "") << "what goes to another is nobody's here";
-  decide<Moved>(
+  decide<Changed>(
       [&](const Snapshot& snapshot) { return plan_not_lent(snapshot, first->address, "r1", stock_.clock.now()); });
   EXPECT_EQ(stock_.find(first->address.to_string())->state, StockAddressState::lent) << "it was";
   // It comes back one day.
   EXPECT_EQ(take("", {given(first->address.to_string(), true)}), 1U);
   EXPECT_EQ(stock_.find(first->address.to_string())->state, StockAddressState::free);
+}
+
+// ---------------------------------------------------------------- how many (planner.h)
+
+class WarmPlanner : public testing::Test {
+ protected:
+  Wish wish(const Counts& counts, std::uint32_t waiting = 0) {
+    return plan_stock(counts, marks_, waiting, memory_, clock_.now());
+  }
+  void grew(Outcome outcome, double jitter = 0) { memory_ = after_growing(memory_, outcome, jitter, clock_.now()); }
+  Marks marks_;
+  PlannerMemory memory_;
+  ManualClock clock_;
+};
+
+TEST_F(WarmPlanner, TheMarksAreChecked) {
+  EXPECT_TRUE(check_marks({.low = 0, .high = 0}));
+  EXPECT_FALSE(check_marks({.low = 0, .high = kMarkMax + 1}));
+}
+
+/// The rests after conflicts are told in scenarios/trouble.txt.
+TEST_F(WarmPlanner, WhatIsSomebodyElsesIsNotAskedForOnAndOn) {
+  grew(Outcome::conflict);
+  EXPECT_TRUE(may_borrow({}, marks_, memory_));
+  EXPECT_EQ(wish({}).grow, 0U);
+  clock_.advance(1s);
+  EXPECT_EQ(wish({}).grow, 1U);
+  grew(Outcome::done);
+  EXPECT_EQ(wish({}).grow, 3U);
+  // And never more than the marks allow, however long it takes.
+  Counts counts;
+  counts.quarantined = counts.conflicting = marks_.high + kConflictsMax - 1;
+  EXPECT_EQ(wish(counts).grow, 1U);
+  ++counts.conflicting;
+  ++counts.quarantined;
+  EXPECT_EQ(wish(counts, 1).grow, 0U);
+  EXPECT_TRUE(wish(counts, 1).is_at_limit);
+  EXPECT_TRUE(may_borrow(counts, marks_, {}));
+  EXPECT_NE(wish(counts).why.find("croft vpc release"), std::string::npos);
+  counts.conflicting = 0;
+  counts.doubted = counts.claimed = marks_.high + kConflictsMax;
+  EXPECT_EQ(wish(counts, 1).grow, 0U);
+  EXPECT_TRUE(wish(counts, 1).is_at_limit);
+  EXPECT_NE(wish(counts).why.find("network namespaces"), std::string::npos);
+  counts.claimed = 0;
+  EXPECT_EQ(wish(counts).grow, 3U) << "what waits for its pod, or is unknown, keeps nobody from starting";
+}
+
+// Whatever the stock does, one step never both grows and shrinks, never passes a mark, and a stock between its marks is
+// left alone: no address is bought and sold in turns.
+TEST_F(WarmPlanner, ItComesToRestBetweenTheMarks) {
+  EXPECT_TRUE(rc::check([] {
+    Marks marks;
+    marks.low = *rc::gen::inRange<std::uint32_t>(0, 120);
+    marks.high = marks.low + *rc::gen::inRange<std::uint32_t>(0, 60);
+    marks.node_max = *rc::gen::element<std::uint32_t>(0, 110, 200);
+    Counts counts;
+    counts.free = *rc::gen::inRange<std::uint32_t>(0, 200);
+    counts.held = *rc::gen::inRange<std::uint32_t>(0, 110);
+    counts.cooling = *rc::gen::inRange<std::uint32_t>(0, 20);
+    ManualClock clock;
+    PlannerMemory memory;
+    bool has_grown = false, has_shrunk = false;
+    for (int round = 0; round < 400; ++round) {
+      const Wish wish = plan_stock(counts, marks, 0, memory, clock.now());
+      RC_ASSERT(wish.grow == 0 || wish.shrink == 0);
+      has_grown |= wish.grow > 0;
+      has_shrunk |= wish.shrink > 0;
+      counts.free += wish.grow;
+      counts.free -= wish.shrink;
+      if (wish.grow > 0) {
+        RC_ASSERT(counts.free <= marks.low);
+        RC_ASSERT(marks.node_max == 0 || counts.on_node() <= marks.node_max);
+        memory = after_growing(memory, Outcome::done, 0.5, clock.now());
+      }
+      if (wish.shrink > 0) {
+        RC_ASSERT(counts.free >= marks.high);
+        memory = after_shrinking(memory, Outcome::done, 0.5, clock.now());
+      }
+      clock.advance(std::chrono::seconds{10});
+    }
+    RC_ASSERT(!(has_grown && has_shrunk));
+    RC_ASSERT(counts.free <= marks.high);
+    const bool is_at_limit = marks.node_max > 0 && counts.on_node() >= marks.node_max;
+    RC_ASSERT(counts.free >= marks.low || is_at_limit);
+  }));
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-#include "vpc/decide/moves.h"
+#include "vpc/decide/supply.h"
 
 #include <algorithm>
 #include <set>
@@ -7,13 +7,12 @@
 #include <fmt/format.h>
 
 #include "vpc/decide/promised.h"
-#include "vpc/decide/reconcile.h"
 
 namespace croft::core::warm {
 namespace {
 
 /// A plan that grows by one changed record after the other.
-void add(Plan<Moved>& plan, StockAddress after) {
+void add(Plan<Changed>& plan, StockAddress after) {
   plan.answer.addresses.push_back(after);
   plan.writes.push_back(put_of(std::move(after)));
 }
@@ -43,11 +42,11 @@ const std::string* lent_to(const StockAddress& address) {
 
 /// The end of a loan under this request: `after` says what becomes of the address. Where that is over already, nothing.
 template <class After>
-Step<Moved> end_lending(const Snapshot& snapshot, const net::Address& address, const std::string& request,
-                        After after) {
-  return decide(snapshot, [&](Reader& reader) -> Flow<Plan<Moved>> {
+Step<Changed> end_lending(const Snapshot& snapshot, const net::Address& address, const std::string& request,
+                          After after) {
+  return decide(snapshot, [&](Reader& reader) -> Flow<Plan<Changed>> {
     TRY(const Stock stock, Stock::read(reader));
-    Plan<Moved> plan;
+    Plan<Changed> plan;
     const StockAddress* lending = in_state(stock, address, StockAddressState::lending);
     if (lending == nullptr || lending->request != request) return plan;
     add(plan, after(*lending));
@@ -57,7 +56,7 @@ Step<Moved> end_lending(const Snapshot& snapshot, const net::Address& address, c
 
 }  // namespace
 
-StockAddress record_of(const Given& given) {
+StockAddress record_of(const cloud::CloudAddress& given) {
   StockAddress address;
   address.address = given.address;
   address.prefix_length = given.prefix_length;
@@ -87,13 +86,11 @@ Step<bool> plan_begin(const Snapshot& snapshot, const StockIntent& intent, const
   return decide(snapshot, [&](Reader& reader) -> Flow<Plan<bool>> {
     reader.ask(warm_intent_key(intent.id));
     TRY(const Stock stock, Stock::read(reader));
-    if (stock.intent(intent.id) != nullptr) return Plan<bool>{false, {}};
-    const bool is_for_stock =
-        intent.what == StockIntent::What::allocate && promised_pod_name(intent).empty() && !is_rebuild(intent);
+    const bool is_for_stock = intent.what == StockIntent::What::allocate && promised_pod_name(intent).empty();
     const std::uint32_t most = stock.node() != nullptr ? stock.node()->node_max.value_or(0) : 0;
     Counts counts;
     for (const StockAddress* address : stock.addresses()) count(counts, *address, now);
-    for (const StockIntent* other : stock.intents()) counts.asked += is_rebuild(*other) ? 0 : other->count;
+    for (const StockIntent* other : stock.intents()) counts.asked += other->count;
     counts.asked += intent.count;
     if (is_for_stock && most > 0 && counts.on_node() > most) {
       return fail(ErrorCode::exhausted,
@@ -103,13 +100,13 @@ Step<bool> plan_begin(const Snapshot& snapshot, const StockIntent& intent, const
   });
 }
 
-Step<Moved> plan_take(const Snapshot& snapshot, const std::string& intent_id, const std::vector<Given>& given,
-                      const Instant& now) {
-  return decide(snapshot, [&](Reader& reader) -> Flow<Plan<Moved>> {
+Step<Changed> plan_take(const Snapshot& snapshot, const std::string& intent_id, const std::vector<Given>& given,
+                        const Instant& now) {
+  return decide(snapshot, [&](Reader& reader) -> Flow<Plan<Changed>> {
     TRY(const Stock stock, Stock::read(reader));
     for (const Given& one : given) reader.ask(warm_address_key(one.address));
     TRY_VOID(reader.ready());
-    Plan<Moved> plan;
+    Plan<Changed> plan;
     std::set<net::Address> seen;
     for (const Given& one : given) {
       const StockAddress* known = stock.find(one.address);
@@ -132,13 +129,13 @@ Step<bool> plan_drop_intent(const Snapshot& snapshot, const std::string& intent_
   });
 }
 
-Step<Moved> plan_probed(const Snapshot& snapshot, const std::vector<Probed>& probed, const Instant& now) {
-  return decide(snapshot, [&](Reader& reader) -> Flow<Plan<Moved>> {
+Step<Changed> plan_probed(const Snapshot& snapshot, const std::vector<Probed>& probed, const Instant& now) {
+  return decide(snapshot, [&](Reader& reader) -> Flow<Plan<Changed>> {
     TRY(const Stock stock, Stock::read(reader));
-    Plan<Moved> plan;
+    Plan<Changed> plan;
     for (const Probed& one : probed) {
       const StockAddress* known = in_state(stock, one.address, StockAddressState::probing);
-      if (known == nullptr || plan.writes.size() == kMovesMax) continue;
+      if (known == nullptr || plan.writes.size() == kChangesMax) continue;
       StockAddress after = entered(*known, one.other ? StockAddressState::quarantined : StockAddressState::free, now);
       after.other_mac = one.other;
       if (one.other) {
@@ -152,8 +149,8 @@ Step<Moved> plan_probed(const Snapshot& snapshot, const std::vector<Probed>& pro
   });
 }
 
-Step<Moved> plan_give_back(const Snapshot& snapshot, const GiveBack& what, const Instant& now) {
-  return decide(snapshot, [&](Reader& reader) -> Flow<Plan<Moved>> {
+Step<Changed> plan_return_to_cloud(const Snapshot& snapshot, const ReturnToCloud& what, const Instant& now) {
+  return decide(snapshot, [&](Reader& reader) -> Flow<Plan<Changed>> {
     TRY(const Stock stock, Stock::read(reader));
     const bool is_named = !what.addresses.empty();
     std::vector<const StockAddress*> chosen;
@@ -164,18 +161,18 @@ Step<Moved> plan_give_back(const Snapshot& snapshot, const GiveBack& what, const
       if (is_wanted && may_go) chosen.push_back(address);
     }
     std::ranges::stable_sort(chosen, std::greater{}, [](const StockAddress* address) { return address->since; });
-    const std::size_t most = is_named ? kMovesMax : std::min<std::size_t>(what.count, kMovesMax);
+    const std::size_t most = is_named ? kChangesMax : std::min<std::size_t>(what.count, kChangesMax);
     if (chosen.size() > most) chosen.resize(most);
-    Plan<Moved> plan;
+    Plan<Changed> plan;
     for (const StockAddress* address : chosen) add(plan, entered(*address, StockAddressState::releasing, now));
     return plan;
   });
 }
 
-Step<Moved> plan_gone(const Snapshot& snapshot, const std::vector<net::Address>& addresses) {
-  return decide(snapshot, [&](Reader& reader) -> Flow<Plan<Moved>> {
+Step<Changed> plan_returned(const Snapshot& snapshot, const std::vector<net::Address>& addresses) {
+  return decide(snapshot, [&](Reader& reader) -> Flow<Plan<Changed>> {
     TRY(const Stock stock, Stock::read(reader));
-    Plan<Moved> plan;
+    Plan<Changed> plan;
     for (const net::Address& address : addresses) {
       const StockAddress* known = in_state(stock, address, StockAddressState::releasing);
       if (known == nullptr) continue;
@@ -186,11 +183,11 @@ Step<Moved> plan_gone(const Snapshot& snapshot, const std::vector<net::Address>&
   });
 }
 
-Step<Moved> plan_keep(const Snapshot& snapshot, const std::vector<net::Address>& addresses,
-                      const std::vector<StockDoubt>& doubts, const Instant& now) {
-  return decide(snapshot, [&](Reader& reader) -> Flow<Plan<Moved>> {
+Step<Changed> plan_not_returned(const Snapshot& snapshot, const std::vector<net::Address>& addresses,
+                                const std::vector<StockDoubt>& doubts, const Instant& now) {
+  return decide(snapshot, [&](Reader& reader) -> Flow<Plan<Changed>> {
     TRY(const Stock stock, Stock::read(reader));
-    Plan<Moved> plan;
+    Plan<Changed> plan;
     for (const net::Address& address : addresses) {
       const StockAddress* known = in_state(stock, address, StockAddressState::releasing);
       if (known == nullptr) continue;
@@ -240,8 +237,8 @@ Step<std::optional<StockAddress>> plan_lend(const Snapshot& snapshot, const Lend
   });
 }
 
-Step<Moved> plan_lent(const Snapshot& snapshot, const net::Address& address, const std::string& request,
-                      const Instant& now) {
+Step<Changed> plan_lent(const Snapshot& snapshot, const net::Address& address, const std::string& request,
+                        const Instant& now) {
   return end_lending(snapshot, address, request, [&](const StockAddress& lending) {
     StockAddress after = entered(lending, StockAddressState::lent, now);
     if (const std::string* node = lent_to(lending)) after.extra[kLentToKey] = *node;
@@ -250,8 +247,8 @@ Step<Moved> plan_lent(const Snapshot& snapshot, const net::Address& address, con
   });
 }
 
-Step<Moved> plan_not_lent(const Snapshot& snapshot, const net::Address& address, const std::string& request,
-                          const Instant& now) {
+Step<Changed> plan_not_lent(const Snapshot& snapshot, const net::Address& address, const std::string& request,
+                            const Instant& now) {
   return end_lending(snapshot, address, request, [&](const StockAddress& lending) {
     StockAddress after = entered(lending, StockAddressState::free, now);
     after.peer.clear();
@@ -259,7 +256,7 @@ Step<Moved> plan_not_lent(const Snapshot& snapshot, const net::Address& address,
   });
 }
 
-bool lies_elsewhere(const StockAddress& record, const Given& given) {
+bool lies_elsewhere(const StockAddress& record, const cloud::CloudAddress& given) {
   const bool is_leaving = record.state == StockAddressState::releasing || record.state == StockAddressState::lending ||
                           record.state == StockAddressState::lent;
   if (is_leaving || record.address != given.address) return false;

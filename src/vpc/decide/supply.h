@@ -13,6 +13,7 @@
 #include "register/snapshot.h"
 #include "register/stock.h"
 #include "vpc/decide/stock.h"
+#include "vpc/provider.h"
 
 // How addresses come into the stock and leave it. Each step outside (a call of the cloud, a probe, a request of a peer)
 // lies between two of these decisions: the first writes what is about to be done, the second what came of it. A crash
@@ -21,14 +22,7 @@
 namespace croft::core::warm {
 
 /// An address as the cloud, or a peer, gave it.
-struct Given {
-  net::Address address;
-  std::uint32_t prefix_length = 0;
-  std::optional<net::Address> gateway;
-  net::Mac mac;
-  std::string vpc;
-  std::string subnet;
-  std::string object;
+struct Given : cloud::CloudAddress {
   std::string from;                  ///< the node that lent it; empty: the cloud
   bool verified = false;             ///< its wire was asked before it came here
   std::string unfit{};               ///< why no pod may have it; empty: one may
@@ -36,27 +30,27 @@ struct Given {
 };
 
 /// The record of the address itself; its state and times are not set.
-[[nodiscard]] StockAddress record_of(const Given& given);
+[[nodiscard]] StockAddress record_of(const cloud::CloudAddress& given);
 /// Its record when it comes: `probing`, or free where it was verified.
 [[nodiscard]] StockAddress taken_in(const Given& given, const Instant& now);
 
 /// The outcome of a decision that may find nothing to do.
-struct Moved {
+struct Changed {
   std::vector<StockAddress> addresses;  ///< as they are now
 };
 
 // ---- in
 
-/// Writes that addresses are asked for. False: there is an intent of this id already. Error: exhausted, where the node
-/// would come to have more than its record allows (StockNode::node_max); what is lent or promised comes all the same.
+/// Writes that addresses are asked for. Error: exhausted, where the node would come to have more than its record allows
+/// (StockNode::node_max); what is lent or promised comes all the same.
 [[nodiscard]] Step<bool> plan_begin(const Snapshot& snapshot, const StockIntent& intent, const Instant& now);
 /// Takes in the addresses that an intent has brought, as `probing` (free, where verified; quarantined, where unfit);
 /// the intent goes. Addresses that have a record are left as they are, but for one that has come back: `lent`, free and
 /// doubted by the cloud alone, or quarantined with nobody else answering for it and no pod to wait for. One that is
 /// `releasing` goes on its way: a call to release it may still be done by the cloud. An intent that is gone is no
 /// error: the addresses are taken in all the same.
-[[nodiscard]] Step<Moved> plan_take(const Snapshot& snapshot, const std::string& intent_id,
-                                    const std::vector<Given>& given, const Instant& now);
+[[nodiscard]] Step<Changed> plan_take(const Snapshot& snapshot, const std::string& intent_id,
+                                      const std::vector<Given>& given, const Instant& now);
 /// Nothing came of it, for sure.
 [[nodiscard]] Step<bool> plan_drop_intent(const Snapshot& snapshot, const std::string& intent_id);
 
@@ -67,26 +61,28 @@ struct Probed {
 };
 /// Those that nobody has become free, the others quarantined with the MAC. Addresses that are not `probing` any more
 /// are left alone.
-[[nodiscard]] Step<Moved> plan_probed(const Snapshot& snapshot, const std::vector<Probed>& probed, const Instant& now);
+[[nodiscard]] Step<Changed> plan_probed(const Snapshot& snapshot, const std::vector<Probed>& probed,
+                                        const Instant& now);
 
 // ---- out
 
 /// Addresses to go back to the cloud: `count` free ones, those that became free last; or the named ones.
-struct GiveBack {
+struct ReturnToCloud {
   std::uint32_t count = 0;
   std::vector<net::Address> addresses{};
   /// Also those that are quarantined or unsure; else they are left where they are.
   bool unused = false;
 };
-/// To `releasing`, at most kMovesMax at once. Held and cooling ones are left alone, and so are those that are on their
-/// way elsewhere.
-[[nodiscard]] Step<Moved> plan_give_back(const Snapshot& snapshot, const GiveBack& what, const Instant& now);
+/// To `releasing`, at most kChangesMax at once. Held and cooling ones are left alone, and so are those that are on
+/// their way elsewhere.
+[[nodiscard]] Step<Changed> plan_return_to_cloud(const Snapshot& snapshot, const ReturnToCloud& what,
+                                                 const Instant& now);
 /// The cloud has taken them back, or they were never there: their records go.
-[[nodiscard]] Step<Moved> plan_gone(const Snapshot& snapshot, const std::vector<net::Address>& addresses);
+[[nodiscard]] Step<Changed> plan_returned(const Snapshot& snapshot, const std::vector<net::Address>& addresses);
 /// The cloud has surely not taken them back: free again, with what speaks against them, where they were verified; else
 /// quarantined.
-[[nodiscard]] Step<Moved> plan_keep(const Snapshot& snapshot, const std::vector<net::Address>& addresses,
-                                    const std::vector<StockDoubt>& doubts, const Instant& now);
+[[nodiscard]] Step<Changed> plan_not_returned(const Snapshot& snapshot, const std::vector<net::Address>& addresses,
+                                              const std::vector<StockDoubt>& doubts, const Instant& now);
 
 // ---- to and from other nodes
 
@@ -109,17 +105,14 @@ inline constexpr std::size_t kLoansAMinute = 30;
 [[nodiscard]] Step<std::optional<StockAddress>> plan_lend(const Snapshot& snapshot, const Lend& lend,
                                                           const Instant& now);
 /// The cloud has moved it.
-[[nodiscard]] Step<Moved> plan_lent(const Snapshot& snapshot, const net::Address& address, const std::string& request,
-                                    const Instant& now);
+[[nodiscard]] Step<Changed> plan_lent(const Snapshot& snapshot, const net::Address& address, const std::string& request,
+                                      const Instant& now);
 /// It surely has not: free again.
-[[nodiscard]] Step<Moved> plan_not_lent(const Snapshot& snapshot, const net::Address& address,
-                                        const std::string& request, const Instant& now);
+[[nodiscard]] Step<Changed> plan_not_lent(const Snapshot& snapshot, const net::Address& address,
+                                          const std::string& request, const Instant& now);
 
 /// Whether the record says of what lies on this node's interface that it lies on another, or is of another of the
 /// cloud's objects. An address on its way to somebody else does not.
-[[nodiscard]] bool lies_elsewhere(const StockAddress& record, const Given& given);
-
-/// Addresses that one decision moves at most; a commit has room for as many.
-inline constexpr std::size_t kMovesMax = 100;
+[[nodiscard]] bool lies_elsewhere(const StockAddress& record, const cloud::CloudAddress& given);
 
 }  // namespace croft::core::warm
