@@ -29,35 +29,22 @@ constexpr mode_t kExecutableByAllMode = 0755;
 constexpr mode_t kAllModeBits = 07777;
 constexpr std::uint64_t kIsMountPoint = 0x2000;  // STATX_ATTR_MOUNT_ROOT, which older headers lack
 
-FileStatus status_from(const struct stat& s) {
+/// `flags`: AT_SYMLINK_NOFOLLOW or none.
+[[nodiscard]] Result<std::optional<FileStatus>> status_of(const std::string& path, int flags) {
+  struct statx s {};
+  if (::statx(AT_FDCWD, path.c_str(), AT_STATX_SYNC_AS_STAT | flags, STATX_BASIC_STATS, &s) != 0) {
+    if (errno == ENOENT) return std::optional<FileStatus>();
+    return fail(system_error("look at", path, errno));
+  }
   FileStatus status;
-  status.type = S_ISREG(s.st_mode)   ? FileStatus::Type::regular
-                : S_ISDIR(s.st_mode) ? FileStatus::Type::directory
-                                     : FileStatus::Type::other;
-  status.id = {s.st_dev, s.st_ino};
-  status.bytes = static_cast<std::uint64_t>(s.st_size);
-  status.allocated_bytes = static_cast<std::uint64_t>(s.st_blocks) * 512;  // the unit of st_blocks, see stat(3)
-  return status;
-}
-
-FileStatus status_from(const struct statx& s) {
-  struct stat old {};
-  old.st_mode = s.stx_mode;
-  old.st_dev = ::makedev(s.stx_dev_major, s.stx_dev_minor);
-  old.st_ino = s.stx_ino;
-  old.st_size = static_cast<off_t>(s.stx_size);
-  old.st_blocks = static_cast<blkcnt_t>(s.stx_blocks);
-  old.st_nlink = s.stx_nlink;
-  FileStatus status = status_from(old);
+  status.type = S_ISREG(s.stx_mode)   ? FileStatus::Type::regular
+                : S_ISDIR(s.stx_mode) ? FileStatus::Type::directory
+                                      : FileStatus::Type::other;
+  status.id = {::makedev(s.stx_dev_major, s.stx_dev_minor), s.stx_ino};
+  status.bytes = s.stx_size;
+  status.allocated_bytes = s.stx_blocks * 512;  // the unit of it, see statx(2)
   status.is_mount_point = (s.stx_attributes & kIsMountPoint) != 0;
-  return status;
-}
-
-[[nodiscard]] Result<std::optional<FileStatus>> status_of_old(const std::string& path) {
-  struct stat s {};
-  if (::stat(path.c_str(), &s) == 0) return std::optional(status_from(s));
-  if (errno == ENOENT) return std::optional<FileStatus>();
-  return fail(system_error("look at", path, errno));
+  return std::optional(status);
 }
 
 std::string last_part(const std::string& path) { return path.substr(path.rfind('/') + 1); }
@@ -140,22 +127,9 @@ int give_access(int fd, const Access& access) {
 
 }  // namespace
 
-Result<std::optional<FileStatus>> file_status(const std::string& path) {
-  struct statx s {};
-  if (::statx(AT_FDCWD, path.c_str(), AT_STATX_SYNC_AS_STAT, STATX_BASIC_STATS, &s) == 0) {
-    return std::optional(status_from(s));
-  }
-  if (errno == ENOENT) return std::optional<FileStatus>();
-  if (errno == ENOSYS || errno == EPERM) return status_of_old(path);  // filters of system calls that don't know it
-  return fail(system_error("look at", path, errno));
-}
+Result<std::optional<FileStatus>> file_status(const std::string& path) { return status_of(path, 0); }
 
-Result<std::optional<FileStatus>> entry_status(const std::string& path) {
-  struct stat s {};
-  if (::lstat(path.c_str(), &s) == 0) return std::optional(status_from(s));
-  if (errno == ENOENT) return std::optional<FileStatus>();
-  return fail(system_error("look at", path, errno));
-}
+Result<std::optional<FileStatus>> entry_status(const std::string& path) { return status_of(path, AT_SYMLINK_NOFOLLOW); }
 
 Result<WallTime> modification_time(const std::string& path) {
   struct stat s {};
