@@ -8,7 +8,7 @@
 #include <fmt/format.h>
 
 #include "base/assert.h"
-#include "calico/etcd.h"
+#include "calico/etcd_records.h"
 
 namespace {
 

@@ -1,5 +1,5 @@
 # The commit of the tree, for --version. As a module: a target that looks at each build and writes made/commit.cc
-# (src/cli/stores/commit.h) when it is another one, so that no other file is compiled anew. As a script (cmake -P): does that.
+# (src/cli/build_commit.h) when it is another one, so that no other file is compiled anew. As a script (cmake -P): does that.
 # A tree that is not git's own has no name, and neither has one that git does not want to read; -DCROFT_COMMIT=NAME
 # says what to tell then.
 if(NOT CMAKE_SCRIPT_MODE_FILE)
@@ -26,7 +26,7 @@ endif()
 if(name)
   set(name " (commit ${name})")
 endif()
-string(CONCAT text "#include \"cli/stores/commit.h\"\n\nnamespace croft::app {\n\n"
+string(CONCAT text "#include \"cli/build_commit.h\"\n\nnamespace croft::app {\n\n"
   "std::string commit_text() { return \"${name}\"; }\n\n}  // namespace croft::app\n")
 set(before "")
 if(EXISTS ${MADE})

@@ -16,7 +16,7 @@
 #include <string_view>
 
 #include "base/assert.h"
-#include "calico/etcd.h"
+#include "calico/etcd_records.h"
 
 namespace {
 

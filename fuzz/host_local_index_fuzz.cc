@@ -12,7 +12,7 @@
 #include "base/assert.h"
 #include "base/manual_clock.h"
 #include "base/net/address.h"
-#include "hostlocal/directory/index.h"
+#include "hostlocal/directory/index_file.h"
 #include "os/directory.h"
 #include "os/scratch_directory.h"
 

@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include "base/assert.h"
-#include "cli/croft/report.h"
+#include "cli/croft/leak_report.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const auto report = croft::app::parse_report({reinterpret_cast<const char*>(data), size});

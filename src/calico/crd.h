@@ -1,7 +1,7 @@
 #pragma once
 
 // Calico's records as objects of the Kubernetes API (docs/formats/calico-crd.md): names, and the way between an object
-// and the bytes of the same record in etcd. These have readers and writers already (calico/etcd.h). The
+// and the bytes of the same record in etcd. These have readers and writers already (calico/etcd_records.h). The
 // rest of an object travels through those bytes as one more unknown member, and so through core::ForeignRest. An object
 // that was read is written again with its labels, annotations, finalizers and owners.
 

@@ -20,7 +20,7 @@
 #include "base/json/writer.h"
 #include "base/net/echo.h"
 #include "base/result.h"
-#include "calico/etcd.h"
+#include "calico/etcd_records.h"
 #include "register/block.h"
 #include "register/foreign_rest.h"
 #include "register/format/records.h"

@@ -5,7 +5,7 @@
 
 #include "base/net/echo.h"
 #include "base/text/go_text.h"
-#include "calico/etcd.h"
+#include "calico/etcd_records.h"
 #include "calico/json.h"
 #include "register/pool.h"
 

@@ -6,7 +6,7 @@
 
 #include <gtest/gtest.h>
 
-#include "calico/etcd.h"
+#include "calico/etcd_records.h"
 
 namespace croft::wire::calico {
 

@@ -320,7 +320,7 @@ class Fleet {
   void add_node(const std::string& name);
   [[nodiscard]] engine::Context context_of(Node& node, store::Store& store) {
     engine::Context context{store, node.clock, node.random};
-    context.pause_by = [](std::chrono::nanoseconds span) { sleep(span); };
+    context.wait_by = [](std::chrono::nanoseconds span) { sleep(span); };
     return context;
   }
   [[nodiscard]] core::AssignRequest request_of(const Node& node, const Pod& pod) const;

@@ -161,7 +161,7 @@ class Watch {
   /// Whether next() has given out every change of the scope up to `position`, a Store::position(), by the server's own
   /// word: silence proves nothing. False may mean that it has not said so yet. Ask again behind the next call of
   /// next(), which brings the answer where it has to be asked for.
-  [[nodiscard]] virtual bool has_passed(Revision position) = 0;
+  [[nodiscard]] virtual bool is_complete_up_to(Revision position) = 0;
 };
 
 /// The properties of a backend that decisions have to know. The cost of a call there is its own affair.

@@ -176,7 +176,7 @@ void AgentService::tell_added(const AgentCall& call, const core::AssignAnswer* a
 }
 
 engine::Context AgentService::context_until(Deadline limit) const {
-  return {world_.direct, world_.clock, world_.random, kServeTime, limit, world_.pause_by};
+  return {world_.direct, world_.clock, world_.random, kServeTime, limit, world_.wait_by};
 }
 
 Result<bool> AgentService::heed_remembered(agent::AssignCall& call) const {

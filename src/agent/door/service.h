@@ -61,7 +61,7 @@ struct AgentWorld {
   /// from several threads. Null: nobody counts.
   std::function<void(std::chrono::nanoseconds took, const core::AssignAnswer* answer)> added = nullptr;
   /// How a pause between two tries is made (engine::Context).
-  std::function<void(std::chrono::nanoseconds)> pause_by = nullptr;
+  std::function<void(std::chrono::nanoseconds)> wait_by = nullptr;
   /// Asks the kernel of the node.
   engine::Living living = {};
 };

@@ -15,7 +15,7 @@
 #include "cli/croft/command_line.h"
 #include "cli/croft/filters.h"
 #include "cli/croft/json_output.h"
-#include "cli/croft/report.h"
+#include "cli/croft/leak_report.h"
 #include "cli/croft/signs_of_life.h"
 #include "cli/croft/table.h"
 #include "cli/stores/open_store.h"
@@ -260,7 +260,7 @@ bool is_of_living(const Finding& finding) {
   };
   TRY(engine::AuditReport first, look(live));
   if (std::ranges::none_of(first.findings, is_of_living)) return first;
-  engine::pause(context, kSecondLook, Deadline{});
+  engine::wait(context, kSecondLook, Deadline{});
   TRY(const auto again, read_runtime_cache_again(options.cache));
   TRY(engine::AuditReport second, look(again));
   std::set<std::pair<std::string_view, std::string>> seen;
@@ -302,7 +302,7 @@ void keep_seen_twice(const engine::AuditReport& first, engine::AuditReport& seco
   const bool has_gone = std::ranges::any_of(report.findings, [](const auto& one) { return one.looks > 0; });
   std::string looks = "; seen in one look";
   if (options.wait_seconds > 0 && has_gone) {
-    engine::pause(context, std::chrono::seconds(options.wait_seconds), Deadline{});
+    engine::wait(context, std::chrono::seconds(options.wait_seconds), Deadline{});
     TRY(const auto again, read_runtime_cache_again(options.cache));
     TRY(engine::AuditReport second, audit_twice(context, again, pod_ranges, pods, options));
     pods.find_leaks(context, second);

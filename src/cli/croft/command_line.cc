@@ -10,9 +10,9 @@
 
 #include "base/net/echo.h"
 #include "base/quoted.h"
+#include "cli/build_commit.h"
 #include "cli/command_model.h"
 #include "cli/program.h"
-#include "cli/stores/commit.h"
 #include "cni/error_table.h"
 #include "ipam/use/damage_telling.h"
 #include "os/files.h"

@@ -8,7 +8,7 @@
 
 #include "cli/croft/data.h"
 #include "cli/croft/json_output.h"
-#include "cli/croft/report.h"
+#include "cli/croft/leak_report.h"
 #include "cli/croft/table.h"
 #include "cli/croft/top.h"
 #include "ipam/use/assign.h"

@@ -4,7 +4,7 @@
 #include <new>
 
 #include "base/json/document.h"
-#include "cli/stores/commit.h"
+#include "cli/build_commit.h"
 #include "os/process.h"
 
 namespace croft::app {

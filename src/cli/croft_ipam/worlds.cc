@@ -10,7 +10,7 @@
 #include "cli/croft_ipam/plugin_main.h"
 #include "cli/stores/environment.h"
 #include "cni/door/tombstones.h"
-#include "cni/format/network_list.h"
+#include "cni/format/conflist.h"
 #include "os/files.h"
 #include "os/host_route.h"
 #include "os/interfaces.h"

@@ -14,8 +14,8 @@
 #include <vector>
 
 #include "agent/daemon/daemon.h"
+#include "cli/build_commit.h"
 #include "cli/program.h"
-#include "cli/stores/commit.h"
 #include "os/clock.h"
 #include "os/process.h"
 #include "os/random.h"

@@ -6,7 +6,7 @@
 #include <fmt/ranges.h>
 
 #include "base/quoted.h"
-#include "cni/door/personality.h"
+#include "cni/door/cni_call.h"
 #include "cni/error_table.h"
 
 namespace croft::edge {

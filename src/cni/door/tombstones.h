@@ -10,7 +10,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/result.h"
-#include "cni/door/personality.h"
+#include "cni/door/cni_call.h"
 #include "cni/format/tombstone.h"
 #include "ipam/use/transact.h"
 #include "os/file_lock.h"

@@ -65,8 +65,8 @@ class RoughStore final : public store::ForwardingStore {
       queue_.erase(queue_.begin(), end);
       return given;
     }
-    [[nodiscard]] bool has_passed(store::Revision position) override {
-      return !store_.is_silent && queue_.empty() && beneath_->has_passed(position);
+    [[nodiscard]] bool is_complete_up_to(store::Revision position) override {
+      return !store_.is_silent && queue_.empty() && beneath_->is_complete_up_to(position);
     }
     void follow(const store::Key&, store::Revision) override {}
     void unfollow(const store::Key&) override {}

@@ -142,7 +142,7 @@ Result<void> Recorder::follow() {
     TRY_VOID(take(change, seen, entry));
     TRY_VOID(write_some(entry));
   }
-  while (!asked_.empty() && watch_->has_passed(asked_.front().position)) {
+  while (!asked_.empty() && watch_->is_complete_up_to(asked_.front().position)) {
     looked_ = asked_.front().at;
     proven_ = now.since_boot;
     asked_.pop_front();

@@ -57,9 +57,9 @@ class HistoryLog {
 };
 
 /// Records what the blocks of a register say, by a watch of them, also of Calico's. It is as far as the store says that
-/// the watch is complete (store::Watch::has_passed), and no further. After any failure, and where the store has not
-/// said so for minutes, everything is read anew and compared with what the history has open: what changed meanwhile is
-/// known by two looks, and what came and went is a gap. For one thread. References outlive it.
+/// the watch is complete (store::Watch::is_complete_up_to), and no further. After any failure, and where the store has
+/// not said so for minutes, everything is read anew and compared with what the history has open: what changed meanwhile
+/// is known by two looks, and what came and went is a gap. For one thread. References outlive it.
 class Recorder {
  public:
   /// `is_ending`: the caller waits for the end of a step. Empty: it never does.

@@ -15,7 +15,7 @@
 #include "base/assert.h"
 #include "base/error.h"
 #include "cni/format/environment.h"
-#include "hostlocal/directory/index.h"
+#include "hostlocal/directory/index_file.h"
 #include "hostlocal/format/files.h"
 #include "os/directory.h"
 #include "os/file_lock.h"

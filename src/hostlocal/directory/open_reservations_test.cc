@@ -18,7 +18,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include "hostlocal/directory/index.h"
+#include "hostlocal/directory/index_file.h"
 #include "os/clock.h"
 #include "os/directory.h"
 #include "os/scratch_directory.h"

@@ -8,7 +8,7 @@
 
 #include "base/quoted.h"
 #include "cni/decision_log.h"
-#include "cni/door/personality.h"
+#include "cni/door/cni_call.h"
 #include "cni/format/result.h"
 #include "hostlocal/format/config.h"
 #include "hostlocal/use/host_local.h"

@@ -15,7 +15,7 @@
 #include "base/printable.h"
 #include "cli/stores/open_sqlite.h"
 #include "cli/stores/open_store.h"
-#include "cni/format/network_list.h"
+#include "cni/format/conflist.h"
 #include "install/commands/plugin_status.h"
 #include "install/decide/node_network.h"
 #include "install/door/node_files.h"

@@ -8,7 +8,7 @@
 #include "calico/conflist_switch.h"
 #include "cli/croft/command_line.h"
 #include "cni/error_table.h"
-#include "cni/format/network_list.h"
+#include "cni/format/conflist.h"
 #include "install/commands/plugin_status.h"
 #include "install/door/node_files.h"
 #include "os/files.h"

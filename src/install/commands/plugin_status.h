@@ -2,8 +2,8 @@
 
 #include "base/clock.h"
 #include "base/result.h"
+#include "cni/format/conflist.h"
 #include "cni/format/network.h"
-#include "cni/format/network_list.h"
 
 namespace croft::app {
 

@@ -9,7 +9,7 @@
 
 #include "base/letters.h"
 #include "cni/decision_log.h"
-#include "cni/door/personality.h"
+#include "cni/door/cni_call.h"
 #include "cni/door/tombstones.h"
 #include "cni/error_table.h"
 #include "ipam/use/assign.h"

@@ -12,7 +12,7 @@
 #include "base/net/echo.h"
 #include "base/quoted.h"
 #include "cni/decision_log.h"
-#include "cni/door/personality.h"
+#include "cni/door/cni_call.h"
 #include "cni/door/tombstones.h"
 #include "cni/error_table.h"
 #include "cni/format/config.h"

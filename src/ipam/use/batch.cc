@@ -360,7 +360,7 @@ BatchDone commit_together(const Context& direct, store::Store& cached, std::span
                           direct.random,
                           direct.time_limit,
                           direct.not_after,
-                          direct.pause_by};
+                          direct.wait_by};
     Round round(context, calls, did.most, deadline, limit, tries == 0 ? memory : nullptr);
     const bool is_to_commit = round.decide();
     if (round.trouble()) {

@@ -218,7 +218,7 @@ TEST_F(Engine, WaitsBetweenConflictsGrow) {
   Context late{rivals, clock, random};
   std::chrono::nanoseconds waited{0}, quick{0};
   int waits = 0;
-  late.pause_by = [&](std::chrono::nanoseconds span) {
+  late.wait_by = [&](std::chrono::nanoseconds span) {
     EXPECT_LE(span, std::chrono::seconds(1));
     clock.advance(span);
     waited += span;
@@ -239,7 +239,7 @@ TEST_F(Engine, WaitsBetweenConflictsGrow) {
 TEST_F(Engine, ACommitOfUnknownFateIsRepeatedAFewTimesAndSlower) {
   pool("a", "10.1.0.0/24", 26);
   std::vector<std::chrono::nanoseconds> waits;
-  context.pause_by = [&](std::chrono::nanoseconds span) {
+  context.wait_by = [&](std::chrono::nanoseconds span) {
     clock.advance(span);
     waits.push_back(span);
   };

@@ -274,7 +274,7 @@ Result<BlockView> show_block(const Context& context, const net::Prefix& cidr) {
   return view_of(pools, block, context.clock.now());
 }
 
-Result<std::optional<core::Affinity>> claim_on(const Context& context, const core::Block& block) {
+Result<std::optional<core::Affinity>> affinity_of(const Context& context, const core::Block& block) {
   if (!block.affinity) return std::optional<core::Affinity>();
   const core::Key key = core::affinity_key(*block.affinity, block.cidr);
   TRY(const auto record, get_sound(context, key, deadline_of_use_case(context)));

@@ -69,7 +69,7 @@ constexpr std::chrono::seconds kPauseMax{1};
     if (may_be_with_itself) return committed;
     if (repeats == kRepeatsMax || deadline.passed(context.clock.now())) return committed;
     // Nothing has changed yet: the request may be on its way still, or the store in trouble.
-    pause(context, pauses.next(), deadline);
+    wait(context, pauses.next(), deadline);
     committed = context.store.commit(writes, token, deadline);
   }
 }
@@ -204,11 +204,11 @@ Error late_by_conflicts(int tries) {
           {}};
 }
 
-void pause(const Context& context, std::chrono::nanoseconds span, Deadline deadline) {
+void wait(const Context& context, std::chrono::nanoseconds span, Deadline deadline) {
   const std::chrono::nanoseconds left = deadline.at_since_boot - context.clock.now().since_boot;
   span = std::min(span, left);
   if (span <= std::chrono::nanoseconds{0}) return;
-  if (context.pause_by) return context.pause_by(span);
+  if (context.wait_by) return context.wait_by(span);
   std::this_thread::sleep_for(span);
 }
 
@@ -224,7 +224,7 @@ void Conflicts::wait(Deadline deadline) {
   const auto most = std::max<std::chrono::nanoseconds>(took * count_, grown).count();
   const std::chrono::nanoseconds drawn{
       static_cast<std::int64_t>(context_.random.next() % static_cast<std::uint64_t>(most))};
-  pause(context_, std::min(drawn, deadline.at_since_boot - now.since_boot - took), deadline);
+  wait(context_, std::min(drawn, deadline.at_since_boot - now.since_boot - took), deadline);
   began_ = context_.clock.now();
 }
 

@@ -34,13 +34,13 @@ struct Context {
   /// A moment after which nothing may be begun, however much of the limit is left: the caller goes its own way then.
   Deadline not_after{};
   /// How a pause between two tries is made; empty: the thread sleeps. Tests pass the time by hand.
-  std::function<void(std::chrono::nanoseconds)> pause_by{};
+  std::function<void(std::chrono::nanoseconds)> wait_by{};
   /// Whether the caller has gone its own way, sooner than not_after said: no try is begun then; empty: it can't.
   std::function<bool(const Instant& now)> is_left{};
 };
 
 /// Pauses, but not past the deadline.
-void pause(const Context& context, std::chrono::nanoseconds span, Deadline deadline);
+void wait(const Context& context, std::chrono::nanoseconds span, Deadline deadline);
 
 /// Until when a use case that begins now may go on.
 [[nodiscard]] inline Deadline deadline_of_use_case(const Context& context) {

@@ -74,7 +74,7 @@ TEST_P(TransactTest, NoNewTryBeginsPastTheDeadline) {
 class RivalsTest : public testing::TestWithParam<std::chrono::milliseconds> {
  protected:
   RivalsTest() {
-    world_.context.pause_by = [this](std::chrono::nanoseconds span) {
+    world_.context.wait_by = [this](std::chrono::nanoseconds span) {
       waits_.push_back(span);
       world_.clock.advance(span);
     };

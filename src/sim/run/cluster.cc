@@ -91,7 +91,7 @@ Agent::Agent(TroubledServer& server, const MachineClock& clock, Random& random, 
              .describe_cache = nullptr,
              .log = [](const std::string& /*line*/) {},
              .claim_ahead_hold = 30s,
-             .pause_by = [](std::chrono::nanoseconds span) { sleep(span); },
+             .wait_by = [](std::chrono::nanoseconds span) { sleep(span); },
              .living = std::move(living)},
       service_(world_),
       process_(server.schedule()) {
@@ -256,7 +256,7 @@ void Cluster::tell(const std::string& what) {
 
 engine::Context Cluster::context_of(store::Store& store, Node& node) const {
   engine::Context context{store, node.clock, node.random};
-  context.pause_by = pause;
+  context.wait_by = pause;
   return context;
 }
 
@@ -647,7 +647,7 @@ void Cluster::run_controller() {
   engine::SweepOptions options;
   options.settings.grace = setup_.grace;
   engine::Context context{client, control_clock_, control_random_};
-  context.pause_by = pause;
+  context.wait_by = pause;
   context.time_limit = 60s;
   for (;;) {
     sleep(setup_.collect_every);

@@ -201,7 +201,7 @@ class ServerWatch final : public store::Watch {
     }
   }
 
-  [[nodiscard]] bool has_passed(Revision position) override { return after_ >= position; }
+  [[nodiscard]] bool is_complete_up_to(Revision position) override { return after_ >= position; }
 
   void follow(const core::Key& key, Revision after) override {
     followed_.insert(key);

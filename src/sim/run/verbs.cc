@@ -233,7 +233,7 @@ void Cluster::command(std::function<void(const engine::Context&)> body) {
   schedule_.spawn(people_, [this, body = std::move(body)] {
     TroubledClient client(server_, control_clock_);
     engine::Context context{client, control_clock_, control_random_};
-    context.pause_by = [](std::chrono::nanoseconds span) { sleep(span); };
+    context.wait_by = [](std::chrono::nanoseconds span) { sleep(span); };
     body(context);
   });
 }

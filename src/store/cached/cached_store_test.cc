@@ -105,7 +105,7 @@ class BrokenWatches final : public ForwardingStore {
     class Broken final : public Watch {
      public:
       [[nodiscard]] Result<std::vector<Change>> next(Deadline) override { return fail(ErrorCode::corrupt, "nonsense"); }
-      [[nodiscard]] bool has_passed(Revision) override { return false; }
+      [[nodiscard]] bool is_complete_up_to(Revision) override { return false; }
       void follow(const Key&, Revision) override {}
       void unfollow(const Key&) override {}
     };

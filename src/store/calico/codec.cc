@@ -6,7 +6,7 @@
 #include <fmt/format.h>
 
 #include "base/hex.h"
-#include "calico/etcd.h"
+#include "calico/etcd_records.h"
 #include "register/block.h"
 #include "register/format/records.h"
 #include "register/owner.h"

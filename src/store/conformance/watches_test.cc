@@ -147,9 +147,9 @@ TEST_P(StoreConformance, AWatchHasPassedAPositionOnceAllBeforeItWasGivenOut) {
     ASSERT_TRUE(commit_to(*other, {put("elsewhere", n)}));
     const auto position = store_->position(soon());
     ASSERT_TRUE(position) << position.error().message;
-    EXPECT_FALSE((*watch)->has_passed(*position)) << "it was not asked since";
+    EXPECT_FALSE((*watch)->is_complete_up_to(*position)) << "it was not asked since";
     const Deadline deadline = in(std::chrono::seconds{100});  // a real API server speaks once a minute
-    while (!(*watch)->has_passed(*position)) {
+    while (!(*watch)->is_complete_up_to(*position)) {
       ASSERT_FALSE(deadline.passed(clock_.now())) << "nobody says that it is complete";
       const auto some = (*watch)->next(in(std::chrono::milliseconds{100}));
       ASSERT_TRUE(some) << some.error().message;

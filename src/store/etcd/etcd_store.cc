@@ -14,10 +14,10 @@
 #include <fmt/format.h>
 
 #include "base/net/echo.h"
-#include "calico/etcd.h"
+#include "calico/etcd_records.h"
 #include "store/calico/codec.h"
+#include "store/etcd/calls.h"
 #include "store/etcd/format/api.h"
-#include "store/etcd/parts.h"
 #include "store/pause.h"
 
 namespace croft::store {
@@ -42,7 +42,7 @@ class EtcdStore final : public Store, public Pausable, public HasEpoch {
 
   [[nodiscard]] Result<ReadAnswer> read(const core::Missing& wanted, Deadline deadline) override {
     TRY_VOID(settle_own(deadline));
-    return etcd::read_wanted(parts_, wanted, deadline);
+    return etcd::read_missing(parts_, wanted, deadline);
   }
 
   [[nodiscard]] Result<Revision> commit(std::span<const Write> writes, const WriteToken& token,
@@ -117,7 +117,7 @@ class EtcdStore final : public Store, public Pausable, public HasEpoch {
   bool is_own_settled_ = false;  ///< guarded by own_mutex_
   etcd::Places places_;          ///< settle_own() changes it, before the first read
   mutable etcd::Epoch epoch_;
-  const etcd::Parts parts_;
+  const etcd::CallContext parts_;
   std::atomic<bool> is_filling_ = false;  ///< Pausable::fill
 };
 
@@ -165,7 +165,7 @@ Result<Record> decode(const Places& places, const Key& key, const wire::etcd::Ke
     if (beside) record.calicos = calico::without_beside(key, kv.key, kv.value);
   }
   record.key = key;
-  record.revision = in_epoch(epoch, kv.mod_revision);
+  record.revision = revision_in_epoch(epoch, kv.mod_revision);
   return record;
 }
 

@@ -21,8 +21,8 @@
 #include "os/random.h"
 #include "register/block.h"
 #include "store/conformance/conformance.h"
+#include "store/etcd/calls.h"
 #include "store/etcd/etcd_fixture.h"
-#include "store/etcd/parts.h"
 
 namespace croft::store {
 namespace {

@@ -9,9 +9,9 @@
 #include <gtest/gtest.h>
 
 #include "store/cached/cached_store.h"
+#include "store/etcd/calls.h"
 #include "store/etcd/etcd_fixture.h"
 #include "store/etcd/etcd_store.h"
-#include "store/etcd/parts.h"
 #include "store/pause.h"
 
 namespace croft::store {
@@ -107,14 +107,14 @@ TEST_F(RestoredEtcdTest, ARevisionThatRepeatsIsNotTheOneThatWasRead) {
   const auto other = open();
   const auto there = put(*other, Condition::always(), 3);
   ASSERT_TRUE(there);
-  ASSERT_EQ(etcd::in_etcd(*there), etcd::in_etcd(*lost)) << "the revision does not repeat";
+  ASSERT_EQ(etcd::etcd_revision_of(*there), etcd::etcd_revision_of(*lost)) << "the revision does not repeat";
   const auto overwrite = put(*store_, Condition::if_revision(*lost), 4);
   ASSERT_FALSE(overwrite) << "what was acknowledged has been overwritten";
   EXPECT_EQ(overwrite.error().code, ErrorCode::conflict);
   // A reader of what is there now goes on.
   const auto record = store_->get(core::handle_key("net.a"), in(10s));
   ASSERT_TRUE(record && *record);
-  EXPECT_EQ(etcd::in_etcd((*record)->revision), etcd::in_etcd(*there));
+  EXPECT_EQ(etcd::etcd_revision_of((*record)->revision), etcd::etcd_revision_of(*there));
   const auto again = put(*store_, Condition::if_revision((*record)->revision), 5);
   EXPECT_TRUE(again) << again.error().message;
 }

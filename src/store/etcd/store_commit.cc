@@ -11,7 +11,7 @@
 
 #include "base/net/echo.h"
 #include "store/check_request.h"
-#include "store/etcd/parts.h"
+#include "store/etcd/calls.h"
 #include "store/format/pause.h"
 
 namespace croft::store::etcd {
@@ -59,7 +59,7 @@ void add_condition(const Write& write, const std::string& place, Transaction& tx
   if (write.condition.kind == Condition::Kind::any) return;
   txn.compared.push_back(&write.key);
   // An absent key has the revision 0 to etcd; to the contract it has none.
-  const auto revision = write.condition.revision.value != 0 ? in_etcd(write.condition.revision) : kNoRevision;
+  const auto revision = write.condition.revision.value != 0 ? etcd_revision_of(write.condition.revision) : kNoRevision;
   txn.request.compares.push_back(write.condition.kind == Condition::Kind::absent ? Compare::absent(place)
                                                                                  : Compare::unchanged(place, revision));
   RangeRequest what_is_there = RangeRequest::one(place);
@@ -67,7 +67,7 @@ void add_condition(const Write& write, const std::string& place, Transaction& tx
   txn.request.failure.emplace_back(std::move(what_is_there));
 }
 
-[[nodiscard]] Result<void> add_write(const Parts& parts, const Write& write, const WriteToken& token,
+[[nodiscard]] Result<void> add_write(const CallContext& parts, const Write& write, const WriteToken& token,
                                      Transaction& txn) {
   TRY(std::string place, parts.places.place_of(write.key));
   TRY_VOID(check_writable(parts.places, write));
@@ -126,7 +126,7 @@ void add_condition(const Write& write, const std::string& place, Transaction& tx
 
 /// etcd says that its space is used up before it applies a write, but also after the one that crossed the line. The
 /// stored value tells, and nothing can come later.
-[[nodiscard]] Result<store::Revision> settle_full(const Parts& parts, std::span<const Write> writes,
+[[nodiscard]] Result<store::Revision> settle_full(const CallContext& parts, std::span<const Write> writes,
                                                   const WriteToken& token, const Error& error, Deadline deadline) {
   const auto fate = fate_of_commit(parts, writes, token, deadline);
   if (!fate) return fail(ErrorCode::unknown_outcome, error.message);
@@ -176,7 +176,7 @@ Result<void> change_pause(Client& client, const std::optional<StoredPause>& ther
   return fail(ErrorCode::conflict, "the register's pause was changed by somebody else");
 }
 
-Result<store::Revision> commit_writes(const Parts& parts, std::span<const Write> writes, const WriteToken& token,
+Result<store::Revision> commit_writes(const CallContext& parts, std::span<const Write> writes, const WriteToken& token,
                                       bool is_filling, Deadline deadline) {
   TRY_VOID(check_writes(writes));
   TRY(Epoch::Known known, parts.epoch.of_writer(deadline));
@@ -193,7 +193,7 @@ Result<store::Revision> commit_writes(const Parts& parts, std::span<const Write>
       return settle_full(parts, writes, token, response.error(), deadline);
     }
     if (response->succeeded) {
-      if (parts.epoch.number() == known.number) return in_epoch(known.number, response->revision);
+      if (parts.epoch.number() == known.number) return revision_in_epoch(known.number, response->revision);
       return fail(ErrorCode::unknown_outcome,
                   "etcd became another cluster, or went back, while a commit was under way");
     }
@@ -207,7 +207,7 @@ Result<store::Revision> commit_writes(const Parts& parts, std::span<const Write>
   }
 }
 
-Result<Fate> fate_of_commit(const Parts& parts, std::span<const Write> writes, const WriteToken& token,
+Result<Fate> fate_of_commit(const CallContext& parts, std::span<const Write> writes, const WriteToken& token,
                             Deadline deadline) {
   const Write& witness = witness_of(parts.places, writes);
   TRY(const std::string place, parts.places.place_of(witness.key));
@@ -221,7 +221,8 @@ Result<Fate> fate_of_commit(const Parts& parts, std::span<const Write> writes, c
     case Condition::Kind::absent:
       return there != nullptr ? Fate::lost : Fate::may_still_come;
     case Condition::Kind::revision:
-      return there != nullptr && in_epoch(parts.epoch.number(), there->mod_revision) == witness.condition.revision
+      return there != nullptr &&
+                     revision_in_epoch(parts.epoch.number(), there->mod_revision) == witness.condition.revision
                  ? Fate::may_still_come
                  : Fate::lost;
     case Condition::Kind::any:

@@ -15,7 +15,7 @@
 
 #include "base/assert.h"
 #include "store/check_request.h"
-#include "store/etcd/parts.h"
+#include "store/etcd/calls.h"
 #include "store/free_block.h"
 
 namespace croft::store::etcd {
@@ -119,7 +119,7 @@ struct Listed {
   return listed;
 }
 
-[[nodiscard]] Result<void> add_records(const Parts& parts, std::span<const Listed> listed, EpochNumber epoch,
+[[nodiscard]] Result<void> add_records(const CallContext& parts, std::span<const Listed> listed, EpochNumber epoch,
                                        Revision moment, Deadline deadline, std::vector<Record>& records) {
   if (listed.empty()) return {};
   const Key& first = listed.front().key;
@@ -139,7 +139,7 @@ struct Listed {
   return {};
 }
 
-[[nodiscard]] Result<Page> list_in_one_epoch(const Parts& parts, EpochNumber number, const ListRequest& request,
+[[nodiscard]] Result<Page> list_in_one_epoch(const CallContext& parts, EpochNumber number, const ListRequest& request,
                                              Deadline deadline) {
   Page page;
   std::size_t left = request.limit;
@@ -199,7 +199,7 @@ struct Listed {
 }
 
 /// Several records as of one moment, which becomes that of the first answer when it is now.
-[[nodiscard]] Result<std::vector<std::optional<Record>>> get_at(const Parts& parts, std::span<const Key> keys,
+[[nodiscard]] Result<std::vector<std::optional<Record>>> get_at(const CallContext& parts, std::span<const Key> keys,
                                                                 EpochNumber epoch, Revision& moment,
                                                                 Deadline deadline) {
   std::vector<std::optional<Record>> records;
@@ -223,7 +223,7 @@ struct Listed {
 }
 
 /// A page of keys, and single ones, in one request.
-[[nodiscard]] Result<BlockKeys> look_at_blocks(const Parts& parts, const std::optional<ListRequest>& page,
+[[nodiscard]] Result<BlockKeys> look_at_blocks(const CallContext& parts, const std::optional<ListRequest>& page,
                                                std::span<const Key> single, Deadline deadline) {
   TxnRequest txn;
   for (const Key& key : single) {
@@ -259,7 +259,7 @@ struct Listed {
 /// One read: the request that asks for as much as it can, and then what is made of its answer.
 class OneRead {
  public:
-  OneRead(const Parts& parts, EpochNumber number, const core::Missing& wanted, Deadline deadline)
+  OneRead(const CallContext& parts, EpochNumber number, const core::Missing& wanted, Deadline deadline)
       : parts_(parts),
         places_(parts.places),
         number_(number),
@@ -385,7 +385,7 @@ class OneRead {
                         });
   }
 
-  const Parts& parts_;
+  const CallContext& parts_;
   const Places& places_;
   const EpochNumber number_;
   const core::Missing& wanted_;
@@ -400,7 +400,7 @@ class OneRead {
 
 }  // namespace
 
-Result<RangeResponse> range_with_epoch(const Parts& parts, const RangeRequest& request, Deadline deadline) {
+Result<RangeResponse> range_with_epoch(const CallContext& parts, const RangeRequest& request, Deadline deadline) {
   if (!parts.places.has_own()) return parts.client.range(request, deadline);
   TxnRequest txn;
   txn.success = {RangeRequest::one(kEpochPlace), request};
@@ -411,22 +411,22 @@ Result<RangeResponse> range_with_epoch(const Parts& parts, const RangeRequest& r
   return found;
 }
 
-Result<Page> list_page(const Parts& parts, const ListRequest& request, Deadline deadline) {
+Result<Page> list_page(const CallContext& parts, const ListRequest& request, Deadline deadline) {
   TRY_VOID(check_list(request));
   return read_in_one_epoch(parts.epoch,
                            [&](EpochNumber number) { return list_in_one_epoch(parts, number, request, deadline); });
 }
 
-Result<ReadAnswer> read_wanted(const Parts& parts, const core::Missing& wanted, Deadline deadline) {
+Result<ReadAnswer> read_missing(const CallContext& parts, const core::Missing& wanted, Deadline deadline) {
   return read_in_one_epoch(parts.epoch,
                            [&](EpochNumber number) { return OneRead(parts, number, wanted, deadline).read(); });
 }
 
-Result<store::Revision> position_now(const Parts& parts, Deadline deadline) {
+Result<store::Revision> position_now(const CallContext& parts, Deadline deadline) {
   return read_in_one_epoch(parts.epoch, [&](EpochNumber number) -> Result<store::Revision> {
     TRY(const RangeResponse found, parts.client.range(RangeRequest::one(kEpochPlace), deadline));
     TRY_VOID(parts.epoch.take(found.kvs.empty() ? nullptr : &found.kvs.front(), found.cluster, found.revision));
-    return in_epoch(number, found.revision);
+    return revision_in_epoch(number, found.revision);
   });
 }
 

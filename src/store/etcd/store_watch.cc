@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/assert.h"
-#include "store/etcd/parts.h"
+#include "store/etcd/calls.h"
 
 namespace croft::store::etcd {
 namespace {
@@ -29,7 +29,7 @@ constexpr nanoseconds kAnswerTime = std::chrono::seconds{5};
 /// revision that was delivered.
 class StoreWatch final : public Watch {
  public:
-  StoreWatch(const Parts& parts, Store& store, Random& random, const WatchScope& scope, store::Revision after)
+  StoreWatch(const CallContext& parts, Store& store, Random& random, const WatchScope& scope, store::Revision after)
       : parts_(parts), store_(store), random_(random), number_(epoch_of(after)), scope_(scope) {
     add_range(kEpochPlace, "", after);
     for (const Key& key : scope_.records) add_record(key, after);
@@ -51,9 +51,9 @@ class StoreWatch final : public Watch {
     return changes;
   }
 
-  [[nodiscard]] bool has_passed(store::Revision position) override {
+  [[nodiscard]] bool is_complete_up_to(store::Revision position) override {
     if (epoch_of(position) != number_) return false;
-    if (passed_ >= in_etcd(position)) return true;
+    if (passed_ >= etcd_revision_of(position)) return true;
     if (!std::exchange(is_proof_, true) && stream_) is_in_order_ = stream_->answers_in_order(soon());
     if (is_resumed_ && !is_in_order_) return false;
     const nanoseconds now = parts_.clock.now().since_boot;
@@ -181,7 +181,7 @@ class StoreWatch final : public Watch {
   }
 
   std::int64_t add_range(std::string from, std::string to, store::Revision after) {
-    WatchCreate watch{++last_id_, std::move(from), std::move(to), in_etcd(after) + 1};
+    WatchCreate watch{++last_id_, std::move(from), std::move(to), etcd_revision_of(after) + 1};
     if (stream_ && !stream_->add(watch)) stream_.reset();
     watches_.emplace(last_id_, std::move(watch));
     return last_id_;
@@ -222,7 +222,7 @@ class StoreWatch final : public Watch {
 
   /// Adds the change that an event tells about one of the records that are watched.
   [[nodiscard]] Result<void> add_change(const Event& event, Deadline deadline, std::vector<Change>& changes) {
-    const store::Revision revision = in_epoch(number_, event.kv.mod_revision);
+    const store::Revision revision = revision_in_epoch(number_, event.kv.mod_revision);
     if (event.kv.key == kEpochPlace) {
       TRY_VOID(parts_.epoch.look(deadline));
       return check_epoch();
@@ -253,7 +253,7 @@ class StoreWatch final : public Watch {
     std::int64_t id = 0;
   };
 
-  const Parts& parts_;
+  const CallContext& parts_;
   Store& store_;
   Random& random_;
   const EpochNumber number_;  ///< of which all revisions are
@@ -277,7 +277,7 @@ class StoreWatch final : public Watch {
 
 }  // namespace
 
-std::unique_ptr<Watch> make_watch(const Parts& parts, Store& store, Random& random, const WatchScope& scope,
+std::unique_ptr<Watch> make_watch(const CallContext& parts, Store& store, Random& random, const WatchScope& scope,
                                   store::Revision after) {
   return std::make_unique<StoreWatch>(parts, store, random, scope, after);
 }

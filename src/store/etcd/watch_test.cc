@@ -159,7 +159,7 @@ TEST_F(EtcdStoreWatchTest, ASilentServerProvesNothing) {
   const auto passes = [&](store::Revision position, std::chrono::nanoseconds span) {
     for (const Deadline limit = in(span); !limit.passed(clock_.now());) {
       EXPECT_TRUE(watch->next(in(100ms)));
-      if (watch->has_passed(position)) return true;
+      if (watch->is_complete_up_to(position)) return true;
     }
     return false;
   };
@@ -170,7 +170,7 @@ TEST_F(EtcdStoreWatchTest, ASilentServerProvesNothing) {
   const auto position = store->position(in(10s));
   server.freeze();
   EXPECT_FALSE(passes(*position, 3s));
-  EXPECT_TRUE(watch->has_passed(*before)) << "what was proven stays so";
+  EXPECT_TRUE(watch->is_complete_up_to(*before)) << "what was proven stays so";
   server.thaw();
   EXPECT_TRUE(passes(*position, 20s));
 }
@@ -246,7 +246,7 @@ TEST_F(EtcdStoreWatchTest, AnOldServerIsAskedOneQuestionAtATime) {
   const auto watch = store->watch({{key()}, {}}, *position, in(10s)).value();
   for (const Deadline limit = in(3s); !limit.passed(clock_.now());) {
     ASSERT_TRUE(watch->next(in(100ms)));
-    EXPECT_FALSE(watch->has_passed(*position));
+    EXPECT_FALSE(watch->is_complete_up_to(*position));
   }
   EXPECT_EQ(script.asked, 1);
 }
@@ -263,7 +263,7 @@ TEST_F(EtcdStoreWatchTest, AnswersThatOvertakeAnEventProveNothing) {
   const auto passes = [&](int answers) {
     for (const Deadline limit = in(20s); !limit.passed(clock_.now());) {
       EXPECT_TRUE(watch->next(in(100ms)));
-      if (watch->has_passed(*position)) return true;
+      if (watch->is_complete_up_to(*position)) return true;
       if (script.answers == answers && script.ready.empty()) return false;
     }
     return false;
@@ -282,7 +282,7 @@ TEST_F(EtcdStoreWatchTest, AnOldServerProvesNothingAfterALostConnection) {
   bool is_passed = false;
   for (const Deadline limit = in(20s); !is_passed && !limit.passed(clock_.now());) {
     ASSERT_TRUE(watch->next(in(100ms)));
-    is_passed = watch->has_passed(*position);
+    is_passed = watch->is_complete_up_to(*position);
   }
   ASSERT_TRUE(is_passed);
   relay.cut();
@@ -309,7 +309,7 @@ TEST_F(EtcdStoreWatchTest, AWatchThatHasResumedOnAnOldServerProvesNothing) {
   for (const Deadline limit = in(3s); !limit.passed(clock_.now());) ASSERT_TRUE(watch->next(in(100ms)));
   for (const Deadline limit = in(3s); !limit.passed(clock_.now());) {
     ASSERT_TRUE(watch->next(in(100ms)));
-    EXPECT_FALSE(watch->has_passed(*position));
+    EXPECT_FALSE(watch->is_complete_up_to(*position));
   }
 }
 

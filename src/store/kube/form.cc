@@ -11,7 +11,7 @@
 #include "base/hex.h"
 #include "base/net/echo.h"
 #include "base/net/lenient.h"
-#include "calico/etcd.h"
+#include "calico/etcd_records.h"
 #include "register/format/records.h"
 #include "store/calico/codec.h"
 
@@ -234,7 +234,7 @@ namespace {
 
 using wire::calico::ApiGroup;
 
-/// The data that Calico's objects have no place for (calico/etcd.h): cooling addresses of a block, gateway and
+/// The data that Calico's objects have no place for (calico/etcd_records.h): cooling addresses of a block, gateway and
 /// cooldown of a pool. In the object itself, so that both are written at once.
 constexpr std::string_view kBesideAnnotation = "ipam.croft.dev/beside";
 /// The length of a block's CIDR, so that blocks of other lengths can be asked for. Calico's library drops it with its

@@ -65,7 +65,7 @@ class KubeWatch final : public Watch {
     return std::exchange(changes_, {});
   }
 
-  [[nodiscard]] bool has_passed(Revision position) override { return given_ >= position; }
+  [[nodiscard]] bool is_complete_up_to(Revision position) override { return given_ >= position; }
 
   void follow(const Key& key, Revision after) override {
     if (followed_.contains(key) || !objects_.keeps(key.kind)) return;

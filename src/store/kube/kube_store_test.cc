@@ -302,7 +302,7 @@ TEST(KubeStore, AWatchThatIsToldNothingHasPassedNoMoreThanItGave) {
   const auto passes = [&](Revision position) {
     for (const Deadline limit = in(1500ms); !limit.passed(clock.now());) {
       EXPECT_TRUE((*watch)->next(in(50ms)));
-      if ((*watch)->has_passed(position)) return true;
+      if ((*watch)->is_complete_up_to(position)) return true;
     }
     return false;
   };

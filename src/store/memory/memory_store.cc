@@ -247,7 +247,7 @@ class MemoryWatch final : public Watch {
     }
     return seen;
   }
-  [[nodiscard]] bool has_passed(Revision position) override { return position_ >= position; }
+  [[nodiscard]] bool is_complete_up_to(Revision position) override { return position_ >= position; }
 
   void follow(const Key& key, Revision after) override {
     followed_.insert(key);

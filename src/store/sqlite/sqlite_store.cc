@@ -23,7 +23,7 @@
 #include "store/format/pause.h"
 #include "store/sqlite/commit_queue.h"
 #include "store/sqlite/database.h"
-#include "store/sqlite/open_store.h"
+#include "store/sqlite/database_file.h"
 #include "store/sqlite/record_table.h"
 #include "store/sqlite/transaction.h"
 
@@ -170,7 +170,7 @@ class SqliteWatch final : public Watch {
       : connections_(connections), signal_(signal), clock_(clock), scope_(std::move(scope)), position_(after) {}
 
   [[nodiscard]] Result<std::vector<Change>> next(Deadline deadline) override;
-  [[nodiscard]] bool has_passed(Revision position) override { return position_ >= position; }
+  [[nodiscard]] bool is_complete_up_to(Revision position) override { return position_ >= position; }
   void follow(const Key& key, Revision after) override {
     followed_.insert(key);
     position_ = std::min(position_, after);

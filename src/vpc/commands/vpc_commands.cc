@@ -12,10 +12,10 @@
 #include <fmt/format.h>
 
 #include "base/net/echo.h"
+#include "cli/build_commit.h"
 #include "cli/croft/command_line.h"
 #include "cli/croft/listing.h"
 #include "cli/program.h"
-#include "cli/stores/commit.h"
 #include "cli/stores/environment.h"
 #include "cli/stores/open_store.h"
 #include "cni/error_table.h"

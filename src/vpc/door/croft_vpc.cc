@@ -9,7 +9,7 @@
 
 #include "base/quoted.h"
 #include "cni/decision_log.h"
-#include "cni/door/personality.h"
+#include "cni/door/cni_call.h"
 #include "vpc/use/stock_calls.h"
 #include "vpc/use/stock_keeper.h"
 

@@ -7,7 +7,7 @@
 
 #include "base/net/test_values.h"
 #include "base/time_text.h"
-#include "calico/etcd.h"
+#include "calico/etcd_records.h"
 #include "calico/test_calico.h"
 #include "register/format/records.h"
 

@@ -1,15 +1,14 @@
-#include "register/format/records.h"
-
 #include <variant>
 
 #include <fmt/format.h>
 
 #include "base/assert.h"
 #include "base/net/echo.h"
-#include "calico/etcd.h"
+#include "calico/etcd_records.h"
 #include "calico/json.h"
 #include "register/format/canonical_json.h"
 #include "register/format/field_table.h"
+#include "register/format/records.h"
 
 namespace croft::wire::calico {
 

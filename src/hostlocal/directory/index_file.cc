@@ -1,4 +1,4 @@
-#include "hostlocal/directory/index.h"
+#include "hostlocal/directory/index_file.h"
 
 #include <algorithm>
 #include <array>

@@ -1,4 +1,4 @@
-#include "store/sqlite/open_store.h"
+#include "store/sqlite/database_file.h"
 
 #include <fmt/format.h>
 

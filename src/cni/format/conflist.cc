@@ -1,4 +1,4 @@
-#include "cni/format/network_list.h"
+#include "cni/format/conflist.h"
 
 #include <algorithm>
 #include <utility>

@@ -1,4 +1,4 @@
-#include "cli/croft/report.h"
+#include "cli/croft/leak_report.h"
 
 #include <algorithm>
 #include <charconv>

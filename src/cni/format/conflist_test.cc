@@ -1,4 +1,4 @@
-#include "cni/format/network_list.h"
+#include "cni/format/conflist.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-#include "calico/etcd.h"
+#include "calico/etcd_records.h"
 
 #include <rapidcheck.h>
 

@@ -32,13 +32,13 @@ inline constexpr EpochNumber kEpochNumberMax = (EpochNumber{1} << (64 - kRevisio
 static_assert(wire::etcd::kRevisionMax == (Revision{1} << kRevisionBits) - 1);
 
 /// `revision` is 0 to kRevisionMax, as every answer that was decoded has it.
-[[nodiscard]] constexpr store::Revision in_epoch(EpochNumber number, Revision revision) {
+[[nodiscard]] constexpr store::Revision revision_in_epoch(EpochNumber number, Revision revision) {
   return store::Revision(std::uint64_t{number} << kRevisionBits | static_cast<std::uint64_t>(revision));
 }
 [[nodiscard]] constexpr EpochNumber epoch_of(store::Revision revision) {
   return static_cast<EpochNumber>(revision.value >> kRevisionBits);
 }
-[[nodiscard]] constexpr Revision in_etcd(store::Revision revision) {
+[[nodiscard]] constexpr Revision etcd_revision_of(store::Revision revision) {
   return static_cast<Revision>(revision.value & static_cast<std::uint64_t>(wire::etcd::kRevisionMax));
 }
 
@@ -155,7 +155,7 @@ class Places {
 // The calls of a store in etcd, and what they have in common.
 
 /// The common ground of the calls of one store.
-struct Parts {
+struct CallContext {
   Client& client;
   const Places& places;
   Epoch& epoch;
@@ -193,17 +193,17 @@ struct Parts {
 // ---------------------------------------------------------------- calls
 
 /// One page of a list, as Store::list. The data beside its records is of the same moment as they are.
-[[nodiscard]] Result<Page> list_page(const Parts& parts, const ListRequest& request, Deadline deadline);
+[[nodiscard]] Result<Page> list_page(const CallContext& parts, const ListRequest& request, Deadline deadline);
 
 /// Everything a decision asks for, as Store::read: in one request the first page of all, then what did not fit, as of
 /// the same moment.
-[[nodiscard]] Result<ReadAnswer> read_wanted(const Parts& parts, const core::Missing& wanted, Deadline deadline);
+[[nodiscard]] Result<ReadAnswer> read_missing(const CallContext& parts, const core::Missing& wanted, Deadline deadline);
 
 /// As Store::position.
-[[nodiscard]] Result<store::Revision> position_now(const Parts& parts, Deadline deadline);
+[[nodiscard]] Result<store::Revision> position_now(const CallContext& parts, Deadline deadline);
 
 /// A range as of now, and the epoch's record taken in with it. Errors: of Client::txn and Epoch::take.
-[[nodiscard]] Result<RangeResponse> range_with_epoch(const Parts& parts, const RangeRequest& request,
+[[nodiscard]] Result<RangeResponse> range_with_epoch(const CallContext& parts, const RangeRequest& request,
                                                      Deadline deadline);
 
 /// The pause's key, beside the roots of Croft's own records.
@@ -216,17 +216,17 @@ inline constexpr const char* kPausePlace = "/croft/v1/pause";
 
 /// One transaction that writes all or nothing, as Store::commit. It is done only in the epoch in which its conditions
 /// were read, and while there is no pause but where it fills the store (Pausable::fill).
-[[nodiscard]] Result<store::Revision> commit_writes(const Parts& parts, std::span<const Write> writes,
+[[nodiscard]] Result<store::Revision> commit_writes(const CallContext& parts, std::span<const Write> writes,
                                                     const WriteToken& token, bool is_filling, Deadline deadline);
 
 /// As Store::fate_of: told by the one of the commit's writes that names it best.
-[[nodiscard]] Result<Fate> fate_of_commit(const Parts& parts, std::span<const Write> writes, const WriteToken& token,
-                                          Deadline deadline);
+[[nodiscard]] Result<Fate> fate_of_commit(const CallContext& parts, std::span<const Write> writes,
+                                          const WriteToken& token, Deadline deadline);
 
 /// A watch of records over etcd's watches. It survives the loss of a connection, and ends with the epoch of `after`.
 /// `store` reads what a change leaves open; all arguments but the scope must outlive it. Its kinds must be such as the
 /// places have.
-[[nodiscard]] std::unique_ptr<Watch> make_watch(const Parts& parts, Store& store, Random& random,
+[[nodiscard]] std::unique_ptr<Watch> make_watch(const CallContext& parts, Store& store, Random& random,
                                                 const WatchScope& scope, store::Revision after);
 
 }  // namespace croft::store::etcd
