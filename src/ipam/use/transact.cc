@@ -224,7 +224,7 @@ void Conflicts::wait(Deadline deadline) {
   const auto most = std::max<std::chrono::nanoseconds>(took * count_, grown).count();
   const std::chrono::nanoseconds drawn{
       static_cast<std::int64_t>(context_.random.next() % static_cast<std::uint64_t>(most))};
-  wait(context_, std::min(drawn, deadline.at_since_boot - now.since_boot - took), deadline);
+  engine::wait(context_, std::min(drawn, deadline.at_since_boot - now.since_boot - took), deadline);
   began_ = context_.clock.now();
 }
 
