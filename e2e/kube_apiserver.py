@@ -5,7 +5,7 @@ its Services hold, and it takes the same form back from somebody else. service_a
 
 from kube_apiserver_lib import JSON, refused
 from kube_storage import MAGIC, Range, addresses_of, ports_of
-from lib import expect, expect_equal, say, wait_for
+from lib import expect, expect_equal, say
 
 V4, V6, PORTS = "10.96.0.0/24", "fd00:10:96::/112", "30000-30127"
 SELECTOR = {"app": "web"}
@@ -146,14 +146,3 @@ def in_json(kube, bitmaps):
         start = b'{"kind":"RangeAllocation","apiVersion":"v1",' + metadata + b',"range":"'
         expect(value.startswith(start) and value.endswith(b'"}\n'), f"{key} in JSON: {value!r}")
     say("the same in JSON")
-
-
-def repair(kube, bitmaps):
-    """A bitmap that has gone is made anew from the Services by the repair that every start does first."""
-    kube.kill()
-    for key in kube.raw("ranges/"):
-        kube.delete_raw(key)
-    kube.start()
-    wait_for(lambda: "servicenodeports" in kube.ranges(), "the key is there again")
-    check(kube, bitmaps)
-    say("made anew from the Services")

@@ -285,9 +285,6 @@ class KubeApiserver:
     def put_raw(self, key, value):
         self._etcd("put", key=(PREFIX + key).encode(), value=value)
 
-    def delete_raw(self, key):
-        self._etcd("deleterange", key=(PREFIX + key).encode())
-
     def ranges(self):
         """`serviceips`, `secondaryserviceips`, `servicenodeports` -> Range, of those that exist."""
         return {key.split("/")[1]: Range.decode(value) for key, value in self.raw("ranges/").items()}

@@ -9,7 +9,7 @@ import sys
 import kube_apiserver as field
 from kube_apiserver_lib import PREFIX, KubeApiserver, refused
 from kube_storage import Range, ports_of
-from lib import expect, expect_equal, main, run, say, wait_for
+from lib import expect, expect_equal, main, run, say
 
 FOUND = 3
 WATCHED = ("ranges/", "services/", "ipaddresses/", "servicecidrs/")
@@ -115,20 +115,6 @@ def taken_away(kube, auditor, bitmaps):
     say("what live Services hold is marked again, and the apiserver goes on from there")
 
 
-def objects(kube, auditor):
-    """An IPAddress that has gone under a Service is the apiserver's own to mend."""
-    key = "ipaddresses/10.96.0.10"
-    kube.delete_raw(key)
-    auditor.audit()
-    before = kube.revisions(*WATCHED)
-    auditor.mend("--passes", "1")
-    expect_equal(kube.revisions(*WATCHED), before, "objects are left alone")
-    kube.restart()
-    wait_for(lambda: key in kube.raw("ipaddresses/"), "the apiserver makes its object again")
-    field.check(kube, False)
-    say("an object that had gone is left to the apiserver, which makes it again")
-
-
 def nothing_to_share(world, kube):
     """Addresses that objects hold: a bitmap beside them would give what they have, so none is made unasked."""
     before = kube.revisions(*WATCHED)
@@ -151,9 +137,8 @@ def test(world):
         leaks(kube, auditor, bitmaps)
         taken_away(kube, auditor, bitmaps)
         if not bitmaps:
-            objects(kube, auditor)
             nothing_to_share(world, kube)
-        for part in (field.refusals, field.changes, field.believes_what_it_reads, field.in_json, field.repair):
+        for part in (field.refusals, field.changes, field.believes_what_it_reads, field.in_json):
             part(kube, bitmaps)
         auditor.audit()
 

@@ -352,7 +352,7 @@ def lost_store(world, name, lose, while_running):
     agent = Agent(cloud, low=3, high=8, flags=[*QUICK, "--cooldown-seconds", "1"]).start()
     agent.wait_for_free(3)
     use = lambda address, verb="add": pods.run("ip", "address", verb, f"{address}/32", "dev", "lo")
-    told = lambda text: wait_for(lambda: text in agent.process.log(), f"{name}: {text}", PATIENCE)
+    said = lambda: agent.process.log()
 
     def served(call, *arguments, **more):
         """As long as it is busy with what it lost, it says why not."""
@@ -373,7 +373,7 @@ def lost_store(world, name, lose, while_running):
     before = cloud.held()["node-a"]
     lose(agent.store)
     if while_running:
-        expect(agent.process.child.wait(PATIENCE) != 0 and "the store is lost" in said(), f"{name}: {said()}")
+        expect(agent.process.wait(PATIENCE) != 0 and "the store is lost" in said(), f"{name}: {said()}")
     agent.start()
     # Whatever is given meanwhile is none of before: who knows what uses those.
     given = {"early": served(agent.add, "early", timeout=PATIENCE)}
