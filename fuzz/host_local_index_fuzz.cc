@@ -8,6 +8,7 @@
 #include <fstream>
 #include <iterator>
 #include <string>
+#include <vector>
 
 #include "base/assert.h"
 #include "base/manual_clock.h"
@@ -34,10 +35,11 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   static const croft::ManualClock kClock;
   static const std::string kPath = hostlocal::index_path(kScratch.file("."), "net");
   static const std::string kSound = [] {
-    hostlocal::ScannedView view;
-    for (std::uint32_t i = 0; i < kCount; ++i) view.see_address(Address::v4(kFirst + i));
-    for (std::uint32_t i = 0; i < kCount; ++i) view.see_content(Address::v4(kFirst + i), kHash + i);
-    CROFT_ASSERT(hostlocal::write_index(kScratch.file("."), "net", view, kStamp, kClock.now()));
+    std::vector<Address> taken;
+    for (std::uint32_t i = 0; i < kCount; ++i) taken.push_back(Address::v4(kFirst + i));
+    hostlocal::View view(taken);
+    for (std::uint32_t i = 0; i < kCount; ++i) view.see_content(taken[i], kHash + i);
+    CROFT_ASSERT(view.save(kScratch.file("."), "net", kStamp, kClock.now()));
     std::ifstream in(kPath, std::ios::binary);
     return std::string(std::istreambuf_iterator<char>(in), {});
   }();
@@ -46,13 +48,14 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   if (size == 1) bytes.resize(bytes.size() * data[0] / 256);
   std::ofstream(kPath, std::ios::binary | std::ios::trunc)
       .write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
-  const auto index = hostlocal::IndexView::open(kPath, kStamp, kClock);
+  const auto index = hostlocal::View::open(kPath, kStamp, kClock);
   if (bytes == kSound) CROFT_ASSERT(index != nullptr && index->reservation_count() == kCount);
   if (index == nullptr) return 0;
   static_cast<void>(index->next_free(Address::v4(kFirst), Address::v4(kFirst + 252)));
   static_cast<void>(index->with_hash(kHash));
   index->add(Address::v4(kFirst + 97), 7);
   index->remove(Address::v4(kFirst), kHash);
-  if (!index->failed() && index->has_room()) static_cast<void>(index->write_changes());
+  if (!index->failed() && index->has_room())
+    static_cast<void>(index->save(kScratch.file("."), "net", kStamp, kClock.now()));
   return 0;
 }
