@@ -22,7 +22,7 @@ from vpc_lib import (ALLOCATIONS, LOOPBACK, SUBNET, Agent, Certificates, Cloud, 
 
 PATIENCE = 45  # seconds for what takes a while, on a machine that is busy with other things
 BUSY = 4.0  # seconds on top of what a thing takes, for a machine that is busy with other things
-QUICK = ("--reconcile-seconds", "1", "--grace-seconds", "2")
+QUICK = ("--reconcile-seconds", "1", "--grace-seconds", "2", "--doubt-seconds", "2")
 BURST = 110
 ADD_MOST_S = 2.0  # of a plugin whose agent gives no sign of life for 1 s
 COMMITS_MAX = 30  # 6 and fewer is what an idle machine shows

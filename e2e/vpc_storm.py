@@ -16,7 +16,7 @@ from vpc_lib import Agent, Certificates, Cloud, SUBNET, grpc, make_peers, settle
 NODES = ("node-a", "node-b", "node-c")
 CHURNERS = 4  # of each node
 COOLDOWN = 1
-FLAGS = ("--cooldown-seconds", str(COOLDOWN), "--reconcile-seconds", "2", "--grace-seconds", "2")
+FLAGS = ("--cooldown-seconds", str(COOLDOWN), "--reconcile-seconds", "2", "--grace-seconds", "2", "--doubt-seconds", "2")
 ACTIONS = ("AllocateSecondaryIp", "AllocateBatchSecondaryIp", "DeleteSecondaryIp", "MoveSecondaryIPMac",
            "DescribeSecondaryIp", "*")
 AWAY = (grpc.RpcError, ValueError)  # ValueError: the channel was closed, as its agent is begun again

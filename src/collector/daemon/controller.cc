@@ -452,7 +452,7 @@ class Controller {
     };
     if (cluster_.events != nullptr) {
       all.push_back({kTurnMax, [this] { return cluster_.events->trouble(); },
-                     "no Event tells what is wrong with pools, nodes and Services"});
+                     "no Event tells what is wrong with pools and nodes"});
     }
     if (options_.repair_service_ranges) add(kServiceRangesInterval, [this] { repair_service_ranges(); });
     add(interval(), [this] {

@@ -71,13 +71,15 @@ std::pair<std::string, std::string> parts_of(const std::string& pod) {
 }
 
 /// Rows of `ended`: of each address from ?1 to ?2 the two that began last before the time ?3, and the two that began
-/// first behind it. Holders of one address follow one another, so that no others touch the time where the clock was not
-/// set back; and the index finds them however many there are.
+/// first behind it. Holders of one address follow one another, so that no others touch the time; where the second last
+/// began in times that came twice, all of those do. The index finds them however many there are.
 constexpr const char* kBesideMoment =
     "WITH RECURSIVE one(address) AS (SELECT min(address) FROM ended WHERE address BETWEEN ?1 AND ?2 UNION ALL SELECT "
     "(SELECT min(address) FROM ended WHERE address > one.address AND address <= ?2) FROM one WHERE one.address IS NOT "
     "NULL), beside AS (SELECT e.* FROM one CROSS JOIN ended e WHERE e.address = one.address AND e.begin >= ifnull("
-    "(SELECT begin FROM ended WHERE address=one.address AND begin <= ?3 ORDER BY begin DESC LIMIT 1 OFFSET 1), 0) AND "
+    "(SELECT min(second, ifnull((SELECT min(since) FROM gaps WHERE twice AND since <= second AND until >= second), "
+    "second)) FROM (SELECT begin AS second FROM ended WHERE address=one.address AND begin <= ?3 ORDER BY begin DESC "
+    "LIMIT 1 OFFSET 1)), 0) AND "
     "e.begin <= ifnull((SELECT begin FROM ended WHERE address=one.address AND begin >= ?3 ORDER BY begin LIMIT 1 "
     "OFFSET 1), 9223372036854775807)) ";
 

@@ -107,6 +107,29 @@ TEST_F(HistoryFileTest, ARangeAtAMoment) {
   }
 }
 
+/// The clock was set back by an hour: one who began before another one held on when that was long over.
+TEST_F(HistoryFileTest, AHolderOfTimesThatCameTwiceIsFoundBehindThem) {
+  const auto file = open();
+  write(*file, {}, kBegin);
+  const auto holder = [&](const char* pod, std::chrono::minutes from, std::chrono::minutes until) {
+    write(*file, {{}, {begun("10.1.0.7", kBegin + from, pod)}}, kBegin + from);
+    write(*file, {{{ip("10.1.0.7"), Moment::at(kBegin + until)}}, {}}, kBegin + until);
+  };
+  holder("h1", 40min, 45min);
+  holder("h2", 50min, 55min);
+  engine::HistoryEntry set_back;
+  set_back.gap = core::history::Gap{kBegin, kBegin + 60min, true};
+  set_back.alive = kBegin + 60min;
+  ASSERT_TRUE(file->write(set_back));
+  holder("h3", 10min, 90min);
+  write(*file, {}, kBegin + 100min);
+  const WallTime at = kBegin + 65min;
+  const auto alone = file->holder_at(ip("10.1.0.7"), at).value();
+  ASSERT_EQ(alone.holdings.size(), 1U);
+  EXPECT_EQ(alone.holdings[0].holder.pod, "h3");
+  EXPECT_EQ(file->holders_at(net::Prefix::parse("10.1.0.0/28").value(), at, 10)->held.size(), 1U);
+}
+
 TEST_F(HistoryFileTest, OfManyHoldersOfOneAddressThoseOfAMomentAreFound) {
   const auto file = open();
   write(*file, {}, kBegin);

@@ -89,9 +89,7 @@ inline constexpr auto kFindings = std::to_array<FindingRow>({
      "see that the node's agent, or its plugins, reach that store by that name: they make up for it"},
     {"release_unreadable", "{0}", "{1}",
      "remove the file; `croft check --cni-cache` or the controller finds what it would have released"},
-    {"release_unreadable.other", "{0}", "{1}",
-     "look again with the rights and the version of Croft that can read it; what others may have written is not "
-     "obeyed: give it to root (chown, chmod go-w) if it is right, else remove it"},
+    {"release_unreadable.other", "{0}", "{1}", "look again with the rights and the version of Croft that can read it"},
     {"record_unreadable", "{0} {1}", "{2}",
      "restore the store from a backup; one that no backup has: `croft record remove {0} {3}{4}`"},
     {"record_unreadable.of_others", "{0} {1}", "{2}",

@@ -440,6 +440,7 @@ struct Target {
   return {};
 }
 
+constexpr std::size_t kReleasedAtOnce = 30;
 constexpr int kNotConfirmed = static_cast<int>(edge::ExitCode::error);
 
 [[nodiscard]] Result<int> release_all(const Target& target, const VpcOptions& options) {
@@ -463,7 +464,12 @@ constexpr int kNotConfirmed = static_cast<int>(edge::ExitCode::error);
   print(text);
   if (options.dry_run) return 0;
   if (!options.yes && !is_confirmed("Continue? (y/n) ")) return kNotConfirmed;
-  TRY_VOID(release_ips(target, ips));
+  // The agent asks the cloud for each; what is released by then stays so where a later part fails.
+  for (std::size_t from = 0; from < ips.size(); from += kReleasedAtOnce) {
+    const auto begin = ips.begin() + static_cast<std::ptrdiff_t>(from);
+    const auto count = std::min(kReleasedAtOnce, ips.size() - from);
+    TRY_VOID(release_ips(target, {begin, begin + static_cast<std::ptrdiff_t>(count)}));
+  }
   print(fmt::format("Done, released {} IP(s)\n", ips.size()));
   return 0;
 }

@@ -63,7 +63,7 @@ struct VpcAgentOptions {
   bool no_probe = false;
   std::uint32_t probe_wait_ms = 1000;
   std::uint32_t node_max = 0;
-  std::uint32_t reconcile_s = 60, grace_s = 60;
+  std::uint32_t reconcile_s = 60, grace_s = 60, doubt_s = 60;
   std::uint32_t release_unknown_after_s = 0;
   std::vector<std::string> peers;
   std::string listen;
@@ -124,10 +124,13 @@ void add_vpc_agent_options(CLI::App& command, VpcAgentOptions& options) {
                   "Seconds between comparisons of records, cloud, pods and host")
       ->check(CLI::Range(1, 86400))
       ->capture_default_str();
+  command.add_option("--grace-seconds", options.grace_s, "Seconds a difference has to be seen before it is acted on")
+      ->check(CLI::Range(1, 86400))
+      ->capture_default_str();
   command
-      .add_option("--grace-seconds", options.grace_s,
-                  "Seconds a difference has to be seen before it is acted on, and within which the cloud may still do "
-                  "what it never answered")
+      .add_option("--doubt-seconds", options.doubt_s,
+                  "Seconds within which the cloud may still do a call that it never answered; a shorter time than it "
+                  "takes can give one address to two pods")
       ->check(CLI::Range(1, 86400))
       ->capture_default_str();
   command
@@ -376,6 +379,7 @@ class VpcAgentProgram {
     options.marks.high = options_.high;
     options.marks.node_max = options_.node_max;
     options.reconcile.grace = seconds{options_.grace_s};
+    options.doubt = seconds{options_.doubt_s};
     options.node = options_.node;
     options.subnet = options_.cloud.subnet;
     options.reconcile.cooldown = seconds{options_.cooldown_s};

@@ -134,7 +134,9 @@ void StockKeeper::confirm_missing(warm::Look& look, const StockView& view, const
     const auto there = world_.cloud.describe_address(one->vpc, one->subnet, one->address, deadline);
     if (!there) {
       note_problem(there.error());
-      break;
+      // One that cannot be asked for keeps the others from no answer.
+      if (deadline.passed(world_.clock.now())) break;
+      continue;
     }
     if (*there && (*there)->mac == interface->mac) {
       look.cloud->push_back(**there);
@@ -249,8 +251,20 @@ void StockKeeper::look_before_serving() {
   if (std::ranges::none_of(view->addresses, is_on_interface)) return looked();
   warm::Memory memory;
   memory.note(view->addresses, world_.clock.now());
-  warm::Look look = this->look(kFirstLook, {});
+  const bool is_exchanged = ask([&] {
+    const std::uint64_t before = actor_.state.looked_at;
+    return before != StockState::kNoEpoch && before != epoch;
+  });
+  warm::Look look = this->look(is_exchanged ? kRoundsLook : kFirstLook, {});
   look.is_first = true;
+  if (is_exchanged && !look.cloud) {
+    // Unlike at a start there is evidence: only the cloud knows what was lent or given back since a copy was made.
+    return note_problem({ErrorCode::unavailable,
+                         "the store's files are others, perhaps an older copy, and no address is given to a pod before "
+                         "the cloud has said what it has on this interface: " +
+                             look.silent.front(),
+                         {}});
+  }
   if (look.card && is_of_other_card(*view, *look.card)) {
     // A machine was made anew on its old disk, or from an image of another one. Addresses recorded for another
     // interface than the node's record names are given to no pod (core::warm::plan_assign).
@@ -403,7 +417,7 @@ void StockKeeper::settle(const StockView& first) {
     if (!is_leaving(one) || now.leaving.contains(text_of(one))) continue;
     // A call that nobody heard of may still come, and would take the address from under a pod.
     // A cloud that hangs keeps the round for one call, and not for each.
-    if (!settle_leaving(one, seen_.seen_for(one, world_.clock.now()) < options_.reconcile.grace, look)) return;
+    if (!settle_leaving(one, seen_.seen_for(one, world_.clock.now()) < options_.doubt, look)) return;
   }
 }
 
@@ -487,7 +501,7 @@ void StockKeeper::settle_intents(StockView& view) {
     if (ask([&] { return actor_.state.asking.contains(intent.id); })) continue;
     const Instant begun = world_.clock.now();
     const bool is_of_this_boot = intent.begun_at.boot == begun.boot;
-    const bool is_old = !is_of_this_boot || begun.since_boot - intent.begun_at.since_boot >= options_.reconcile.grace;
+    const bool is_old = !is_of_this_boot || begun.since_boot - intent.begun_at.since_boot >= options_.doubt;
     // Another process may be making the call still: it finds the records of what it brought.
     warm::Look look = this->look(kRoundsLook, {});
     const auto now_there = view_stock(context());

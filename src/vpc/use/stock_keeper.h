@@ -32,8 +32,8 @@ namespace croft::engine {
 
 struct KeeperOptions {
   core::warm::Marks marks;
-  /// For its grace a call whose reply was lost may still be done by the cloud, too.
   core::warm::ReconcilePolicy reconcile;
+  std::chrono::seconds doubt{60};  ///< so long the cloud may still do a call whose reply was lost
   std::string node;
   std::string subnet;  ///< empty: that of the interface
   std::chrono::seconds reconcile_every{60};

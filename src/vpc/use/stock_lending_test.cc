@@ -325,6 +325,23 @@ TEST_F(OfAnOlderCopy, PutUnderARunningAgentNothingLeavesBeforeALook) {
   expect_none_of_the_lent();
 }
 
+/// Unlike at a start there is evidence: what was lent since only the cloud knows.
+TEST_F(OfAnOlderCopy, PutUnderARunningAgentNothingIsGivenBeforeTheCloudHasAnswered) {
+  b_.replace_files(copy_);
+  cloud_.fate = [] { return CallFate::away; };
+  for (int i = 0; i < 3; ++i) {
+    b_.keeper->look_before_serving();
+    EXPECT_FALSE(b_.may_give());
+    EXPECT_EQ(b_.add("b"), "");
+  }
+  ASSERT_TRUE(b_.keeper->last_problem());
+  EXPECT_NE(b_.keeper->last_problem()->message.find("files are others"), std::string::npos) << "who waits is told";
+  cloud_.fate = [] { return CallFate::done; };
+  b_.keeper->look_before_serving();
+  EXPECT_TRUE(b_.may_give());
+  expect_none_of_the_lent();
+}
+
 /// A replacement between the look and what it concludes is another one.
 TEST_F(OfAnOlderCopy, AndPutUnderTheLookItself) {
   b_.replace_files(copy_);
