@@ -1,7 +1,6 @@
 """What a real kube-apiserver keeps in etcd of Service addresses and node ports: in each form and version, exactly what
-its Services hold, and it takes the same form back from somebody else. service_audit.py runs it.
+its Services hold. service_audit.py runs it.
 """
-
 
 from kube_apiserver_lib import JSON, refused
 from kube_storage import MAGIC, Range, addresses_of, ports_of
@@ -113,25 +112,6 @@ def changes(kube, bitmaps):
     expect_equal((ports_of(after), addresses_of(after)), (set(), kept), "ports given back with the type, address kept")
     check(kube, bitmaps)
     say("given back and taken by delete and update")
-
-
-def believes_what_it_reads(kube, bitmaps):
-    """A bit that this test has set, in its own encoding, refuses a port, and an address where a bitmap decides."""
-    ranges = kube.ranges()
-    free = next(p for p in range(30010, 30128) if p not in ranges["servicenodeports"].members)
-    forms = [("servicenodeports", free, {"type": "NodePort", "ports": [port(80, nodePort=free)]})]
-    if bitmaps:
-        for name, family, net in (("serviceips", "IPv4", "10.96.0."), ("secondaryserviceips", "IPv6", "fd00:10:96::")):
-            free = next(a for a in (f"{net}{i}" for i in range(99, 200)) if a not in ranges[name].members)
-            forms.append((name, free, {"clusterIP": free, "ipFamilies": [family], "ports": [port(80)]}))
-    for name, member, spec in forms:
-        kept = kube.raw("ranges/")[f"ranges/{name}"]
-        kube.put_raw(f"ranges/{name}", Range.of(ranges[name].text, ranges[name].members | {member}).encode())
-        why = refused(422, kube.create_service, "planted", spec)
-        expect("already allocated" in why.message, f"{member} was planted: {why}")
-        kube.put_raw(f"ranges/{name}", kept)
-    check(kube, bitmaps)
-    say(f"believes the bits that somebody else has set in {', '.join(name for name, *_ in forms)}")
 
 
 def in_json(kube, bitmaps):

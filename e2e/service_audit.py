@@ -138,7 +138,7 @@ def test(world):
         taken_away(kube, auditor, bitmaps)
         if not bitmaps:
             nothing_to_share(world, kube)
-        for part in (field.refusals, field.changes, field.believes_what_it_reads, field.in_json):
+        for part in (field.refusals, field.changes, field.in_json):
             part(kube, bitmaps)
         auditor.audit()
 
