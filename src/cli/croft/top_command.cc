@@ -30,13 +30,9 @@ struct TopOptions {
 
 /// When pools are full, as far as there is a history; nothing else needs one.
 std::map<std::string, core::history::Forecast> forecasts(const std::string& path, WallTime now) {
-  std::map<std::string, core::history::Forecast> found;
   const auto file = edge::HistoryFile::open_to_read(path);
-  if (!file) return found;
-  const auto uses = (*file)->uses(now - edge::kForecastPast);
-  if (!uses) return found;
-  for (const auto& [pool, series] : *uses) found.emplace(pool, core::history::forecast(series, now));
-  return found;
+  return file ? (*file)->forecasts(now).value_or(std::map<std::string, core::history::Forecast>())
+              : std::map<std::string, core::history::Forecast>();
 }
 
 [[nodiscard]] Result<int> top(CommandLine& line, const TopOptions& options) {

@@ -168,12 +168,8 @@ Json reliefs_json(const engine::Scene& now, const std::map<std::string, core::hi
 }
 
 [[nodiscard]] Result<std::map<std::string, core::history::Forecast>> read_forecasts(const DeskPages::Parts& parts) {
-  const WallTime now = parts.context.clock.now().wall;
   TRY(const auto file, open_history(parts.history));
-  TRY(const auto uses, file->uses(now - edge::kForecastPast));
-  std::map<std::string, core::history::Forecast> forecasts;
-  for (const auto& [pool, series] : uses) forecasts.emplace(pool, core::history::forecast(series, now));
-  return forecasts;
+  return file->forecasts(parts.context.clock.now().wall);
 }
 
 /// `open`: why cells of the past may hold more than they show.

@@ -111,9 +111,7 @@ class HistoryKeeper {
       const Instant now = context_.clock.now();
       if (now.since_boot < next_forecast) continue;
       next_forecast = now.since_boot + kForecastInterval;
-      TRY(const auto uses, file->uses(now.wall - edge::kForecastPast));
-      std::map<std::string, core::history::Forecast> forecasts;
-      for (const auto& [pool, series] : uses) forecasts.emplace(pool, core::history::forecast(series, now.wall));
+      TRY(const auto forecasts, file->forecasts(now.wall));
       metrics_.count(forecasts);
     }
     return {};

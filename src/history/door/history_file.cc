@@ -673,4 +673,11 @@ Result<std::map<std::string, std::vector<core::history::Use>>> HistoryFile::uses
   return found;
 }
 
+Result<std::map<std::string, core::history::Forecast>> HistoryFile::forecasts(WallTime now) {
+  TRY(const auto counted, uses(now - kForecastPast));
+  std::map<std::string, core::history::Forecast> found;
+  for (const auto& [pool, series] : counted) found.emplace(pool, core::history::forecast(series, now));
+  return found;
+}
+
 }  // namespace croft::edge

@@ -82,6 +82,8 @@ class HistoryFile final : public engine::HistoryLog {
   [[nodiscard]] Result<std::vector<core::history::Gap>> gaps(WallTime from, WallTime until);
   /// How many addresses of each pool that is there were in use, ascending by time.
   [[nodiscard]] Result<std::map<std::string, std::vector<core::history::Use>>> uses(WallTime since);
+  /// Of each pool that is there, by what was counted in the last kForecastPast.
+  [[nodiscard]] Result<std::map<std::string, core::history::Forecast>> forecasts(WallTime now);
 
  private:
   class Query;
