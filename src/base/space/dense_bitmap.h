@@ -13,13 +13,15 @@ namespace croft::core::space {
 
 using net::Ordinal;
 
-/// The ordinals 0 to size() - 1, each free or taken, as one bit each, for Service addresses, ports and node ranges. A
-/// search passes over 64 taken ones a step.
+/// The ordinals 0 to size() - 1, each free or taken, as one bit each, for Service addresses, ports and node ranges.
+/// Above the bits lie summaries: a bit of the next level is set when its word below is full, so that a search takes a
+/// few steps however full the space is (64 times as much a level).
 class DenseBitmap {
  public:
   /// All ordinals free. `size` may be 0.
-  explicit DenseBitmap(std::uint32_t size)
-      : size_(size), free_count_(size), words_((std::size_t{size} + kWordBits - 1) / kWordBits) {}
+  explicit DenseBitmap(std::uint32_t size) : size_(size), free_count_(size), words_(words_for(size)) {
+    for (std::size_t bits = words_.size(); bits > 1;) summaries_.emplace_back(bits = words_for(bits));
+  }
 
   [[nodiscard]] std::uint32_t size() const { return size_; }
   [[nodiscard]] std::uint32_t free_count() const { return free_count_; }
@@ -31,14 +33,14 @@ class DenseBitmap {
   /// False, and nothing changes, when it was taken.
   bool take(Ordinal ordinal) {
     if (!is_free(ordinal)) return false;
-    words_[ordinal.value / kWordBits] |= mask_of(ordinal.value);
+    set_word(ordinal.value / kWordBits, words_[ordinal.value / kWordBits] | mask_of(ordinal.value));
     --free_count_;
     return true;
   }
   /// False, and nothing changes, when it was free.
   bool give_back(Ordinal ordinal) {
     if (is_free(ordinal)) return false;
-    words_[ordinal.value / kWordBits] &= ~mask_of(ordinal.value);
+    set_word(ordinal.value / kWordBits, words_[ordinal.value / kWordBits] & ~mask_of(ordinal.value));
     ++free_count_;
     return true;
   }
@@ -50,7 +52,7 @@ class DenseBitmap {
       std::uint64_t mask = ~words_[index];
       if (index == first.value / kWordBits) mask &= kFull << first.value % kWordBits;
       if (index == last.value / kWordBits) mask &= kFull >> (kWordBits - 1 - last.value % kWordBits);
-      words_[index] |= mask;
+      set_word(index, words_[index] | mask);
       free_count_ -= static_cast<std::uint32_t>(std::popcount(mask));
     }
     return before - free_count_;
@@ -59,14 +61,11 @@ class DenseBitmap {
   /// The first free ordinal of `from` to `end` - 1; nullopt when there is none.
   [[nodiscard]] std::optional<Ordinal> next_free(std::uint32_t from, std::uint32_t end) const {
     if (from >= end) return std::nullopt;
-    std::uint64_t mask = kFull << from % kWordBits;
-    for (std::uint32_t index = from / kWordBits; index <= (end - 1) / kWordBits; ++index, mask = kFull) {
-      const std::uint64_t free = ~words_[index] & mask;
-      if (free == 0) continue;
-      const std::uint32_t found = index * kWordBits + static_cast<std::uint32_t>(std::countr_zero(free));
-      return found < end ? std::optional(Ordinal{found}) : std::nullopt;
-    }
-    return std::nullopt;
+    const std::uint64_t free = ~words_[from / kWordBits] & kFull << from % kWordBits;
+    const std::size_t found = free == 0
+                                  ? find_behind(from / kWordBits)
+                                  : from / kWordBits * kWordBits + static_cast<std::size_t>(std::countr_zero(free));
+    return found < end ? std::optional(Ordinal{static_cast<std::uint32_t>(found)}) : std::nullopt;
   }
 
   /// The whole space as words: ordinal `o` is bit o % 64 of word o / 64, set when it is taken.
@@ -76,9 +75,10 @@ class DenseBitmap {
   void set_words(F&& word_at) {
     free_count_ = size_;
     for (std::size_t index = 0; index < words_.size(); ++index) {
-      words_[index] = word_at(index);
-      if (index == size_ / kWordBits) words_[index] &= mask_of(size_) - 1;
-      free_count_ -= static_cast<std::uint32_t>(std::popcount(words_[index]));
+      std::uint64_t word = word_at(index);
+      if (index == size_ / kWordBits) word &= mask_of(size_) - 1;
+      set_word(index, word);
+      free_count_ -= static_cast<std::uint32_t>(std::popcount(word));
     }
   }
 
@@ -95,11 +95,23 @@ class DenseBitmap {
  private:
   static constexpr std::uint32_t kWordBits = 64;
   static constexpr std::uint64_t kFull = ~std::uint64_t{0};
-  [[nodiscard]] static std::uint64_t mask_of(std::uint32_t bit) { return std::uint64_t{1} << bit % kWordBits; }
+  [[nodiscard]] static std::uint64_t mask_of(std::size_t bit) { return std::uint64_t{1} << bit % kWordBits; }
+  [[nodiscard]] static std::size_t words_for(std::size_t bits) { return (bits + kWordBits - 1) / kWordBits; }
+
+  void set_word(std::size_t index, std::uint64_t word) {
+    const bool was_full = words_[index] == kFull;
+    words_[index] = word;
+    if (was_full != (word == kFull)) summarize(index);
+  }
+  /// Carries upward that the word `index` has become full or no longer is.
+  void summarize(std::size_t index);
+  /// The first free place in a word behind `index`; size() or above when there is none.
+  [[nodiscard]] std::size_t find_behind(std::size_t index) const;
 
   std::uint32_t size_;
   std::uint32_t free_count_;
-  std::vector<std::uint64_t> words_;  ///< the bits past the end are clear
+  std::vector<std::uint64_t> words_;                   ///< the bits past the end are clear, here and above
+  std::vector<std::vector<std::uint64_t>> summaries_;  ///< the lowest first; the last one is a single word
 };
 
 }  // namespace croft::core::space

@@ -36,6 +36,22 @@ TEST(DenseBitmap, WordsReplaceWhatWasTaken) {
   EXPECT_TRUE(of_words(0, words).words().empty());
 }
 
+TEST(DenseBitmap, ASearchOfThreeLevelsFindsTheOneFreeOrdinalFromWhereverItBegins) {
+  const std::uint32_t size = 300'000;
+  for (const std::uint32_t free : {0U, 63U, 4095U, 4096U, 262'143U, 262'144U, 299'999U}) {
+    DenseBitmap bitmap(size);
+    bitmap.take_all(Ordinal{0}, Ordinal{size - 1});
+    EXPECT_EQ(bitmap.next_free(0, size), std::nullopt);
+    EXPECT_TRUE(bitmap.give_back(Ordinal{free}));
+    for (const std::uint32_t from : {0U, 1U, 64U, 4096U, 150'000U, 262'144U, 299'999U}) {
+      EXPECT_EQ(bitmap.next_free(from, size), from <= free ? std::optional(Ordinal{free}) : std::nullopt) << from;
+      EXPECT_EQ(bitmap.next_free(from, free), std::nullopt) << from;
+    }
+    EXPECT_TRUE(bitmap.take(Ordinal{free}));
+    EXPECT_EQ(bitmap.next_free(0, size), std::nullopt);
+  }
+}
+
 TEST(DenseBitmapDeathTest, AnOrdinalOutsideStopsTheProcess) {
   DenseBitmap bitmap(64);
   EXPECT_DEATH(static_cast<void>(bitmap.is_free(Ordinal{64})), "size_");
