@@ -21,7 +21,7 @@
 
 #include "base/manual_clock.h"
 #include "os/random.h"
-#include "services/decide/mapped_range.h"
+#include "services/decide/service_bitmap.h"
 
 namespace {
 

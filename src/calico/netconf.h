@@ -121,7 +121,7 @@ struct CalicoNetconf {
   std::vector<NearMiss> near_misses;  ///< ADD only: the first kNearMissesMax
 
   /// Whether Kubernetes called: pod and namespace are known (docs/notes/calico-ipam.md#plugin-configuration).
-  [[nodiscard]] bool is_kubernetes() const { return !pod.name.empty() && !pod.namespace_name.empty(); }
+  [[nodiscard]] bool names_pod() const { return !pod.name.empty() && !pod.namespace_name.empty(); }
   friend bool operator==(const CalicoNetconf&, const CalicoNetconf&) = default;
 };
 

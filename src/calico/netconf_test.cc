@@ -236,9 +236,9 @@ TEST(CalicoNetconf, DelNeedsTheDatastoreAlone) {
 }
 
 TEST(CalicoNetconf, KubernetesNeedsPodAndNamespace) {
-  EXPECT_TRUE(decode("", "", Command::del, "K8S_POD_NAME=p;K8S_POD_NAMESPACE=n")->is_kubernetes());
-  EXPECT_FALSE(decode("", "", Command::del, "K8S_POD_NAME=p")->is_kubernetes());
-  EXPECT_FALSE(decode("", "", Command::del, "K8S_POD_NAME=;K8S_POD_NAMESPACE=n")->is_kubernetes());
+  EXPECT_TRUE(decode("", "", Command::del, "K8S_POD_NAME=p;K8S_POD_NAMESPACE=n")->names_pod());
+  EXPECT_FALSE(decode("", "", Command::del, "K8S_POD_NAME=p")->names_pod());
+  EXPECT_FALSE(decode("", "", Command::del, "K8S_POD_NAME=;K8S_POD_NAMESPACE=n")->names_pod());
 }
 
 }  // namespace

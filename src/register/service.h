@@ -92,7 +92,7 @@ inline constexpr std::string_view kSecondaryServiceIps = "secondaryserviceips";
 inline constexpr std::string_view kServiceNodePorts = "servicenodeports";
 
 /// Kubernetes' RangeAllocation: which addresses or ports of one range are taken. As stored;
-/// services/decide/mapped_range reads and writes the bits.
+/// services/decide/service_bitmap reads and writes the bits.
 struct RangeAllocation {
   /// The exact identity of the range, compared byte for byte: `10.96.0.0/12`, `30000-32767`.
   std::string range;

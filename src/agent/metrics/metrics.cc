@@ -10,7 +10,7 @@
 #include <prometheus/text_serializer.h>
 
 #include "agent/metrics/stock_metrics.h"
-#include "services/decide/mapped_range.h"
+#include "services/decide/service_bitmap.h"
 
 namespace croft::edge {
 namespace {

@@ -16,7 +16,7 @@
 #include "cli/croft/filters.h"
 #include "cli/croft/json_output.h"
 #include "cli/croft/leak_report.h"
-#include "cli/croft/signs_of_life.h"
+#include "cli/croft/life_sources.h"
 #include "cli/croft/table.h"
 #include "cli/stores/open_store.h"
 #include "cni/door/tombstones.h"

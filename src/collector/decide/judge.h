@@ -12,9 +12,9 @@
 #include <vector>
 
 #include "base/clock.h"
-#include "base/looks.h"
 #include "base/net/address.h"
 #include "base/net/prefix.h"
+#include "base/sightings.h"
 #include "collector/decide/facts.h"
 #include "collector/decide/register_view.h"
 #include "ipam/decide/affinity_changes.h"

@@ -14,8 +14,8 @@
 #include "cli/croft/filters.h"
 #include "cli/croft/json_output.h"
 #include "cli/croft/leak_report.h"
+#include "cli/croft/life_sources.h"
 #include "cli/croft/listing.h"
-#include "cli/croft/signs_of_life.h"
 #include "cli/croft/table.h"
 #include "cni/error_table.h"
 #include "ipam/use/inspect.h"
@@ -364,7 +364,7 @@ std::string release_text(const ReleaseOutcome& outcome, bool dry_run) {
 /// A released address is given to another pod: two live with it when its holder does. A report's entries were proven
 /// when it was made; only those that turn out to live are refused. From here on the holder that was asked for is meant,
 /// and no successor.
-[[nodiscard]] Result<std::string> not_proven_gone(const engine::Context& context, const SignsOfLife& life,
+[[nodiscard]] Result<std::string> not_proven_gone(const engine::Context& context, const LifeSources& life,
                                                   bool is_report, ReportContent& content) {
   using State = engine::HolderLife::State;
   constexpr std::size_t kNamedMax = 10;
@@ -400,7 +400,7 @@ std::string release_text(const ReleaseOutcome& outcome, bool dry_run) {
 [[nodiscard]] Result<void> spare_the_living(const CommandLine& line, const engine::Context& context,
                                             const ReleaseOptions& options, ReportContent& content) {
   if (options.force) return {};
-  SignsOfLife life;
+  LifeSources life;
   TRY_VOID(life.look(line, context, options.cache));
   if (!content.by_cluster.empty() && !life.knows_pods()) {
     return fail(ErrorCode::refused_for_safety,

@@ -16,12 +16,12 @@
 #include "cli/croft/command_line.h"
 #include "cli/croft/filters.h"
 #include "cli/croft/json_output.h"
+#include "cli/croft/life_sources.h"
 #include "cli/croft/listing.h"
-#include "cli/croft/signs_of_life.h"
 #include "cli/croft/table.h"
 #include "cli/stores/open_store.h"
 #include "cni/error_table.h"
-#include "collector/use/holders.h"
+#include "collector/use/holder_life.h"
 #include "ipam/commands/notes.h"
 #include "ipam/use/inspect.h"
 #include "ipam/use/nodes.h"
@@ -250,7 +250,7 @@ std::string plan_of(const engine::NodeRemoved& removed, const std::vector<net::P
                                                                          const std::string& name) {
   // Before the cluster is asked: who comes meanwhile is not among them, or has them by another handle.
   TRY(const std::vector<engine::AddressView> addresses, engine::list_addresses(context));
-  SignsOfLife life;
+  LifeSources life;
   TRY_VOID(life.look(line, context, {}));
   if (!life.known().nodes || !life.knows_pods()) {
     return fail(

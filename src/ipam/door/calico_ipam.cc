@@ -168,7 +168,7 @@ class Call final : public CniCall {
  private:
   static std::string subject_of(const CniRequest& request, const CalicoNetconf& config) {
     return fmt::format("{} network={}{}{}", name_of(request.command), config.name, attachment_text(request),
-                       config.is_kubernetes() ? pod_text(config.pod) : "");
+                       config.names_pod() ? pod_text(config.pod) : "");
   }
   static WriteLine writer_of(const CalicoIpamWorld& world, const CalicoNetconf& config) {
     const auto bytes_max = static_cast<std::uint64_t>(config.log_megabytes_max) << 20;
@@ -232,7 +232,7 @@ class Call final : public CniCall {
   core::AssignRequest request;
   TRY(request.node.name, node_name_of(call));
   request.owner = call.owner();
-  if (config.is_kubernetes()) request.pod = config.pod;
+  if (config.names_pod()) request.pod = config.pod;
   if (config.requested_address) {
     request.count.v4 = 0;
     request.addresses = {*config.requested_address};
@@ -256,7 +256,7 @@ class Call final : public CniCall {
 /// must not make as if.
 [[nodiscard]] Result<void> check_no_virtual_machine(const Call& call, const engine::Context& context) {
   const core::PodIdentity& pod = call.config().pod;
-  if (!call.config().is_kubernetes() || !pod.name.starts_with("virt-launcher-")) return {};
+  if (!call.config().names_pod() || !pod.name.starts_with("virt-launcher-")) return {};
   TRY(const core::IpamConfig config, engine::read_config(context));
   if (!equals_ignoring_case(config.kubevirt_vm_address_persistence, "Enabled")) return {};
   return fail(ErrorCode::refused_by_configuration,
@@ -289,7 +289,7 @@ auto ask_agent(const Call& call, const std::string& node, Ask ask) {
 [[nodiscard]] Result<core::Assigned> assign(const Call& call) {
   TRY(const core::AssignRequest request, request_of(call));
   // Whether a virtual machine's pod may have an address depends on what only the store knows.
-  const bool may_be_machine = call.config().is_kubernetes() && call.config().pod.name.starts_with("virt-launcher-");
+  const bool may_be_machine = call.config().names_pod() && call.config().pod.name.starts_with("virt-launcher-");
   std::optional<core::AssignAnswer> answer;
   if (!may_be_machine) {
     answer = ask_agent(call, request.node.name, [&](Agent& agent, wire::agent::Caller self) {

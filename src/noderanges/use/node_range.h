@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "base/looks.h"
+#include "base/sightings.h"
 #include "collector/decide/judge.h"
 #include "collector/use/node_facts.h"
 #include "ipam/use/transact.h"

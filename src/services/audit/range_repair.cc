@@ -184,8 +184,8 @@ class Rebuild {
 
   const RangeSeen<M>& seen_;
   std::optional<ServiceName> unreadable_;  ///< the first one whose value can't be read
-  service::MappedRange<M> rebuilt_;
-  service::MappedRange<M> left_;  ///< the stored range, without what was found in use
+  service::BitmapRange<M> rebuilt_;
+  service::BitmapRange<M> left_;  ///< the stored range, without what was found in use
   RangeRepair result_;
 };
 
@@ -315,7 +315,7 @@ void lacks(RangesDecided& decided, std::string_view name, const char* flag) {
 
 /// Where a range is not yet, somebody else may be.
 void refuse_claimed(RangeRepair& repair, const AddressClaims& claims) {
-  if (!is_moved(repair)) return;
+  if (!claims_new_range(repair)) return;
   const auto cidr = net::Prefix::parse(repair.write->range);
   const auto claim = cidr ? claims.against_services(*cidr) : std::nullopt;
   if (!claim) return;
@@ -373,7 +373,7 @@ RangesDecided decide_node_ports(const RangesSeen& seen, const ServiceRanges& wan
   return decided;
 }
 
-bool is_moved(const RangeRepair& repair) {
+bool claims_new_range(const RangeRepair& repair) {
   return repair.write && repair.name != kServiceNodePorts && (!repair.present || repair.range != repair.write->range);
 }
 

@@ -16,7 +16,7 @@
 #include "base/error.h"
 #include "register/address_claims.h"
 #include "register/service.h"
-#include "services/decide/mapped_range.h"
+#include "services/decide/service_bitmap.h"
 #include "services/decide/service_changes.h"
 
 // One pass of the repair of Kubernetes' ranges (docs/notes/service-ranges.md#repair): makes each range anew from
@@ -170,6 +170,6 @@ struct RangesDecided {
                                               std::span<const ServiceUse> services);
 
 /// Whether the repair claims addresses for a range that it did not have.
-[[nodiscard]] bool is_moved(const RangeRepair& repair);
+[[nodiscard]] bool claims_new_range(const RangeRepair& repair);
 
 }  // namespace croft::core::audit

@@ -29,7 +29,7 @@ service::NodePortRange ports(std::string_view text) { return service::NodePortRa
 
 template <service::RangeMap M>
 RangeAllocation allocation(const M& map, const std::vector<typename M::Value>& taken) {
-  service::MappedRange<M> bits(map);
+  service::BitmapRange<M> bits(map);
   for (const auto& value : taken) EXPECT_TRUE(bits.take(value));
   return bits.snapshot();
 }
@@ -69,7 +69,7 @@ std::vector<std::string> messages(const RangeRepair& repair) {
 }
 
 template <class M>
-service::MappedRange<M> read(const RangeAllocation& record) {
+service::BitmapRange<M> read(const RangeAllocation& record) {
   auto restored = service::range_from<M>(record);
   EXPECT_EQ(restored->beyond, 0U);
   return std::move(restored->range);
@@ -120,7 +120,7 @@ TEST(RangeRepair, FreesALeakInTheThirdPass) {  // [R2]
 
 /// A full /12 without Services: a million leaks, and no million findings.
 TEST(RangeRepair, ManyLeaksAreCountedAndAFewNamed) {
-  service::MappedRange<service::ServiceCidr> full(cidr("10.0.0.0/12"));
+  service::BitmapRange<service::ServiceCidr> full(cidr("10.0.0.0/12"));
   const auto first = full.snapshot();
   std::string bits((1U << 20) / 8, '\xff');
   bits.front() = '\x3f';  // neither the network's own address nor the one of all nodes has a bit

@@ -67,7 +67,7 @@ void RangeChanges::read(Slot<M>& slot) {
 
 /// The range to take from.
 template <service::RangeMap M>
-Result<service::MappedRange<M>*> RangeChanges::open(Slot<M>& slot) {
+Result<service::BitmapRange<M>*> RangeChanges::open(Slot<M>& slot) {
   if (kOfAddresses<M> && slot.refusal.empty()) slot.refusal = objects_instead();
   if (slot.before == nullptr && !slot.range && slot.refusal.empty()) {
     if (may_make_ && slot.wanted) {
@@ -101,7 +101,7 @@ std::string RangeChanges::objects_instead() {
 template <service::RangeMap M>
 void RangeChanges::make(Slot<M>& slot) {
   slot.is_new = true;
-  service::MappedRange<M> range(*slot.wanted);
+  service::BitmapRange<M> range(*slot.wanted);
   if constexpr (kOfAddresses<M>) {
     if (const auto others = AddressClaims(reader_).against_services(slot.wanted->cidr())) {
       slot.refusal = fmt::format("the range {} overlaps {}; choose another --service-cluster-ip-range",

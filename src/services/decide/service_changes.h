@@ -11,7 +11,7 @@
 #include "base/result.h"
 #include "register/service.h"
 #include "register/snapshot.h"
-#include "services/decide/mapped_range.h"
+#include "services/decide/service_bitmap.h"
 
 namespace croft::core {
 
@@ -62,7 +62,7 @@ class RangeChanges {
     std::string_view resource;                       ///< Kubernetes' word for what it allocates
     std::optional<M> wanted{};                       ///< the range by flag, record or default
     const RangeAllocation* before = {};              ///< the record
-    std::optional<service::MappedRange<M>> range{};  ///< the bits: of the record, or made
+    std::optional<service::BitmapRange<M>> range{};  ///< the bits: of the record, or made
     std::string refusal{};                           ///< why nothing can be taken; empty when it can
     bool is_new = false;
   };
@@ -71,7 +71,7 @@ class RangeChanges {
   template <service::RangeMap M>
   void read(Slot<M>& slot);
   template <service::RangeMap M>
-  [[nodiscard]] Result<service::MappedRange<M>*> open(Slot<M>& slot);
+  [[nodiscard]] Result<service::BitmapRange<M>*> open(Slot<M>& slot);
   [[nodiscard]] std::string objects_instead();
   template <service::RangeMap M>
   void make(Slot<M>& slot);

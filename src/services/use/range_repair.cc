@@ -205,7 +205,7 @@ class Pass {
   [[nodiscard]] Result<void> write(const RangeRepair& repair) {
     std::vector<store::Write> writes{
         {core::range_allocation_key(repair.name), *repair.write, as_read(repair.name), false}};
-    if (core::audit::is_moved(repair) && can_.atomic_commit) writes.push_back(reading_.claims.pool_set);
+    if (core::audit::claims_new_range(repair) && can_.atomic_commit) writes.push_back(reading_.claims.pool_set);
     TRY_VOID(commit_once(context_, writes, deadline_of_use_case(context_)));
     report_.written.push_back(repair.name);
     return {};

@@ -268,7 +268,7 @@ Result<Revision> CachedStore::commit_noted(bool from_memory, std::span<const Wri
   TRY_VOID(begin_commit(from_memory, deadline));
   auto committed = beneath().commit(writes, token, deadline);
   const std::lock_guard lock(mutex_);
-  note(writes, token, committed, seen_while_in_flight());
+  note_outcome(writes, token, committed, seen_while_in_flight());
   return committed;
 }
 
@@ -280,7 +280,7 @@ std::vector<Result<Revision>> CachedStore::commit_each_noted(bool from_memory, s
   auto outcomes = beneath().commit_each(writes, token, deadline);
   const std::lock_guard lock(mutex_);
   const std::map<Key, Revision> seen = seen_while_in_flight();
-  for (std::size_t i = 0; i < writes.size(); ++i) note(writes.subspan(i, 1), token, outcomes[i], seen);
+  for (std::size_t i = 0; i < writes.size(); ++i) note_outcome(writes.subspan(i, 1), token, outcomes[i], seen);
   return outcomes;
 }
 
@@ -291,8 +291,8 @@ std::map<Key, Revision> CachedStore::seen_while_in_flight() {
 }
 
 /// With mutex_ held: what became of a commit of this process.
-void CachedStore::note(std::span<const Write> writes, const WriteToken& token, const Result<Revision>& committed,
-                       const std::map<Key, Revision>& seen) {
+void CachedStore::note_outcome(std::span<const Write> writes, const WriteToken& token,
+                               const Result<Revision>& committed, const std::map<Key, Revision>& seen) {
   if (!in_use_) return;
   if (!committed) return cache_.doubt(writes);
   cache_.committed(writes, token, *committed);

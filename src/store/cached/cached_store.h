@@ -232,8 +232,8 @@ class CachedStore final : public ForwardingStore {
                                                                 const WriteToken& token, Deadline deadline);
   [[nodiscard]] Result<void> begin_commit(bool from_memory, Deadline deadline);
   [[nodiscard]] std::map<Key, Revision> seen_while_in_flight();
-  void note(std::span<const Write> writes, const WriteToken& token, const Result<Revision>& committed,
-            const std::map<Key, Revision>& seen);
+  void note_outcome(std::span<const Write> writes, const WriteToken& token, const Result<Revision>& committed,
+                    const std::map<Key, Revision>& seen);
   [[nodiscard]] Result<ReadAnswer> pass_on(const core::Missing& wanted, Deadline deadline);
   /// As Cache::answer; nothing is known while it is not in use.
   [[nodiscard]] ReadAnswer from_memory(const core::Missing& wanted, core::Missing& rest);

@@ -86,7 +86,7 @@ class Epoch {
   [[nodiscard]] Result<void> belong_to(const std::string& kube_system, Deadline deadline);
 
  private:
-  void fold_history();
+  void follow_history();
   [[nodiscard]] std::uint64_t drawn();
   [[nodiscard]] Result<bool> replace(const std::optional<std::string>& before, const EpochRecord& after,
                                      Deadline deadline);

@@ -237,7 +237,7 @@ constexpr std::size_t kUidBytesMax = 64;
 }  // namespace
 
 /// With mutex_ held.
-void Epoch::fold_history() {
+void Epoch::follow_history() {
   if (std::exchange(history_, client_.history()) == history_) return;
   number_ = (number_ + 1) & kEpochNumberMax;
   seen_at_ = 0;
@@ -245,7 +245,7 @@ void Epoch::fold_history() {
 
 EpochNumber Epoch::number() {
   const std::lock_guard lock(mutex_);
-  fold_history();
+  follow_history();
   return number_;
 }
 
@@ -265,7 +265,7 @@ Result<void> Epoch::take(const KeyValue* record, std::uint64_t cluster, Revision
     if (read.cluster != cluster && !only_looks_) return fail(other_cluster(read.cluster, cluster));
   }
   const std::lock_guard lock(mutex_);
-  fold_history();
+  follow_history();
   // Answers to several threads may come in another order than they were given.
   if (cluster == cluster_ && revision < seen_at_) return {};
   seen_at_ = revision;
@@ -280,14 +280,14 @@ Result<Epoch::Known> Epoch::look(Deadline deadline) {
   TRY(const RangeResponse found, client_.range(RangeRequest::one(kEpochPlace), deadline));
   TRY_VOID(take(found.kvs.empty() ? nullptr : &found.kvs.front(), found.cluster, found.revision));
   const std::lock_guard lock(mutex_);
-  fold_history();
+  follow_history();
   return Known{number_, record_, cluster_};
 }
 
 Result<Epoch::Known> Epoch::of_writer(Deadline deadline) {
   {
     const std::lock_guard lock(mutex_);
-    fold_history();
+    follow_history();
     if (record_) return Known{number_, record_, cluster_};
   }
   TRY(Known there, look(deadline));

@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "base/clock.h"
-#include "base/looks.h"
 #include "base/net/address.h"
 #include "base/net/prefix.h"
+#include "base/sightings.h"
 #include "register/owner.h"
 #include "register/snapshot.h"
 #include "register/stock.h"

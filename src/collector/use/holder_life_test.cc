@@ -1,4 +1,4 @@
-#include "collector/use/holders.h"
+#include "collector/use/holder_life.h"
 
 #include "ipam/decide/affinity_changes.h"
 #include "ipam/use/nodes.h"

@@ -1,4 +1,4 @@
-#include "collector/use/holders.h"
+#include "collector/use/holder_life.h"
 
 #include <algorithm>
 

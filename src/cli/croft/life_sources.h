@@ -11,7 +11,7 @@
 
 #include "cli/croft/command_line.h"
 #include "collector/decide/facts.h"
-#include "collector/use/holders.h"
+#include "collector/use/holder_life.h"
 #include "ipam/audit/runtime_comparison.h"
 #include "ipam/use/transact.h"
 #include "store/kube/api.h"
@@ -68,7 +68,7 @@ class Cluster {
 /// The sources that say who lives. An address that is on an interface of this machine is somebody's, whatever a cache
 /// lacks: runtimes keep theirs in several places. Elsewhere than on the node, and without root, nothing is seen of
 /// that.
-class SignsOfLife {
+class LifeSources {
  public:
   [[nodiscard]] Result<void> look(const CommandLine& line, const engine::Context& context, const RuntimeCache& cache);
   [[nodiscard]] const engine::LifeKnown& known() const { return known_; }

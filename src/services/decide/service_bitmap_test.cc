@@ -1,4 +1,4 @@
-#include "services/decide/mapped_range.h"
+#include "services/decide/service_bitmap.h"
 
 #include <algorithm>
 #include <array>

@@ -1,4 +1,4 @@
-#include "cli/croft/signs_of_life.h"
+#include "cli/croft/life_sources.h"
 
 #include <algorithm>
 #include <utility>
@@ -54,7 +54,7 @@ Result<std::vector<core::audit::RunningPod>> Cluster::running_pods(core::collect
   return list_running_pods(*api_, line_.clock, &all);
 }
 
-Result<void> SignsOfLife::look(const CommandLine& line, const engine::Context& context, const RuntimeCache& cache) {
+Result<void> LifeSources::look(const CommandLine& line, const engine::Context& context, const RuntimeCache& cache) {
   TRY(known_.runtime.live, read_runtime_cache(context, cache));
   known_.runtime.node = cache.node;
   known_.runtime.grace = std::chrono::seconds(cache.grace_seconds);

@@ -71,11 +71,11 @@ concept RangeMap = std::copyable<M> && std::equality_comparable<M> &&
 /// A range of Service addresses or node ports: values go in and come out, the errors have the reference's texts. A pure
 /// value of one bit an ordinal: copy it to try something. Not synchronised.
 template <RangeMap M>
-class MappedRange {
+class BitmapRange {
  public:
   using Value = typename M::Value;
 
-  explicit MappedRange(M map) : map_(std::move(map)), bits_(map_.size()) {}
+  explicit BitmapRange(M map) : map_(std::move(map)), bits_(map_.size()) {}
 
   [[nodiscard]] const M& map() const { return map_; }
   [[nodiscard]] std::uint32_t free_count() const { return bits_.free_count(); }
@@ -124,7 +124,7 @@ class MappedRange {
 /// A range that was kept, with what was wrong in it.
 template <RangeMap M>
 struct RestoredRange {
-  MappedRange<M> range;
+  BitmapRange<M> range;
   std::uint64_t beyond = 0;  ///< bits set outside the range: damage, see read_bytes
 };
 
@@ -132,7 +132,7 @@ struct RestoredRange {
 template <RangeMap M>
 [[nodiscard]] Result<RestoredRange<M>> range_from(const RangeAllocation& record) {
   TRY(M map, M::parse(record.range));
-  MappedRange<M> range(std::move(map));
+  BitmapRange<M> range(std::move(map));
   const std::uint64_t beyond = range.restore(record.data);
   return RestoredRange<M>{std::move(range), beyond};
 }
@@ -171,7 +171,7 @@ class NodePortRange {
   std::uint32_t size_ = 0;
 };
 
-using NodePorts = MappedRange<NodePortRange>;
+using NodePorts = BitmapRange<NodePortRange>;
 
 /// Reads `--service-node-port-range`: as NodePortRange::parse, and 30000-32767 when nothing is given.
 [[nodiscard]] Result<NodePortRange> parse_node_port_flag(std::string_view flag);
@@ -228,7 +228,7 @@ class ServiceCidr {
   std::uint32_t size_;
 };
 
-using ServiceAddresses = MappedRange<ServiceCidr>;
+using ServiceAddresses = BitmapRange<ServiceCidr>;
 
 /// The prefixes that a cluster's Services get their addresses from.
 struct ServiceCidrs {
