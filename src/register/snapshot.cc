@@ -118,7 +118,9 @@ class Search {
     if (wanted_.step == 1) return {};
     const net::U128 last = net::U128::low_bits(wanted_.pool.subprefix_count_log2(wanted_.length));
     net::U128 index = wanted_.pool.subprefix_index(wanted_.start);
-    for (int i = 0; i < kStepsMax; ++i, index += net::U128(wanted_.step)) {
+    // As many steps as the pool has blocks pass all of them, since the step is odd.
+    for (int i = 0; i < kStepsMax && net::U128(static_cast<std::uint64_t>(i)) <= last;
+         ++i, index += net::U128(wanted_.step)) {
       const Prefix candidate = wanted_.pool.subprefix(index & last, wanted_.length);
       const auto kept = kept_out_from(candidate.first());
       if (!(kept && candidate.last() <= *kept) && is_free(candidate)) return candidate;
