@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <iterator>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -60,12 +61,19 @@ class SharedKeys {
       const auto held = keys_;
       if (held.use_count() != 2) keys_ = std::make_shared<std::vector<core::Key>>(*keys_);
     }
-    for (Waiting& change : waiting_) {
-      const auto place = std::lower_bound(keys_->begin(), keys_->end(), change.key);
-      const bool is_there = place != keys_->end() && *place == change.key;
-      if (change.is_there && !is_there) keys_->insert(place, std::move(change.key));
-      if (!change.is_there && is_there) keys_->erase(place);
+    // The last change of a key counts. New ones go in together: a list is filled in one pass, not one for each.
+    std::ranges::stable_sort(waiting_, {}, &Waiting::key);
+    std::vector<core::Key> fresh;
+    for (auto change = waiting_.begin(); change != waiting_.end(); ++change) {
+      if (const auto next = std::next(change); next != waiting_.end() && next->key == change->key) continue;
+      const auto place = std::ranges::lower_bound(*keys_, change->key);
+      const bool is_there = place != keys_->end() && *place == change->key;
+      if (change->is_there && !is_there) fresh.push_back(std::move(change->key));
+      if (!change->is_there && is_there) keys_->erase(place);
     }
+    const auto known = static_cast<std::ptrdiff_t>(keys_->size());
+    std::ranges::move(fresh, std::back_inserter(*keys_));
+    std::ranges::inplace_merge(*keys_, keys_->begin() + known);
     waiting_.clear();
   }
 

@@ -388,7 +388,8 @@ core::Key key_of(const std::string& name) { return {core::Kind::block, name}; }
 
 TEST(SharedKeys, AreInOrderAndEachOnce) {
   SharedKeys keys;
-  for (const char* name : {"b", "c", "a", "b"}) keys.insert(key_of(name));
+  for (const char* name : {"b", "c", "a", "b", "d"}) keys.insert(key_of(name));
+  keys.erase(key_of("d"));
   EXPECT_THAT(*keys.list(), testing::ElementsAre(key_of("a"), key_of("b"), key_of("c")));
   keys.erase(key_of("b"));
   keys.erase(key_of("none"));
