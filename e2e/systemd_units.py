@@ -114,8 +114,8 @@ def test(world):
         lines = (world.directory / "ipam.log").read_text(encoding="utf-8").splitlines()
         expect(all("via=agent" in line for line in lines), f"not served by the agent: {lines}")
     expect(not socket.exists(), "the socket is left")
-    words = [world.bin / "croftd", *value_of(controller, "ExecStart").split()[1:], "--store", store]
-    for _ in runs(world, controller, words, (state,), lambda log: "collecting from" in log):
+    started = value_of(controller, "ExecStart").replace("$CROFT_CONTROLLER_FLAGS", f"--history {state}/history.db --store {store}")
+    for _ in runs(world, controller, [world.bin / "croftd", *started.split()[1:]], (state,), lambda log: "are recorded in" in log):
         pass
 
 
