@@ -68,8 +68,8 @@ inline constexpr auto kFindings = std::to_array<FindingRow>({
     {"pool_half_deleted", "pool {0}", "its deletion was begun and not ended: it is disabled",
      "`croft pool delete {0}` ends it, `croft pool enable {0}` keeps the pool; a deletion under way looks the same"},
     {"pool_full", "pool {0}", "{1}",
-     "what nobody lives with any more, `croft check` names beside this; for room make another pool for the same nodes "
-     "with `croft pool create` (docs/runbooks/pool-full.md)"},
+     "run `croft check --wait 60s` to find what is gone; for room: `croft pool create NAME --cidr CIDR` "
+     "(docs/runbooks/pool-full.md)"},
     {"pool_full.cooling", "pool {0}", "{1}",
      "mend what fails behind Croft, and they come back by themselves; another pool would only fill up too "
      "(docs/runbooks/pool-full.md)"},
