@@ -131,10 +131,10 @@ def with_lone_plugins(burst):
             burst.together([("DEL", name, via) for _, name, via in calls])
             burst.sound({})
         # Of one container by both ways at once: one address.
-        for i in range(8):
+        for i in range(20):
             both = burst.together([("ADD", f"same-{i}"), ("ADD", f"same-{i}", "none"), ("ADD", f"same-{i}")])
             expect_equal(len(set(both)), 1, "one owner, one address")
-            burst.delete([f"same-{i}"])
+            burst.together([("DEL", f"same-{i}"), ("DEL", f"same-{i}", "none")])
         burst.sound({})
     say("beside lone plugins on the same block: one address each, and one for each owner")
 

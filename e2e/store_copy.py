@@ -26,7 +26,7 @@ class Ledger:
 
     def __init__(self):
         self.lock = threading.Lock()
-        self.told, self.refusals, self.broken = {}, {}, []
+        self.told, self.refusals, self.broken, self.gone = {}, {}, [], set()
 
     def take(self, container, address):
         with self.lock:
@@ -40,6 +40,7 @@ class Ledger:
     def drop(self, container):
         with self.lock:
             self.told.pop(container, None)
+            self.gone.add(container)
 
     def refused(self, answer):
         what = f"{(answer or {}).get('code')}: {(answer or {}).get('msg', '')[:60]}"
@@ -48,7 +49,8 @@ class Ledger:
 
 
 class Churn:
-    """Pods of some nodes that come and go, while the block lasts or until `ends`. `stores` says which store each node names."""
+    """Pods of some nodes that come and go, while the block lasts or until `ends`. `stores` says which store each node names. An ADD
+    that began before a new `ledger` counts as one that failed."""
 
     workers, held_of_a_worker, patience = 2, 8, 400
 
@@ -61,6 +63,7 @@ class Churn:
         self.tombstones = world.directory / f"tombstones-{seed}"
 
     def __enter__(self):
+        self.stop.clear()
         for index, name in enumerate(self.stores):
             for worker in range(self.workers):
                 thread = threading.Thread(target=self.guarded, args=(self.work, name, f"{name}-{worker}", self.seed + 10 * index + worker))
@@ -112,10 +115,10 @@ class Churn:
             if mine and (chance.random() < 0.45 or len(mine) >= self.held_of_a_worker):
                 self.delete(name, mine.pop(chance.randrange(len(mine))), chance)
                 continue
-            container = f"{prefix}-{self.seed}-{number}"
+            container, ledger = f"{prefix}-{self.seed}-{number}", self.ledger
             done = self.call(name, "ADD", container, chance)
-            if done and done[0] == 0:
-                self.ledger.take(container, address_of(done[1]))
+            if done and done[0] == 0 and ledger is self.ledger:
+                ledger.take(container, address_of(done[1]))
                 self.told[name] += 1
                 mine.append(container)
                 continue
