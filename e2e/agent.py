@@ -4,7 +4,6 @@ killed, and both ways at once: burst.py.
 
 import contextlib
 import fcntl
-import json
 import os
 import pathlib
 import signal
@@ -13,7 +12,7 @@ import subprocess
 import sys
 import time
 
-from lib import begin_ipam, expect, expect_equal, main, run, say, start_agent, stop_between_commits, wait_for
+from lib import address_of, begin_ipam, expect, expect_equal, finish, main, run, say, start_agent, stop_between_commits, wait_for
 
 PATIENCE = 1.0  # seconds that the plugin gives its agent
 SLACK = 4.0  # seconds on top, for a machine that is busy with other things
@@ -37,9 +36,9 @@ class Machine:
     @staticmethod
     def finish(process, what):
         """The address of an ADD, None for a DEL; both must succeed."""
-        out, err = process.communicate(timeout=30)
-        expect_equal((process.returncode, err), (0, ""), f"{what}: {out}")
-        return json.loads(out)["ips"][0]["address"].split("/")[0] if out else None
+        code, answer, err = finish(process)
+        expect_equal((code, err), (0, ""), f"{what}: {answer}")
+        return answer and address_of(answer)
 
     def call(self, command, container, agent=None, via=None):
         """The answer; with `via` the log must say that this path served."""

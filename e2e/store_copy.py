@@ -22,24 +22,30 @@ REFUSED = 5
 
 
 class Ledger:
-    """Who was told which address."""
+    """Who was told which address, from the answer of an ADD to the begin of its DEL; then the address rests for a cooldown, in seconds."""
 
-    def __init__(self):
-        self.lock = threading.Lock()
-        self.told, self.refusals, self.broken, self.gone = {}, {}, [], set()
+    def __init__(self, cooldown=0.0):
+        self.lock, self.cooldown = threading.Lock(), cooldown
+        self.told, self.refusals, self.broken, self.gone, self.let_go = {}, {}, [], set(), {}
+
+    def holders(self):
+        with self.lock:
+            return {address: container for container, address in self.told.items()}
 
     def take(self, container, address):
+        now, holder = time.monotonic(), self.holders().get(address)
         with self.lock:
-            holder = next((c for c, a in self.told.items() if a == address), None)
             if holder not in (None, container):
                 self.broken.append(f"{address} was told to {holder}, then to {container}")
+            if now - self.let_go.get(address, -1e9) < self.cooldown:
+                self.broken.append(f"{address} was told to {container} after {now - self.let_go[address]:.3f} s")
             if self.told.get(container, address) != address:
                 self.broken.append(f"{container} was told {self.told[container]}, then {address}")
             self.told[container] = address
 
     def drop(self, container):
         with self.lock:
-            self.told.pop(container, None)
+            self.let_go[self.told.pop(container, None)] = time.monotonic()
             self.gone.add(container)
 
     def refused(self, answer):
