@@ -1,4 +1,4 @@
-"""The agent of a node on a real etcd: what calls through it cost, and what it does when etcd is compacted. One that is killed or stopped: agent.py."""
+"""The agent of a node on a real etcd: what calls through it cost, and what it does when etcd is compacted. One that is stopped or killed: agent.py, burst.py."""
 
 import json
 import time

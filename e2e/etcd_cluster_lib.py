@@ -20,7 +20,7 @@ import sys
 import threading
 import time
 
-from lib import Failure, Killable, expect, say, wait_for
+from lib import Daemon, Failure, expect, say, wait_for
 
 CLIENT_PORT, PEER_PORT = 2379, 2380
 RELAY_PORT = 23790  # and the two after it: the relay's, on the loopback of a client's namespace
@@ -48,14 +48,13 @@ class Network:
         return namespace
 
 
-class Member(Killable):
+class Member:
     """One etcd process. Its data outlives it, and ends with the cluster."""
 
-    def __init__(self, number, namespace, folder, arguments):
-        self.number, self.namespace = number, namespace
+    def __init__(self, world, number, namespace, folder, arguments):
+        self.world, self.number, self.namespace = world, number, namespace
         self.address = namespace.address
         self.url = f"http://{self.address}:{CLIENT_PORT}"
-        self.log = folder / f"m{number}.log"
         self.peer = f"http://{self.address}:{PEER_PORT}"
         self.data = folder / f"m{number}"
         self.command = ["nsenter", f"--net={namespace.path}", "etcd", "--name", f"m{number}",
@@ -66,8 +65,10 @@ class Member(Killable):
                         "--logger", "zap", "--log-level", "error", *arguments]
 
     def start(self):
-        with open(self.log, "ab") as log:
-            self.process = subprocess.Popen(self.command, stdout=log, stderr=log)
+        self.process = Daemon(self.world, f"{self.data.parent.name}-m{self.number}", *self.command)
+
+    def kill(self):
+        self.process.kill()
 
     def begin_anew(self):
         """Its next start is that of a new member of the cluster that is there, with nothing."""
@@ -88,7 +89,7 @@ class Cluster:
                      ",".join(f"m{i}=http://{n.address}:{PEER_PORT}" for i, n in enumerate(network.members, 1))]
         if quota:
             arguments += ["--quota-backend-bytes", str(quota)]
-        self.members = [Member(i, n, self.folder, arguments) for i, n in enumerate(network.members, 1)]
+        self.members = [Member(world, i, n, self.folder, arguments) for i, n in enumerate(network.members, 1)]
         self.relays = []
         self.ids = {}  # etcd's own numbers of the members
         self.compacted = False  # old revisions are gone
@@ -259,8 +260,7 @@ def kill_all(cluster, draw):
     """All at once, twice; they come back with their data, in any order."""
     for _ in range(2):
         for member in cluster.members:
-            if member.process:
-                member.process.kill()
+            member.process.send_signal(signal.SIGKILL)
         for member in cluster.members:
             member.kill()
         time.sleep(1)
@@ -304,8 +304,7 @@ def pause_leader(cluster, draw):
         time.sleep(draw.uniform(3, 10))
         yield
     finally:
-        if leader.process:
-            leader.process.send_signal(signal.SIGCONT)
+        leader.process.send_signal(signal.SIGCONT)
 
 
 def cut_from_members(name, waits=True, **ways):

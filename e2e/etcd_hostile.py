@@ -1,10 +1,11 @@
-"""A peer in the place of etcd whose answers are slow, cut, oversized or unreadable.
+"""A peer in the place of etcd whose answers are oversized or unreadable.
 
 usage: etcd_hostile.py BIN_DIR [NAME...]
 
 Each kind of answer is given to calls of the plugin, of the command line and of an agent. None of them may abort, take
 much memory, print what the peer says as it is, go on beyond its time, or answer success to an ADD that no store has. The
-agent ends when it is told to. Other wrong answers, and a good member beside: client_test.cc, http2_connection_test.cc.
+agent ends when it is told to. Other wrong answers, slow and cut ones, and a good member beside: client_test.cc, http2_connection_test.cc,
+silent_store.py.
 """
 
 import concurrent.futures
@@ -12,14 +13,12 @@ import contextlib
 import json
 import os
 import signal
-import socket
 import subprocess
 import sys
-import threading
 import time
 
 from lib import Daemon, Ended, Failure, call_environment, expect, ipam_config, main, memory_of, say, skip
-from protobuf import field, fields_of, frame
+from protobuf import field, fields_of
 
 try:
     import grpc
@@ -88,7 +87,7 @@ class Peer:
                 if name == "Watch":
                     return grpc.stream_stream_rpc_method_handler(lambda requests, _: self.watch(requests))
                 answer = {"Range": self.range, "Txn": self.txn}.get(name)
-                return answer and grpc.unary_unary_rpc_method_handler(lambda request, _: self.answer(answer, request))
+                return answer and grpc.unary_unary_rpc_method_handler(lambda request, _: answer(request))
         server = grpc.server(concurrent.futures.ThreadPoolExecutor(max_workers=16),
                              options=[("grpc.max_send_message_length", -1), ("grpc.max_receive_message_length", -1)])
         server.add_generic_rpc_handlers((Everything(),))
@@ -96,9 +95,6 @@ class Peer:
         server.start()
         self.server = server  # it ends with whoever forgets it
         return port
-
-    def answer(self, how, request):
-        return how(request)
 
 
 class Garbage(Peer):
@@ -137,68 +133,8 @@ class EndlessList(Peer):
         return range_answer([record(k) for k in keys], more=True, count=1 << 40)
 
 
-class Silent(Peer):
-    def answer(self, how, request):
-        time.sleep(60)
-        return b""
-
-
-# ---------------------------------------------------------------- peers that speak worse
-
-class Raw:
-    """A server of bytes; `talk` has the connection until it returns."""
-
-    def __init__(self, talk):
-        self.talk = talk
-
-    def serve(self):
-        listener = socket.create_server(("127.0.0.1", 0))
-
-        def one(connection):
-            with connection, contextlib.suppress(OSError):
-                self.talk(connection)
-
-        def accept():
-            while True:
-                threading.Thread(target=one, args=(listener.accept()[0],), daemon=True).start()
-        threading.Thread(target=accept, daemon=True).start()
-        return listener.getsockname()[1]
-
-
-def drain(connection):
-    def read():
-        with contextlib.suppress(OSError):
-            while connection.recv(65536):
-                pass
-    threading.Thread(target=read, daemon=True).start()
-
-
-HEADERS = frame(1, 4, 1, b"\x88")  # :status 200
-
-
-def say_for_ever(data, begin=b"", pause=0.0):
-    """With `begin` an answer to the first request begins, and never ends."""
-    def talk(connection):
-        if begin:
-            connection.recv(65536)
-        drain(connection)
-        connection.sendall(frame(4, 0, 0) + begin)
-        while True:
-            connection.sendall(data)
-            time.sleep(pause)
-    return talk
-
-
-def hang_up(connection):
-    connection.sendall(frame(4, 0, 0))
-
-
-PEERS = {
-    "silent": Silent, "data-slowly": lambda: Raw(say_for_ever(frame(0, 0, 1, b"\x00"), HEADERS, 0.01)), "endless-list": EndlessList,
-    "hang-up": lambda: Raw(hang_up), "data": lambda: Raw(say_for_ever(frame(0, 0, 1, b"\x00" * 16384), HEADERS)),
-    "big-values": BigValues, "garbage": Garbage, "values": Values,
-}
-SLOW = ("silent", "data-slowly", "endless-list")
+PEERS = {"endless-list": EndlessList, "big-values": BigValues, "garbage": Garbage, "values": Values}
+SLOW = ("endless-list",)
 
 
 # ---------------------------------------------------------------- calls

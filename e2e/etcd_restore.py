@@ -4,20 +4,19 @@ usage: etcd_restore.py BIN_DIR case|storm [ROUNDS [SEED]]
 
 case: until `croft store new-epoch` everything is refused but what only looks; then revisions repeat with other contents (A-B-A), what
 a lone plugin was acknowledged stays, and a disabled pool is not served from memory. storm: workers through two agents and past them,
-while etcd is put back to states that it had; history.py judges what was seen since the last restore.
+while etcd is put back to states that it had; what was seen since the last restore is held against the register.
 """
 
 import itertools
 import json
 import random
 import sys
-import threading
 import time
 
-import history as checks
 from agent_etcd import NodeWithAgent, agent_of
 from etcd_lib import Etcd, Node
 from lib import expect, expect_equal, main, run, say, wait_for
+from store_copy import Churn, Ledger
 
 
 def etcd_with_pool(world, cidr, block_length=26):
@@ -138,146 +137,56 @@ def a_restored_etcd_is_refused_until_its_epoch_is_another(world):
     say("a restored etcd is refused until its epoch is another")
 
 
-class Worker(threading.Thread):
-    """Calls of one node, one after the other, while the gate is open; some nodes ask an agent."""
+class Storm(Churn):
+    """Pods of two nodes. Half of the calls go past the agent of their node: they write what it remembers."""
 
-    def __init__(self, storm, number, node):
-        super().__init__(name=f"worker{number}")
-        self.storm, self.node = storm, node
-        self.draw = random.Random(f"{storm.seed}-{number}")
-        self.held, self.made, self.trouble = [], 0, None
-        self.busy = threading.Lock()  # while a call is under way
+    workers, held_of_a_worker = 4, 7
 
-    def call(self, op, container):
-        storm = self.storm
-        history, begin = storm.history, storm.history.now()
-        code, answer, err = self.node.finish(self.node.start(op, container))
-        line = {"worker": self.name, "op": op, "container": container, "begin": begin, "end": history.now(),
-                "addresses": []}
-        if code == 0:
-            line["outcome"] = "ok"
-            if op == "ADD":
-                line["addresses"] = plain(ip["address"] for ip in answer["ips"])
-        else:
-            line["outcome"] = "refused" if op == "ADD" and answer and answer.get("code") == 100 else "unknown"
-            expect(answer is not None and answer.get("code") in (11, 100), f"{line}: {code} {answer} {err}")
-        if history is not storm.history:
-            line["outcome"] = "unknown"  # it was answered by an etcd that is no more, or by the one after it
-        storm.history.add(**line)
-        return line
+    def __init__(self, world, etcd, seed):
+        super().__init__(world, dict.fromkeys(("node0", "node1"), etcd.store), seed)
+        self.agents = {name: agent_of(world, etcd.store, name) for name in self.stores}
 
-    def run(self):
-        while not self.storm.over.is_set():
-            if not self.storm.gate.wait(0.1):
-                continue
-            try:
-                with self.busy:
-                    if self.storm.gate.is_set():
-                        self.step()
-            except Exception as error:  # pylint: disable=broad-except
-                self.trouble = error
-                return
+    def call(self, name, command, container, chance):
+        node = Node(self.world, self.stores[name], name)
+        node.ipam["agent"] = str(self.agents[name].socket) if int(container.split("-")[1]) % 2 == 0 else "none"
+        code, answer, err = node.finish(node.start(command, container))
+        expect(code == 0 or answer and answer["code"] in (11, 100), f"{command} {container}: {code} {answer} {err}")
+        return code, answer
 
-    def step(self):
-        if self.held and (len(self.held) > 6 or self.draw.random() < 0.4):
-            container = self.held.pop(self.draw.randrange(len(self.held)))
-            if self.call("DEL", container)["outcome"] != "ok":
-                self.held.append(container)
-            return
-        self.made += 1
-        container = f"{self.name}-{self.made}"
-        if self.call("ADD", container)["outcome"] != "refused":
-            self.held.append(container)
+    def end_of_round(self, store):
+        """What was seen is held against the register, from which the next round goes on."""
+        self.check()
+        held, ledger = self.world.holders(store), self.ledger
+        expect_equal({c: a for c, a in ledger.told.items() if held.get(c) != [a]}, {}, "what was acknowledged")
+        expect_equal(ledger.gone & set(held), set(), "who holds an address after its DEL")
+        expect(ledger.told, f"no call was answered: {ledger.refusals}")
+        say(f"{len(ledger.told)} containers hold what they were told, {len(ledger.gone)} were deleted: as the register says")
+        self.ledger, self.seed = Ledger(), self.seed + 100
+        self.ledger.told = {container: address for container, (address,) in held.items()}
+        for prefix, mine in self.holding.items():
+            mine[:] = [container for container in held if container.startswith(prefix + "-")]
 
 
-class Storm:
-    """Agents and lone plugins on two nodes, and an etcd that goes back now and then."""
-
-    def __init__(self, world, seed, rounds):
-        self.world, self.seed, self.rounds = world, seed, rounds
-        self.draw = random.Random(f"storm-{seed}")
-        self.history = checks.History()
-        self.over, self.gate = threading.Event(), threading.Event()
-
-    def run(self):
-        world = self.world
-        etcd = etcd_with_pool(world, "10.84.0.0/24", block_length=28)
-        workers = []
-        for number in range(8):
-            name = f"node{number // 4}"
-            if number % 4 == 0:
-                agent = agent_of(world, etcd.store, name)
-            # Two of four go past the agent of their node: they write what it remembers.
-            node = NodeWithAgent(world, etcd.store, agent, name) if number % 2 == 0 else alone(world, etcd, name)
-            workers.append(Worker(self, number, node))
-        snapshots = [etcd.save("start")]
-        for worker in workers:
-            worker.start()
-        try:
-            for number in range(self.rounds):
-                self.gate.set()
-                time.sleep(0.8)
-                snapshots.append(etcd.save(f"round{number}"))
-                time.sleep(0.4)
-                self.check(etcd, workers)
-                self.gate.set()
-                time.sleep(0.3)
-                # In the midst of calls. Those that begin before it is over may be lost with the state that is gone.
-                chosen = self.draw.choice(snapshots)
-                snapshots = snapshots[:snapshots.index(chosen) + 1]
-                etcd.restore(chosen)
-                time.sleep(0.3)
-                begin_epoch(etcd)
-                self.history = checks.History()
-                time.sleep(0.8)
-                self.check(etcd, workers)
-        finally:
-            self.over.set()
-            for worker in workers:
-                worker.join()
-
-    def check(self, etcd, workers):
-        """What the workers saw since the last restore, against each other and against the register."""
-        self.gate.clear()
-        for worker in workers:
-            expect(worker.busy.acquire(timeout=60), "a worker does not come back")
-        try:
-            for worker in workers:
-                if worker.trouble:
-                    raise worker.trouble
-            held = self.world.holders(etcd.store)
-            self.compare(held)
-            self.history = checks.History()
-            now = self.history.now()
-            for container, addresses in held.items():
-                self.history.add(worker="register", op="ADD", container=container, begin=now, end=now, outcome="ok",
-                                 addresses=sorted(addresses))
-            for worker in workers:
-                worker.held = [c for c in held if c.startswith(worker.name + "-")]
-        finally:
-            for worker in workers:
-                worker.busy.release()
-
-    def compare(self, held):
-        unsure = {c["container"] for c in self.history.calls if c["outcome"] == "unknown"}
-        surely, gone = {}, set()
-        for container, calls in self.history.by_container().items():
-            if container in unsure:
-                continue
-            holds = checks.holds_of(calls)
-            if holds and holds[-1][1] == checks.FOREVER:
-                surely[container] = holds[-1][2]
-            elif calls[-1]["op"] == "DEL":
-                gone.add(container)
-        for container, addresses in surely.items():
-            expect_equal(sorted(held.get(container, [])), addresses, f"what {container} was acknowledged")
-        for container in gone:
-            expect(container not in held, f"{container} holds {held.get(container)} after its DEL")
-        wrong = checks.overlapping_holds(self.history, lambda _: 0) + checks.changed_answers(self.history)
-        expect(not wrong, "\n".join(wrong))
-        done = sum(c["outcome"] == "ok" and c["worker"] != "register" for c in self.history.calls)
-        expect(done > 0, f"no call was answered: {len(self.history.calls)}")
-        say(f"{done} calls acknowledged, {len(surely)} containers surely hold addresses: as the register says")
+def storm(world, rounds, seed):
+    etcd, dice = etcd_with_pool(world, "10.84.0.0/24", block_length=28), random.Random(seed)
+    pods, snapshots = Storm(world, etcd, seed), [etcd.save("start")]
+    for number in range(rounds):
+        with pods:
+            time.sleep(0.8)
+            snapshots.append(etcd.save(f"round{number}"))
+            time.sleep(0.4)
+        pods.end_of_round(etcd.store)
+        with pods:
+            time.sleep(0.3)
+            # In the midst of calls. Those that begin before it is over may be lost with the state that is gone.
+            chosen = dice.choice(snapshots)
+            snapshots = snapshots[:snapshots.index(chosen) + 1]
+            etcd.restore(chosen)
+            time.sleep(0.3)
+            begin_epoch(etcd)
+            pods.ledger = Ledger()
+            time.sleep(0.8)
+        pods.end_of_round(etcd.store)
 
 
 def test(world):
@@ -286,8 +195,7 @@ def test(world):
         acknowledged_adds_stay(world)
         a_disabled_pool_is_not_served(world)
     else:
-        rounds, seed = (*sys.argv[3:], *("5", "1")[len(sys.argv) - 3:])
-        Storm(world, seed, int(rounds)).run()
+        storm(world, *(int(word) for word in (*sys.argv[3:], *("5", "1")[len(sys.argv) - 3:])))
 
 
 main(test, 850)

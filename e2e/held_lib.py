@@ -9,7 +9,7 @@ import re
 import signal
 import subprocess
 
-from lib import Killable, expect, run, say, wait_for
+from lib import expect, run, say, wait_for
 
 INSTANTS = 200
 NOT_TRUSTED_S = 0.5  # around a call: when its commit was made inside it, the caller does not know
@@ -35,7 +35,7 @@ class Stay:
         return self.began - NOT_TRUSTED_S <= at <= self.deleted + NOT_TRUSTED_S
 
 
-class Recorder(Killable):
+class Recorder:
     """`croftd controller --history`, and what others know of its register."""
 
     def __init__(self, bin_dir, directory, store):
@@ -43,6 +43,7 @@ class Recorder(Killable):
         self.file, self.log = directory / "history.db", directory / "controller.log"
         self.stays = {}  # address -> Stays
         self.somewhere = []  # Stays whose address nobody knows: their ADDs failed
+        self.process = None
 
     def start(self):
         with open(self.log, "ab") as log:
@@ -58,12 +59,13 @@ class Recorder(Killable):
 
     def revive(self):
         """One that finds no register has ended."""
-        if not self.process or self.process.poll() is not None:
+        if self.process.poll() is not None:
             self.start()
 
     def stop(self, number=signal.SIGTERM):
-        self.process.send_signal(number)
-        self.process.wait()
+        if self.process:
+            self.process.send_signal(number)
+            self.process.wait()
 
     def croft(self, *arguments):
         return run(str(self.bin / "croft"), *arguments, "--history", str(self.file)).stdout

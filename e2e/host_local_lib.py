@@ -183,18 +183,3 @@ def next_address(ranges, taken, cursor):
             return None
         if now != ranges[at].gateway and str(now) not in taken:
             return str(now)
-
-
-def imitate_add(folder, address, container, cursor=0, ifname="eth0"):
-    """What the reference does to the directory for an ADD, in the time of three system calls."""
-    with Locked(folder):
-        with open(folder / address, "x", encoding="ascii", newline="") as file:
-            file.write(holder(container, ifname))
-        with open(folder / f"last_reserved_ip.{cursor}", "w", encoding="ascii") as file:
-            file.write(address)
-
-
-def imitate_delete(folder, *addresses):
-    with Locked(folder):
-        for address in addresses:
-            (folder / address).unlink()

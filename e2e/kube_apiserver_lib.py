@@ -55,17 +55,20 @@ def if_there(call, *arguments):
 SOURCES = pathlib.Path(__file__).resolve().parent / "kubernetes"
 
 
+def cache_root():
+    return pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache") / "croft"
+
+
 def cache_of(version, name="kube-apiserver"):
     """Where a program of a version is kept: outside any checkout, under another name when its sources are others."""
     given = os.environ.get("CROFT_KUBE_APISERVER_DIR")
     if given:
         return pathlib.Path(given)
-    root = pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache")
     digest = hashlib.sha256()
     main_file = "main.go" if name == "kube-apiserver" else "node/main.go"
     for path in [SOURCES / "build", *(SOURCES / version / source for source in ("go.mod", "go.sum", main_file))]:
         digest.update(path.read_bytes())
-    return root / "croft" / "kubernetes" / f"{version}-{digest.hexdigest()[:16]}"
+    return cache_root() / "kubernetes" / f"{version}-{digest.hexdigest()[:16]}"
 
 
 def program(version, name="kube-apiserver"):

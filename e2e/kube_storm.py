@@ -19,30 +19,6 @@ from store_copy import Churn
 NODES = 8
 
 
-class Agent:
-    def __init__(self, world, store, name):
-        self.world, self.store, self.name = world, store, name
-        self.socket = world.directory / f"{name}.sock"
-
-    def start(self):
-        self.process = Daemon(self.world, f"agent-{self.name}", self.world.bin / "croftd", "agent", "--store", self.store, "--node", self.name,
-                              "--socket", self.socket, env=own_environment(self.world.directory))
-
-    def disturb(self, chance):
-        what = chance.choice(("kill", "end", "stop"))
-        if what == "stop":
-            self.process.send_signal(signal.SIGSTOP)
-            time.sleep(chance.uniform(0.05, 1.5))
-            self.process.send_signal(signal.SIGCONT)
-            return
-        self.process.send_signal(signal.SIGKILL if what == "kill" else signal.SIGTERM)
-        begin = time.monotonic()
-        self.process.wait(timeout=20)
-        expect(time.monotonic() - begin < 10, "an agent takes long to end")
-        time.sleep(chance.uniform(0, 0.5))
-        self.start()
-
-
 class Storm(Churn):
     """Plugins that go by agents mostly, and are killed now and then, until so many calls were made."""
 
@@ -50,8 +26,28 @@ class Storm(Churn):
 
     def __init__(self, world, store, seed, operations):
         super().__init__(world, dict.fromkeys((f"n{i}" for i in range(NODES)), store), seed)
-        self.agents = {name: Agent(world, store, name) for name in self.stores}
-        self.left = operations
+        self.agents, self.left = {}, operations
+        for name in self.stores:
+            self.start_agent(name)
+
+    def socket(self, name):
+        return self.world.directory / f"{name}.sock"
+
+    def start_agent(self, name):
+        self.agents[name] = Daemon(self.world, f"agent-{name}", self.world.bin / "croftd", "agent", "--store", self.stores[name], "--node", name,
+                                   "--socket", self.socket(name), env=own_environment(self.world.directory))
+
+    def disturb_agent(self, name, chance):
+        agent, what = self.agents[name], chance.choice(("kill", "end", "stop"))
+        if what == "stop":
+            agent.send_signal(signal.SIGSTOP)
+            time.sleep(chance.uniform(0.05, 1.5))
+            agent.send_signal(signal.SIGCONT)
+            return
+        agent.send_signal(signal.SIGKILL if what == "kill" else signal.SIGTERM)
+        agent.wait(10)
+        time.sleep(chance.uniform(0, 0.5))
+        self.start_agent(name)
 
     def ends(self):
         with self.ledger.lock:
@@ -60,7 +56,7 @@ class Storm(Churn):
 
     def call(self, name, command, container, chance):
         node = Node(self.world, self.stores[name], name)
-        options = {"agent": str(self.agents[name].socket)} if chance.random() < 0.9 else {}
+        options = {"agent": str(self.socket(name))} if chance.random() < 0.9 else {}
         process = node.start(command, container, **options)
         if chance.random() < 0.03:
             time.sleep(chance.random() * 0.02)
@@ -79,7 +75,7 @@ class Storm(Churn):
                 kube.start()
                 kills += 1
             else:
-                chance.choice(list(self.agents.values())).disturb(chance)
+                self.disturb_agent(chance.choice(list(self.agents)), chance)
         say(f"the API server was killed {kills} times")
 
 
@@ -94,8 +90,6 @@ def test():
         store = f"kube:{write_kubeconfig(world, kube, 'croft-node')}"
         world.pool(operator, "p", "10.79.0.0/22", "--block-size", "28", "--gateway", "none")
         storm, begin = Storm(world, store, seed, operations), time.monotonic()
-        for agent in storm.agents.values():
-            agent.start()
         with storm:
             storm.guarded(storm.disturb, kube)
             for thread in storm.threads:

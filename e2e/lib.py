@@ -214,17 +214,6 @@ class Plugin:
         return self.call("DEL", config, container, netns, **more)
 
 
-class Killable:
-    """What is a process while it runs."""
-    process = None
-
-    def kill(self):
-        if self.process:
-            self.process.kill()
-            self.process.wait()
-        self.process = None
-
-
 class World:
     """See the top of this file."""
 

@@ -15,12 +15,12 @@ import sys
 import threading
 import time
 
+from agent_etcd import agent_of
 from etcd_lib import Etcd
 from kube_agent import counts
 from kube_apiserver_lib import KubeApiserver
 from kube_store import install_definitions, make_accounts, write_kubeconfig
-from lib import (World, call_environment, expect, expect_equal, ipam_config, main, own_environment, say, start_agent,
-                 wait_for, wait_for_agents_memory)
+from lib import World, call_environment, expect, expect_equal, ipam_config, main, say, wait_for
 
 NODE = "oak"
 PODS = 110
@@ -125,23 +125,15 @@ def kube_place(world, version):
         yield etcd, of_nodes, store, lambda: counts(kube).get(("PUT", "ipamblocks"), 0)
 
 
-@contextlib.contextmanager
-def agent_of(world, store):
-    with start_agent(world, store, NODE, world.directory / "agent.sock", env=own_environment(world.directory)) as agent:
-        wait_for_agents_memory(world, agent.socket)
-        yield str(agent.socket)
-
-
-@contextlib.contextmanager
 def place_of(world, kind):
-    with etcd_place(world) if kind == "etcd" else kube_place(world, kind.removeprefix("kube-")) as place:
-        yield place
+    return etcd_place(world) if kind == "etcd" else kube_place(world, kind.removeprefix("kube-"))
 
 
 def measure(world, place, way, seconds):
     """What a write took, when the last pod was up, who was refused, how many pods have an address, and how many went alone."""
     etcd, store, operators, writes = place
-    with agent_of(world, store) if way == "agent" else contextlib.nullcontext("none") as agent:
+    with agent_of(world, store, NODE) if way == "agent" else contextlib.nullcontext() as process:
+        agent = str(process.socket) if process else "none"
         # The node has its block, as after its first pod.
         first = Pods(world, store, agent)
         expect_equal(first.end(first.begin("ADD", "first"), "ADD", "first").code, 0, "the node's first pod")

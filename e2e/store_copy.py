@@ -22,24 +22,31 @@ REFUSED = 5
 
 
 class Ledger:
-    """Who was told which address."""
+    """Who was told which address, from the answer of an ADD to the begin of its DEL; then the address rests for a cooldown, in seconds."""
 
-    def __init__(self):
-        self.lock = threading.Lock()
-        self.told, self.refusals, self.broken = {}, {}, []
+    def __init__(self, cooldown=0.0):
+        self.lock, self.cooldown = threading.Lock(), cooldown
+        self.told, self.refusals, self.broken, self.gone, self.let_go = {}, {}, [], set(), {}
+
+    def holders(self):
+        with self.lock:
+            return {address: container for container, address in self.told.items()}
 
     def take(self, container, address):
+        now, holder = time.monotonic(), self.holders().get(address)
         with self.lock:
-            holder = next((c for c, a in self.told.items() if a == address), None)
             if holder not in (None, container):
                 self.broken.append(f"{address} was told to {holder}, then to {container}")
+            if now - self.let_go.get(address, -1e9) < self.cooldown:
+                self.broken.append(f"{address} was told to {container} after {now - self.let_go[address]:.3f} s")
             if self.told.get(container, address) != address:
                 self.broken.append(f"{container} was told {self.told[container]}, then {address}")
             self.told[container] = address
 
     def drop(self, container):
         with self.lock:
-            self.told.pop(container, None)
+            self.let_go[self.told.pop(container, None)] = time.monotonic()
+            self.gone.add(container)
 
     def refused(self, answer):
         what = f"{(answer or {}).get('code')}: {(answer or {}).get('msg', '')[:60]}"
@@ -48,7 +55,8 @@ class Ledger:
 
 
 class Churn:
-    """Pods of some nodes that come and go, while the block lasts or until `ends`. `stores` says which store each node names."""
+    """Pods of some nodes that come and go, while the block lasts or until `ends`. `stores` says which store each node names. An ADD
+    that began before a new `ledger` counts as one that failed."""
 
     workers, held_of_a_worker, patience = 2, 8, 400
 
@@ -61,6 +69,7 @@ class Churn:
         self.tombstones = world.directory / f"tombstones-{seed}"
 
     def __enter__(self):
+        self.stop.clear()
         for index, name in enumerate(self.stores):
             for worker in range(self.workers):
                 thread = threading.Thread(target=self.guarded, args=(self.work, name, f"{name}-{worker}", self.seed + 10 * index + worker))
@@ -112,10 +121,10 @@ class Churn:
             if mine and (chance.random() < 0.45 or len(mine) >= self.held_of_a_worker):
                 self.delete(name, mine.pop(chance.randrange(len(mine))), chance)
                 continue
-            container = f"{prefix}-{self.seed}-{number}"
+            container, ledger = f"{prefix}-{self.seed}-{number}", self.ledger
             done = self.call(name, "ADD", container, chance)
-            if done and done[0] == 0:
-                self.ledger.take(container, address_of(done[1]))
+            if done and done[0] == 0 and ledger is self.ledger:
+                ledger.take(container, address_of(done[1]))
                 self.told[name] += 1
                 mine.append(container)
                 continue

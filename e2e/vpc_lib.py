@@ -261,14 +261,6 @@ class Agent:
                      f"{self.name} has an address in two states: {held} {free} {cooling} {unused}")
         return whole
 
-    def memory(self, what):
-        """In bytes: VmRSS, or VmHWM since forget_peak()."""
-        status = pathlib.Path(f"/proc/{self.process.pid}/status").read_text()
-        return int(re.search(rf"^{what}:\s+(\d+) kB$", status, re.MULTILINE)[1]) << 10
-
-    def forget_peak(self):
-        pathlib.Path(f"/proc/{self.process.pid}/clear_refs").write_text("5")
-
     def wait_for_free(self, count, seconds=SETTLED):
         wait_for(lambda: len(self.free()) == count, f"{self.name} has {count} free; it has {len(self.free())}", seconds)
 

@@ -11,6 +11,7 @@ import threading
 import time
 
 from lib import Failure, expect, expect_equal, main, run, say
+from store_copy import Ledger
 from vpc_lib import Agent, Certificates, Cloud, SUBNET, grpc, make_peers, settled
 
 NODES = ("node-a", "node-b", "node-c")
@@ -22,41 +23,6 @@ ACTIONS = ("AllocateSecondaryIp", "AllocateBatchSecondaryIp", "DeleteSecondaryIp
 AWAY = (grpc.RpcError, ValueError)  # ValueError: the channel was closed, as its agent is begun again
 
 
-class Ledger:
-    """Which pod has which address, from the answer of its ADD to the beginning of its DEL."""
-
-    def __init__(self):
-        self.lock = threading.Lock()
-        self.holders = {}  # address: (node, sandbox)
-        self.let_go = {}   # address: when its DEL began
-        self.adds = self.failed = 0
-        self.wrong = []
-
-    def has(self, node, sandbox, ip):
-        now = time.monotonic()
-        with self.lock:
-            self.adds += 1
-            if ip in self.holders:
-                self.wrong.append(f"{ip} was given to {(node, sandbox)}, and {self.holders[ip]} has it")
-            rested = now - self.let_go.get(ip, -1e9)
-            if rested < COOLDOWN:
-                self.wrong.append(f"{ip} was given to {(node, sandbox)} after {rested:.3f} s")
-            self.holders[ip] = (node, sandbox)
-
-    def lets_go(self, ip):
-        with self.lock:
-            self.holders.pop(ip, None)
-            self.let_go[ip] = time.monotonic()
-
-    def fails(self):
-        with self.lock:
-            self.failed += 1
-
-    def now(self):
-        with self.lock:
-            return dict(self.holders)
-
-
 class Storm:
     def __init__(self, world, seconds, seed):
         self.world, self.random = world, random.Random(seed)
@@ -64,7 +30,7 @@ class Storm:
         certificates = Certificates(world, "tls", NODES)
         self.agents = [Agent(self.cloud, node, low=6, high=12, flags=FLAGS) for node in NODES]
         make_peers(self.agents, certificates)
-        self.ledger = Ledger()
+        self.ledger, self.failed = Ledger(COOLDOWN), 0
         self.end = None
         self.seconds = seconds
         self.counts = {}
@@ -75,13 +41,13 @@ class Storm:
             try:
                 work(*arguments)
             except Exception as error:  # pylint: disable=broad-except
-                self.ledger.wrong.append(f"{work.__name__}: {error!r}")
+                self.ledger.broken.append(f"{work.__name__}: {error!r}")
         thread = threading.Thread(target=run_it, daemon=True)
         thread.start()
         return thread
 
     def is_over(self):
-        return time.monotonic() >= self.end or self.ledger.wrong
+        return time.monotonic() >= self.end or self.ledger.broken
 
     def churn(self, agent, number, seed):
         own = random.Random(seed)
@@ -92,13 +58,12 @@ class Storm:
             ip = ""
             try:
                 ip = agent.add(sandbox, timeout=own.choice((0.05, 1, 5, 8)))
-                self.ledger.has(agent.node, sandbox, ip)
+                self.ledger.take((agent.node, sandbox), ip)
                 time.sleep(own.random() * 0.4)
             except AWAY:
-                self.ledger.fails()
+                self.failed += 1
                 time.sleep(0.02)
-            if ip:
-                self.ledger.lets_go(ip)
+            self.ledger.drop((agent.node, sandbox))
             # As kubelet does: until it is done, and also when the ADD brought nothing.
             late = time.monotonic() + 60
             while True:
@@ -153,26 +118,26 @@ class Storm:
     def look(self):
         """What two looks and all in between agree on."""
         while not self.is_over():
-            before = self.ledger.now()
+            before = self.ledger.holders()
             try:
                 lists = {agent.node: agent.records(timeout=5) for agent in self.agents}
                 truth = {one["ip"]: one["node"] for one in self.cloud.truth()["addresses"]}
             except AWAY + (OSError,):
                 time.sleep(0.1)
                 continue
-            after = self.ledger.now()
+            after = self.ledger.holders()
             self.looks += 1
             for ip, holder in before.items():
                 if after.get(ip) != holder:
                     continue
                 node, sandbox = holder
                 if truth.get(ip) != node:
-                    self.ledger.wrong.append(f"{holder} has {ip}, which the cloud gave to {truth.get(ip)}")
+                    self.ledger.broken.append(f"{holder} has {ip}, which the cloud gave to {truth.get(ip)}")
                 if lists[node].get(ip) != sandbox:
-                    self.ledger.wrong.append(f"{holder} has {ip}, and its agent says {lists[node].get(ip)}")
+                    self.ledger.broken.append(f"{holder} has {ip}, and its agent says {lists[node].get(ip)}")
                 others = [other for other in NODES if other != node and ip in lists[other]]
                 if others:
-                    self.ledger.wrong.append(f"{holder} has {ip}, and so say the agents of {others}")
+                    self.ledger.broken.append(f"{holder} has {ip}, and so say the agents of {others}")
             time.sleep(0.1)
 
     def run(self):
@@ -191,10 +156,11 @@ class Storm:
         ledger = self.ledger
         events = self.cloud.truth()["events"]
         moved = sum(1 for event in events if event["from"] and event["to"])
-        say(f"{ledger.adds} ADDs that got an address, {ledger.failed} that did not, {self.looks} looks; {self.counts}; "
+        adds = len(ledger.gone) - self.failed
+        say(f"{adds} ADDs that got an address, {self.failed} that did not, {self.looks} looks; {self.counts}; "
             f"in the cloud {len(events)} changes, {moved} from node to node")
-        expect_equal(ledger.wrong, [], "what went wrong")
-        expect(ledger.adds > self.seconds, "pods got addresses")
+        expect_equal(ledger.broken, [], "what went wrong")
+        expect(adds > self.seconds, "pods got addresses")
         # A call that hangs is given 30 s.
         settled(self.cloud, self.agents, unused=None, seconds=75)
         for agent in self.agents:

@@ -25,20 +25,19 @@ import time
 
 from etcd_lib import Etcd, free_ports
 from held_lib import INSTANTS, Recorder, Stay, asked_back, stamp
-from lib import Killable, World, address_of, call_ipam, expect, expect_equal, fill_disk, main, run, say, wait_for
+from lib import Daemon, World, address_of, call_ipam, expect, expect_equal, fill_disk, main, run, say, wait_for
 
 SECONDS = 20
 
 
-class Way(Killable):
+class Way:
     """The recorder's own way to an etcd: what is sent while it is cut waits, as on a link that drops everything."""
 
     def __init__(self, world, etcd):
         port, = free_ports(1)
         relay = pathlib.Path(__file__).with_name("etcd_relay.py")
-        self.process = subprocess.Popen([sys.executable, str(relay), "1", f"{port}=127.0.0.1:{etcd.port}"], stdout=subprocess.PIPE)
-        world.stack.callback(self.kill)
-        expect_equal(self.process.stdout.readline(), b"ready\n", "the relay")
+        self.process = Daemon(world, "relay", sys.executable, relay, "1", f"{port}=127.0.0.1:{etcd.port}")
+        wait_for(lambda: self.process.log() == "ready\n", "the relay")
         self.store = etcd.store.replace(str(etcd.port), str(port))
 
     def cut(self, is_cut):
@@ -51,7 +50,7 @@ class Recorded(Recorder):
     def __init__(self, world, store, way=None):
         super().__init__(world.bin, world.directory, way.store if way else store)
         self.world, self.of_pods, self.way = world, store, way
-        world.stack.callback(self.kill)
+        world.stack.callback(self.stop, signal.SIGKILL)
 
     def add(self, pod):
         stay = Stay(pod, time.time())

@@ -12,6 +12,7 @@ import json
 import os
 import random
 import re
+import signal
 import threading
 import time
 
@@ -75,7 +76,7 @@ class Recorded(Story):
         if server:
             self.cluster.stop_apiserver()
         if recorder:
-            self.recorder.kill()
+            self.recorder.stop(signal.SIGKILL)
         time.sleep(self.dice.random() * 3)
         if server:
             self.recorder.revive()

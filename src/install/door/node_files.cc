@@ -92,7 +92,11 @@ Result<InstallRecord> read_record(const std::string& configurations) {
   auto record = wire::decode_install_record(*text);
   if (record) return record;
   Error error = record.error().in(path);
-  if (error.code == ErrorCode::corrupt) error.message += "; remove it: what it named is then left where it is";
+  const bool is_newer = error.code == ErrorCode::newer_version;
+  if (is_newer || error.code == ErrorCode::corrupt) {
+    error.message += fmt::format("; {}remove it: what it named is then left where it is",
+                                 is_newer ? "let the newer `croftd install --uninstall` take it back, or " : "");
+  }
   return fail(std::move(error));
 }
 

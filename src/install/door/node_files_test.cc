@@ -141,11 +141,16 @@ TEST_F(NodeFilesTest, ThatCannotBeWrittenChangeNothing) {
     EXPECT_EQ(os::read_file(drafts.kubeconfig(), 100), "secret v2") << "for who asks STATUS";
   }
   EXPECT_EQ(everything(), before) << "nothing took effect";
-  write("net.d/croft-install.record", "{");
-  EXPECT_FALSE(install(plan("v2")));
-  const auto back = take_back(place_, false, tell_);
-  ASSERT_FALSE(back);
-  EXPECT_NE(back.error().message.find("remove it"), std::string::npos);
+  for (const auto& [record, remedy] : {std::pair("{", "it is no record of an installation; remove it: "),
+                                       {R"({"version":2})",
+                                        "version: 2 is newer than this program, which knows 1; let the newer `croftd "
+                                        "install --uninstall` take it back, or remove it: "}}) {
+    write("net.d/croft-install.record", record);
+    EXPECT_FALSE(install(plan("v2")));
+    const auto back = take_back(place_, false, tell_);
+    ASSERT_FALSE(back);
+    EXPECT_NE(back.error().message.find(remedy), std::string::npos) << back.error().message;
+  }
 }
 
 TEST_F(NodeFilesTest, NetworksAreThoseThatARuntimeReads) {

@@ -206,7 +206,10 @@ Result<InstallRecord> decode_install_record(std::string_view text) {
   if (!json.is_object() || !json.contains("version") || !json["version"].is_number_integer()) {
     return fail(ErrorCode::corrupt, "it is no record of an installation");
   }
-  if (json["version"] > kVersion) return fail(ErrorCode::newer_version, "version: a newer Croft wrote it");
+  if (json["version"] > kVersion) {
+    return fail(ErrorCode::newer_version, fmt::format("version: {} is newer than this program, which knows {}",
+                                                      json["version"].dump(), kVersion));
+  }
   InstallRecord record;
   const auto text_of = [](const Json& object, const char* name) {
     const bool is_text = object.is_object() && object.contains(name) && object[name].is_string();
