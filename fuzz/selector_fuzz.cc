@@ -18,10 +18,11 @@ using croft::core::Selector;
 /// Texts up to here leave room for a negation.
 constexpr std::size_t kSmallSize = croft::core::kSelectorBytesMax - 3;
 constexpr std::ptrdiff_t kSmallNesting = croft::core::kSelectorNestingMax - 1;
+constexpr std::size_t kMessageBytesMax = 400;
 
 void check_message(const Error& error) {
   CROFT_ASSERT(error.code == croft::ErrorCode::invalid_argument);
-  CROFT_ASSERT(!error.message.empty() && error.message.size() <= croft::core::kSelectorMessageBytesMax);
+  CROFT_ASSERT(!error.message.empty() && error.message.size() <= kMessageBytesMax);
   CROFT_ASSERT(std::none_of(error.message.begin(), error.message.end(),
                             [](char c) { return static_cast<unsigned char>(c) < ' ' || c == '\x7f'; }));
 }

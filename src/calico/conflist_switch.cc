@@ -22,7 +22,7 @@ constexpr std::array<std::string_view, 4> kKept = {"assign_ipv4", "assign_ipv6",
 
 [[nodiscard]] bool is_named(JsonRef child, std::string_view name) { return same_member_name(child.key(), name); }
 
-/// As Go's encoding/json reads it for the plugins: in whatever letters.
+/// As Go's encoding/json reads it for the plugins: in whatever letters, and of several the last.
 [[nodiscard]] std::optional<JsonRef> member(JsonRef object, std::string_view name) {
   std::optional<JsonRef> found;
   if (object.kind() != JsonKind::object) return found;
@@ -30,30 +30,6 @@ constexpr std::array<std::string_view, 4> kKept = {"assign_ipv4", "assign_ipv6",
     if (is_named(*child, name)) found = child;
   }
   return found;
-}
-/// Go makes one of objects and lists with one name, and takes the last of others. In which order they come to a plugin
-/// the runtime decides, which writes a list's plugins anew with their names sorted.
-[[nodiscard]] Result<void> check_only_once(JsonRef object, std::string_view name, std::string_view path = "") {
-  int count = 0;
-  if (object.kind() != JsonKind::object) return {};
-  for (auto child = object.first_child(); child; child = child->next_sibling()) count += is_named(*child, name) ? 1 : 0;
-  if (count <= 1) return {};
-  return fail(
-      invalid_argument(fmt::format("{}{}: it is there {} times: leave the one that counts", path, name, count)));
-}
-/// Checks the members that decide where Calico has its records, which name the node has, and what becomes of the IPAM's
-/// own.
-[[nodiscard]] Result<void> check_each_once(JsonRef plugin) {
-  std::vector<std::string> names = {"nodename"};
-  add_datastore_names(names);
-  for (const std::string& name : names) TRY_VOID(check_only_once(plugin, name));
-  if (const auto kubernetes = member(plugin, "kubernetes")) {
-    for (const char* name : {"kubeconfig", "k8s_api_root"}) TRY_VOID(check_only_once(*kubernetes, name, "kubernetes."));
-  }
-  if (const auto ipam = member(plugin, "ipam")) {
-    for (const std::string_view name : kKept) TRY_VOID(check_only_once(*ipam, name, "ipam."));
-  }
-  return {};
 }
 [[nodiscard]] std::string text(JsonRef object, std::string_view name) {
   const auto found = member(object, name);
@@ -100,13 +76,10 @@ class PluginSwitch {
   PluginSwitch(std::string store, std::string node) : store_(std::move(store)), node_(std::move(node)) {}
 
   [[nodiscard]] Result<void> write(JsonRef plugin) {
-    for (const std::string_view whole : {"ipam", "kubernetes"}) TRY_VOID(check_only_once(plugin, whole));
-    if (const auto ipam = member(plugin, "ipam")) TRY_VOID(check_only_once(*ipam, "type", "ipam."));
     if (!is_calicos(plugin)) {
       copy_json(out, plugin);
       return {};
     }
-    TRY_VOID(check_each_once(plugin));
     TRY(const DatastoreChoice datastore, datastore_of(plugin));
     std::string store = store_;
     if (store.empty()) {
@@ -208,7 +181,6 @@ Result<SwitchedConflist> switch_to_croft(std::string_view conflist, const std::s
   const JsonRef root = document->root();
   if (root.kind() != JsonKind::object) return fail(invalid_argument("it is no JSON object"));
   PluginSwitch work(store, node);
-  TRY_VOID(check_only_once(root, "plugins"));
   const auto plugins = member(root, "plugins");
   if (!plugins) {
     TRY_VOID(work.write(root));

@@ -47,39 +47,6 @@ TEST(ConflistSwitch, TwiceIsOnce) {
   EXPECT_THAT(twice->dropped, IsEmpty());
 }
 
-/// Go's encoding/json takes names in whatever letters, and of several with one name the last, or makes one of both;
-/// libcni sorts the names of a list's plugin before.
-TEST(ConflistSwitch, WhatDecidesIsThereOnce) {
-  const auto refusal = [](const std::string& plugin, const std::string& kubernetes, const std::string& ipam) {
-    const auto switched =
-        switch_to_croft(R"({"plugins":[{"type":"calico",)" + plugin + R"("kubernetes":{"kubeconfig":"/k")" +
-                            kubernetes + R"(},"ipam":{"type":"calico-ipam")" + ipam + "}}]}",
-                        "", "n");
-    return switched ? "switched" : switched.error().message;
-  };
-  EXPECT_EQ(refusal("", "", ""), "switched");
-  const std::vector<std::vector<std::string>> twice = {
-      {"datastore_type", R"("datastore_type":"etcdv3","Datastore_Type":"kubernetes",)"},
-      {"datastore_type", R"("Datastore_Type":"kubernetes","datastore_type":"etcdv3",)"},
-      {"datastore_type", R"("datastore_type":"etcdv3","datastore_type":"kubernetes",)"},
-      // Go reads the long s as an s.
-      {"datastore_type", "\"datastore_type\":\"etcdv3\",\"data\xC5\xBFtore_type\":\"kubernetes\","},
-      {"etcd_endpoints", R"("etcd_endpoints":"http://10.0.0.1:2379","ETCD_endpoints":"",)"},
-      {"etcd_authority", R"("etcd_authority":"a:1","etcd_Authority":"",)"},
-      {"etcd_discovery_srv", R"("etcd_discovery_srv":"a","etcd_discovery_SRV":"",)"},
-      {"calico_api_group", R"("calico_api_group":"projectcalico.org/v3","Calico_api_group":"",)"},
-      {"nodename", R"("nodename":"a","NodeName":"b",)"},
-      {"kubernetes.kubeconfig", "", R"(,"Kubeconfig":"/other")"},
-      {"ipam.type", "", "", R"(,"Type":"host-local")"},
-      {"ipam.type", "", "", R"(,"type":"calico-ipam")"},
-      {"ipam.ipv4_pools", "", "", R"(,"ipv4_pools":["a"],"IPv4_pools":["b"])"},
-      {"ipam", "", "", R"(},"IPAM":{"type":"host-local")"}};
-  for (const auto& one : twice) {
-    const auto at = [&](std::size_t index) { return index < one.size() ? one[index] : std::string(); };
-    EXPECT_EQ(refusal(at(1), at(2), at(3)), one[0] + ": it is there 2 times: leave the one that counts") << at(1);
-  }
-}
-
 TEST(ConflistSwitch, KnowsAnEtcdWithoutFilesOnly) {
   const std::string plain =
       R"({"type":"calico","nodename":"n","etcd_endpoints":"http://10.0.0.1:2379,http://10.0.0.2:2379","ipam":{"type":"calico-ipam"}})";

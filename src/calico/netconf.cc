@@ -229,8 +229,6 @@ MaybeFault read_datastore_members(const JsonAt& root, OnFault on_fault, Datastor
   return read_object<Members>(root, kMembers, out, {.on_fault = on_fault});
 }
 
-void add_datastore_names(std::vector<std::string>& known) { add_names<Members>(kMembers, known); }
-
 MaybeFault choose_datastore(const DatastoreMembers& members, const GetVariable& variable, DatastoreChoice& out) {
   Settings settings;
   if (auto fault = gather(members, variable, settings)) return fault;
@@ -370,7 +368,7 @@ void note_near_misses(const JsonAt& object, const std::vector<std::string>& know
 /// A member that Calico or CNI has is no slip, however near it looks.
 void note_near_misses(const JsonAt& root, std::vector<NearMiss>& out) {
   std::vector<std::string> known = {"cniVersion", "name", "type", "ipam", "args", "dns", "ips", "qps"};
-  add_datastore_names(known);
+  add_names<Members>(kMembers, known);
   add_names<Draft>(kCommonMembers, known);
   note_near_misses(root, known, out);
   static_cast<void>(each_member(root, [&](const JsonAt& member) -> MaybeFault {

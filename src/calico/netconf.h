@@ -59,8 +59,6 @@ struct DatastoreMembers {
 
 /// Reads them from a configuration. `on_fault`: ObjectRules.
 [[nodiscard]] MaybeFault read_datastore_members(const JsonAt& root, OnFault on_fault, DatastoreMembers& out);
-/// Adds their names to those that are known.
-void add_datastore_names(std::vector<std::string>& known);
 
 /// Each member overrides its environment variable. Fault: a member or variable with a value that is not allowed; a
 /// datastore that nothing leads to.

@@ -1,222 +1,30 @@
 #include "register/selector.h"
 
 #include <algorithm>
-#include <optional>
 #include <utility>
 
 #include <fmt/format.h>
 
 #include "base/assert.h"
 #include "base/letters.h"
+#include "base/net/echo.h"
 
 namespace croft::core {
 namespace {
 
-// ---- tokens
-
-enum class TokenKind : std::uint8_t {
-  label,
-  string_literal,
-  left_brace,
-  right_brace,
-  comma,
-  equal,
-  not_equal,
-  in,
-  negate,
-  not_in,
-  contains,
-  starts_with,
-  ends_with,
-  all,
-  has,
-  left_paren,
-  right_paren,
-  each_of,
-  any_of,
-  global,
-  end,
-};
-
-struct Token {
-  TokenKind kind = TokenKind::end;
-  std::string_view value;  ///< a key or the inside of a string, else empty
-  std::string_view text;   ///< as it stands in the selector, with all behind it
-};
-
 constexpr bool is_key_character(char c) { return is_alphanumeric(c) || c == '_' || c == '.' || c == '/' || c == '-'; }
-
-// ---- errors
-
-void append_escaped(std::string& out, char c) {
-  constexpr std::string_view kEscaped = "\a\b\f\n\r\t\v";
-  constexpr std::string_view kLetters = "abfnrtv";
-  if (const auto at = kEscaped.find(c); at != kEscaped.npos) {
-    out += '\\';
-    out += kLetters[at];
-  } else if (static_cast<unsigned char>(c) < ' ' || c == '\x7f') {
-    out += fmt::format("\\x{:02x}", static_cast<unsigned char>(c));
-  } else {
-    out += c;
-  }
-}
-
-constexpr bool is_continuation_byte(char c) { return (static_cast<unsigned char>(c) & 0xC0U) == 0x80U; }
-
-/// One line, not longer than the limit, cut between two characters.
-std::string as_message(std::string_view text) {
-  constexpr std::string_view kCut = "...";
-  std::string message;
-  for (const char c : text.substr(0, kSelectorMessageBytesMax + 1)) append_escaped(message, c);
-  if (message.size() <= kSelectorMessageBytesMax) return message;
-  std::size_t end = kSelectorMessageBytesMax - kCut.size();
-  while (end > 0 && is_continuation_byte(message[end])) --end;
-  message.resize(end);
-  message += kCut;
-  return message;
-}
-
-auto bad(std::string_view message) { return fail(ErrorCode::invalid_argument, as_message(message)); }
-
-// ---- the tokenizer
-
-/// Cuts a text into tokens, from left to right.
-class Tokenizer {
- public:
-  explicit Tokenizer(std::string_view text) : rest_(text) {}
-
-  /// All tokens; the last one is TokenKind::end.
-  [[nodiscard]] Result<std::vector<Token>> run() {
-    std::vector<Token> tokens;
-    for (skip_blanks(); !rest_.empty(); skip_blanks()) {
-      const bool after_label = !tokens.empty() && tokens.back().kind == TokenKind::label;
-      const std::string_view text = rest_;
-      TRY(const Token token, next(after_label ? tokens.back().value : std::string_view()));
-      tokens.push_back({token.kind, token.value, text});
-    }
-    tokens.push_back({});
-    return tokens;
-  }
-
- private:
-  /// The token at the front of a rest that is not empty. `label` is the token before, if that was one.
-  [[nodiscard]] Result<Token> next(std::string_view label) {
-    if (const auto punctuation = take_punctuation()) return Token{*punctuation, {}, {}};
-    switch (rest_.front()) {
-      case '"':
-      case '\'':
-        return string_literal();
-      case '=':
-        return bad("expected ==");
-      case '&':
-        return bad("expected &&");
-      case '|':
-        return bad("expected ||");
-      default:
-        return label.empty() ? word() : operator_after(label);
-    }
-  }
-
-  std::optional<TokenKind> take_punctuation() {
-    // `!=` before `!`.
-    constexpr std::pair<std::string_view, TokenKind> kPunctuation[] = {
-        {"(", TokenKind::left_paren},  {")", TokenKind::right_paren}, {"{", TokenKind::left_brace},
-        {"}", TokenKind::right_brace}, {",", TokenKind::comma},       {"==", TokenKind::equal},
-        {"!=", TokenKind::not_equal},  {"!", TokenKind::negate},      {"&&", TokenKind::each_of},
-        {"||", TokenKind::any_of},
-    };
-    for (const auto& [text, kind] : kPunctuation) {
-      if (take(text)) return kind;
-    }
-    return std::nullopt;
-  }
-
-  [[nodiscard]] Result<Token> string_literal() {
-    const auto end = rest_.find(rest_.front(), 1);
-    if (end == rest_.npos) return bad("unterminated string");
-    const Token token{TokenKind::string_literal, rest_.substr(1, end - 1), {}};
-    rest_.remove_prefix(end + 1);
-    return token;
-  }
-
-  [[nodiscard]] Result<Token> operator_after(std::string_view label) {
-    if (take_words("contains", {})) return Token{TokenKind::contains, {}, {}};
-    if (take_words("starts", "with")) return Token{TokenKind::starts_with, {}, {}};
-    if (take_words("ends", "with")) return Token{TokenKind::ends_with, {}, {}};
-    if (take_words("not", "in")) return Token{TokenKind::not_in, {}, {}};
-    if (take_words("in", {})) return Token{TokenKind::in, {}, {}};
-    return bad(fmt::format("expected operator after label \"{}\"", label));
-  }
-
-  [[nodiscard]] Result<Token> word() {
-    if (take("has(")) {
-      skip_blanks();
-      TRY(const std::string_view key, label_key());
-      return closed(Token{TokenKind::has, key, {}}, "has(");
-    }
-    if (take("all(")) return closed(Token{TokenKind::all, {}, {}}, "all(");
-    if (take("global(")) return closed(Token{TokenKind::global, {}, {}}, "global(");
-    TRY(const std::string_view key, label_key());
-    return Token{TokenKind::label, key, {}};
-  }
-
-  [[nodiscard]] Result<Token> closed(Token token, std::string_view opened) {
-    skip_blanks();
-    if (!take(")")) return bad(fmt::format("no closing ')' after {}", opened));
-    return token;
-  }
-
-  [[nodiscard]] Result<std::string_view> label_key() {
-    const auto* const end = std::find_if_not(rest_.begin(), rest_.end(), is_key_character);
-    const auto key = rest_.substr(0, static_cast<std::size_t>(end - rest_.begin()));
-    if (key.empty()) return bad("expected identifier");
-    if (key.size() > kLabelKeyBytesMax) return bad(fmt::format("label too long: {}", key));
-    rest_.remove_prefix(key.size());
-    return key;
-  }
-
-  bool take(std::string_view text) {
-    if (!rest_.starts_with(text)) return false;
-    rest_.remove_prefix(text.size());
-    return true;
-  }
-
-  /// An operator of one word, or of two with or without blanks between. After it no character of a key may come: next
-  /// to a single word, and behind the blanks after two. So `a contains b` is cut and `a not in b` is not, as in Calico.
-  bool take_words(std::string_view first, std::string_view second) {
-    const std::string_view before = rest_;
-    bool taken = take(first);
-    if (taken && !second.empty()) {
-      skip_blanks();
-      taken = take(second);
-      skip_blanks();
-    }
-    if (taken && (rest_.empty() || !is_key_character(rest_.front()))) return true;
-    rest_ = before;
-    return false;
-  }
-
-  void skip_blanks() { rest_.remove_prefix(std::min(rest_.find_first_not_of(" \t"), rest_.size())); }
-
-  std::string_view rest_;
-};
 
 }  // namespace
 
-// ---- the parser
-
-/// Goes over the tokens once and writes the steps. Open parentheses are on a stack of its own.
+/// Reads the text from left to right and writes the steps, by a function for each level of the language.
 class SelectorParser {
  public:
-  explicit SelectorParser(std::vector<Token> tokens) : tokens_(std::move(tokens)) { selector_.steps_.clear(); }
+  explicit SelectorParser(std::string_view text) : rest_(text) { selector_.steps_.clear(); }
 
   [[nodiscard]] Result<Selector> run() {
-    for (bool more = true; more;) {
-      TRY_VOID(operand());
-      TRY(more, after_operand());
-    }
-    if (front().kind != TokenKind::end)
-      return bad(fmt::format("unexpected content at end of selector: {}", shown(front())));
+    TRY_VOID(any_of(0));
+    skip_blanks();
+    if (!rest_.empty()) return fail(expected("&&, || or the end"));
     return std::move(selector_);
   }
 
@@ -224,161 +32,149 @@ class SelectorParser {
   using Op = Selector::Op;
   using Step = Selector::Step;
 
-  /// The whole text or an open parenthesis. Operands of `&&` make one operand of `||`.
-  struct Level {
-    bool negated = false;
-    std::size_t any_of_count = 0;
-    std::size_t each_of_count = 0;
+  struct Operator {
+    std::string_view first, second;
+    Op op;
+  };
+  static constexpr Operator kOperators[] = {
+      {"==", {}, Op::equal},
+      {"!=", {}, Op::not_equal},
+      {"contains", {}, Op::contains},
+      {"starts", "with", Op::starts_with},
+      {"ends", "with", Op::ends_with},
+      {"not", "in", Op::not_in},
+      {"in", {}, Op::in},
   };
 
-  [[nodiscard]] const Token& front() const { return tokens_[at_]; }
-  [[nodiscard]] const Token& ahead(std::size_t n) const { return tokens_[std::min(at_ + n, tokens_.size() - 1)]; }
-
-  /// Opens parentheses up to a comparison, and reads that.
-  [[nodiscard]] Result<void> operand() {
-    for (;;) {
-      bool negated = false;
-      for (; front().kind == TokenKind::negate; ++at_) negated = !negated;
-      if (front().kind != TokenKind::left_paren) {
-        TRY_VOID(comparison());
-        close_operand(negated);
-        return {};
-      }
-      if (levels_.size() > kSelectorNestingMax) {
-        return bad(fmt::format("selector has more than {} parentheses inside each other", kSelectorNestingMax));
-      }
-      ++at_;
-      levels_.push_back({.negated = negated});
-    }
+  /// A word of the language, with the blanks before it.
+  bool take(std::string_view word) {
+    if (word.empty()) return true;
+    skip_blanks();
+    if (!rest_.starts_with(word)) return false;
+    rest_.remove_prefix(word.size());
+    return true;
   }
 
-  /// Closes parentheses up to an operator, after which it answers true, or the end.
-  [[nodiscard]] Result<bool> after_operand() {
-    for (;;) {
-      switch (front().kind) {
-        case TokenKind::each_of:
-          ++at_;
-          return true;
-        case TokenKind::any_of:
-          close_each_of();
-          ++at_;
-          return true;
-        default:
-          break;
-      }
-      const Level level = close_level();
-      if (levels_.empty()) return false;
-      if (front().kind != TokenKind::right_paren) return bad("expected )");
-      ++at_;
-      close_operand(level.negated);
-    }
+  void skip_blanks() { rest_.remove_prefix(std::min(rest_.find_first_not_of(" \t"), rest_.size())); }
+
+  [[nodiscard]] Error expected(std::string_view what) {
+    skip_blanks();
+    return invalid_argument(fmt::format("expected {}, found {}", what, rest_.empty() ? "the end" : net::echo(rest_)));
   }
 
-  void close_operand(bool negated) {
-    if (negated) selector_.steps_.push_back({.op = Op::negate});
-    ++levels_.back().each_of_count;
+  // `depth` parentheses are open.
+  [[nodiscard]] Result<void> any_of(std::size_t depth) {
+    return group(Op::any_of, "||", [&] { return each_of(depth); });
   }
-
-  void close_each_of() {
-    Level& level = levels_.back();
-    close_group(Op::each_of, std::exchange(level.each_of_count, 0));
-    ++level.any_of_count;
+  [[nodiscard]] Result<void> each_of(std::size_t depth) {
+    return group(Op::each_of, "&&", [&] { return operand(depth); });
   }
-
-  Level close_level() {
-    close_each_of();
-    const Level level = levels_.back();
-    close_group(Op::any_of, level.any_of_count);
-    levels_.pop_back();
-    return level;
-  }
-
-  void close_group(Op op, std::size_t count) {
+  [[nodiscard]] Result<void> group(Op op, std::string_view between, const auto& read_one) {
+    std::size_t count = 0;
+    do {
+      TRY_VOID(read_one());
+      ++count;
+    } while (take(between));
     if (count >= 2) selector_.steps_.push_back({.op = op, .count = count});
-  }
-
-  [[nodiscard]] Result<void> comparison() {
-    switch (front().kind) {
-      case TokenKind::all:
-        return simple(Op::all);
-      case TokenKind::global:
-        return simple(Op::global);
-      case TokenKind::has:
-        return simple(Op::has);
-      case TokenKind::label:
-        return label_comparison();
-      default:
-        return bad(fmt::format("unexpected {}", shown(front())));
-    }
-  }
-
-  [[nodiscard]] Result<void> simple(Op op) {
-    selector_.steps_.push_back({.op = op, .key = std::string(front().value)});
-    ++at_;
     return {};
   }
 
-  [[nodiscard]] Result<void> label_comparison() {
-    if (ahead(1).kind == TokenKind::end) return bad("unexpected end of string looking for op");
-    switch (ahead(1).kind) {
-      case TokenKind::equal:
-        return with_string(Op::equal);
-      case TokenKind::not_equal:
-        return with_string(Op::not_equal);
-      case TokenKind::contains:
-        return with_string(Op::contains);
-      case TokenKind::starts_with:
-        return with_string(Op::starts_with);
-      case TokenKind::ends_with:
-        return with_string(Op::ends_with);
-      case TokenKind::in:
-        return with_set(Op::in);
-      case TokenKind::not_in:
-        return with_set(Op::not_in);
-      default:
-        return bad(fmt::format("expected == or != not: {}", shown(ahead(1))));
+  [[nodiscard]] Result<void> operand(std::size_t depth) {
+    bool negated = false;
+    while (take("!")) negated = !negated;
+    if (take("(")) {
+      if (depth == kSelectorNestingMax) {
+        return fail(invalid_argument(
+            fmt::format("selector has more than {} parentheses inside each other", kSelectorNestingMax)));
+      }
+      TRY_VOID(any_of(depth + 1));
+      if (!take(")")) return fail(expected(")"));
+    } else {
+      TRY(Step step, comparison());
+      selector_.steps_.push_back(std::move(step));
     }
-  }
-
-  [[nodiscard]] Result<void> with_string(Op op) {
-    if (ahead(2).kind != TokenKind::string_literal) return bad("expected string");
-    selector_.steps_.push_back({.op = op, .key = std::string(front().value), .values = {std::string(ahead(2).value)}});
-    at_ += 3;
+    if (negated) selector_.steps_.push_back({.op = Op::negate});
     return {};
   }
 
-  [[nodiscard]] Result<void> with_set(Op op) {
-    if (ahead(2).kind != TokenKind::left_brace) return bad("expected set literal");
-    Step step{.op = op, .key = std::string(front().value)};
-    at_ += 3;
-    while (front().kind == TokenKind::string_literal) {
-      step.values.emplace_back(front().value);
-      ++at_;
-      if (front().kind != TokenKind::comma) break;
-      ++at_;  // one may also follow the last value
+  [[nodiscard]] Result<Step> comparison() {
+    if (take("all(")) return closed({.op = Op::all});
+    if (take("global(")) return closed({.op = Op::global});
+    if (take("has(")) {
+      TRY(std::string key, label_key());
+      return closed({.op = Op::has, .key = std::move(key)});
     }
-    if (front().kind != TokenKind::right_brace) return bad("expected }");
-    ++at_;
-    std::sort(step.values.begin(), step.values.end());
-    selector_.steps_.push_back(std::move(step));
-    return {};
+    TRY(std::string key, label_key());
+    TRY(const Op op, comparison_operator());
+    Step step{.op = op, .key = std::move(key)};
+    if (op == Op::in || op == Op::not_in) {
+      TRY(step.values, set());
+    } else {
+      TRY(step.values.emplace_back(), string_literal());
+    }
+    return step;
+  }
+  [[nodiscard]] Result<Step> closed(Step step) {
+    if (!take(")")) return fail(expected(")"));
+    return step;
   }
 
-  static std::string_view shown(const Token& token) { return token.kind == TokenKind::end ? "end" : token.text; }
+  /// After it no character of a key may come: next to a single word, and behind the blanks after two. So `a contains b`
+  /// goes on to its missing string and `a not in b` is no operator, as in Calico.
+  [[nodiscard]] Result<Op> comparison_operator() {
+    for (const auto& [first, second, op] : kOperators) {
+      const std::string_view before = rest_;
+      const bool taken = take(first) && take(second);
+      if (!second.empty()) skip_blanks();
+      if (taken && (rest_.empty() || !is_key_character(rest_.front()))) return op;
+      rest_ = before;
+    }
+    return fail(expected("an operator after the label"));
+  }
 
-  std::vector<Token> tokens_;
-  std::size_t at_ = 0;
-  std::vector<Level> levels_{Level{}};
+  [[nodiscard]] Result<std::string> label_key() {
+    skip_blanks();
+    const auto* const end = std::find_if_not(rest_.begin(), rest_.end(), is_key_character);
+    const auto key = rest_.substr(0, static_cast<std::size_t>(end - rest_.begin()));
+    if (key.empty()) return fail(expected("a label"));
+    if (key.size() > kLabelKeyBytesMax) return fail(invalid_argument("label too long: " + net::echo(key)));
+    rest_.remove_prefix(key.size());
+    return std::string(key);
+  }
+
+  [[nodiscard]] Result<std::string> string_literal() {
+    skip_blanks();
+    if (!rest_.starts_with('"') && !rest_.starts_with('\'')) return fail(expected("a string"));
+    const auto end = rest_.find(rest_.front(), 1);
+    if (end == rest_.npos) return fail(invalid_argument("unterminated string " + net::echo(rest_)));
+    std::string value(rest_.substr(1, end - 1));
+    rest_.remove_prefix(end + 1);
+    return value;
+  }
+
+  /// In order. A comma may also follow the last value.
+  [[nodiscard]] Result<std::vector<std::string>> set() {
+    if (!take("{")) return fail(expected("{"));
+    std::vector<std::string> values;
+    for (bool more = true; !take("}"); more = take(",")) {
+      if (!more) return fail(expected("}"));
+      TRY(values.emplace_back(), string_literal());
+    }
+    std::sort(values.begin(), values.end());
+    return values;
+  }
+
+  std::string_view rest_;
   Selector selector_;
 };
 
 Result<Selector> Selector::parse(std::string_view text) {
   if (text.size() > kSelectorBytesMax) {
-    return bad(fmt::format("selector is {} bytes long; at most {} are read", text.size(), kSelectorBytesMax));
+    return fail(invalid_argument(
+        fmt::format("selector is {} bytes long; at most {} are read", text.size(), kSelectorBytesMax)));
   }
-  TRY(auto tokens, Tokenizer(text).run());
-  if (tokens.front().kind == TokenKind::end) return Selector();
-  return SelectorParser(std::move(tokens)).run();
+  if (text.find_first_not_of(" \t") == text.npos) return Selector();
+  return SelectorParser(text).run();
 }
 
 // ---- matching

@@ -18,9 +18,6 @@ inline constexpr std::size_t kSelectorNestingMax = 256;  ///< parentheses open a
 /// Calico's: the longest key of a label.
 inline constexpr std::size_t kLabelKeyBytesMax = 512;
 
-/// A longer message ends in "..."
-inline constexpr std::size_t kSelectorMessageBytesMax = 1024;
-
 /// Which labels are meant: Calico's selector language, as a value.
 ///
 ///   all()  global()  has(k)  k == "v"  k != "v"  k in {"v", "w"}  k not in {…}  k contains "v"  k starts with "v"
@@ -31,7 +28,7 @@ inline constexpr std::size_t kSelectorMessageBytesMax = 1024;
 /// separate; other white space is an error. An empty text is `all()`. `!=` and `not in` hold where the label is absent,
 /// the other comparisons do not.
 ///
-/// Neither reading nor matching recurses.
+/// Reading recurses as deep as parentheses are nested, matching not at all.
 class Selector {
  public:
   using Labels = std::map<std::string, std::string>;
@@ -39,8 +36,7 @@ class Selector {
   /// Everything: `all()`.
   Selector() = default;
 
-  /// invalid_argument for a text that is none, in Calico's words (of v3.31) where these name no token; control
-  /// characters of the text are escaped in it as Go's %q does, since a message is one line.
+  /// invalid_argument for a text that is none: what was expected, and what stands there instead.
   [[nodiscard]] static Result<Selector> parse(std::string_view text);
 
   [[nodiscard]] bool matches(const Labels& labels) const;

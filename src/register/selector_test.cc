@@ -95,105 +95,40 @@ TEST(Selector, IsWrittenInManyWays) {
   EXPECT_TRUE(matches("a == 'x\n\xff\\'", {{"a", "x\n\xff\\"}}));
 }
 
-TEST(Selector, Errors) {
-  const std::string_view no_op = "unexpected end of string looking for op";
-  const std::string_view no_string = "expected string";
-  const std::pair<std::string, std::string_view> rows[] = {
-      // The words.
-      {"=", "expected =="},
-      {"a = 'b'", "expected =="},
-      {"all() &", "expected &&"},
-      {"all() & all()", "expected &&"},
-      {"all() |", "expected ||"},
-      {"\"FOO", "unterminated string"},
-      {"'FOO\"", "unterminated string"},
-      {"%", "expected identifier"},
-      {"all() && %", "expected identifier"},
-      {"all()\n", "expected identifier"},
-      {"\xc3\xb6 == 'x'", "expected identifier"},
-      {"a == 'b'\xc2\xa0", "expected identifier"},
-      {"has()", "expected identifier"},
-      {"has('a')", "expected identifier"},
-      {"has(a", "no closing ')' after has("},
-      {"has(a b)", "no closing ')' after has("},
-      {"all(", "no closing ')' after all("},
-      {"all(a)", "no closing ')' after all("},
-      {"global(a)", "no closing ')' after global("},
-      {"a b", "expected operator after label \"a\""},
-      {"a has(b)", "expected operator after label \"a\""},
-      {"a ~ 'b'", "expected operator after label \"a\""},
-      {"a.b/c starts 'b'", "expected operator after label \"a.b/c\""},
-      {"a ends foo 'b'", "expected operator after label \"a\""},
-      {"a containsb", "expected operator after label \"a\""},
-      {"a inn {'b'}", "expected operator after label \"a\""},
-      {"a not {'b'}", "expected operator after label \"a\""},
-      {"a IN {'b'}", "expected operator after label \"a\""},
-      // After two words no key may follow, also behind blanks.
-      {"a starts with b", "expected operator after label \"a\""},
-      {"a not in b", "expected operator after label \"a\""},
-      // An error among the words comes before one in their order.
-      {") %", "expected identifier"},
-      // Their order.
-      {"a", no_op},
-      {"a ", no_op},
-      {"all() && a", no_op},
-      {"a ==", no_string},
-      {"a == b", no_string},
-      {"a != ||", no_string},
-      {"a contains b", no_string},
-      {"a contains", no_string},
-      {"a starts with", no_string},
-      {"a ends with {'b'}", no_string},
-      {"a in 'b'", "expected set literal"},
-      {"a in", "expected set literal"},
-      {"a not in ('b')", "expected set literal"},
-      {"a in {'', ||", "expected }"},
-      {"a in {b}", "expected }"},
-      {"a in {,}", "expected }"},
-      {"a in {'b' 'c'}", "expected }"},
-      {"a in {", "expected }"},
-      {"(", "unexpected end"},
-      {"!", "unexpected end"},
-      {"has(a) &&", "unexpected end"},
-      {"has(a) || ", "unexpected end"},
-      {"()", "unexpected )"},
-      {")", "unexpected )"},
-      {"'b1' == b", "unexpected 'b1' == b"},
-      {"== 'b'", "unexpected == 'b'"},
-      {"!= 'b'", "unexpected != 'b'"},
-      {"&& all()", "unexpected && all()"},
-      {"all() || || all()", "unexpected || all()"},
-      {"{}", "unexpected {}"},
-      {"}", "unexpected }"},
-      {",", "unexpected ,"},
-      {"a 'b'", "expected == or != not: 'b'"},
-      {"a()", "expected == or != not: ()"},
-      {"has (a)", "expected == or != not: (a)"},
-      {"a)", "expected == or != not: )"},
-      {"a && b", "expected == or != not: && b"},
-      {"a !", "expected == or != not: !"},
-      {"(all()", "expected )"},
-      {"(all() all())", "expected )"},
-      {"((all())", "expected )"},
-      {"all())", "unexpected content at end of selector: )"},
-      {"all() a in {'x', \"y z\"}", "unexpected content at end of selector: a in {'x', \"y z\"}"},
-      {"all() a not in b contains c starts with d", "expected operator after label \"a\""},
-  };
-  for (const auto& [text, expected] : rows) EXPECT_EQ(error_of(text), expected) << text;
+TEST(Selector, WhatIsNoneIsRefused) {
+  for (const char* text :
+       {// No word of the language.
+        "=", "a = 'b'", "a === 'b'", "all() &", "all() & all()", "all() &&& all()", "all() |", "\"FOO", "'FOO\"", "%",
+        "all() && %", "all()\n", "\xc3\xb6 == 'x'", "a == 'b'\xc2\xa0", "has()", "has('a')", "has(a", "has(a b)",
+        "all(", "all(a)", "all (", "global(a)", "a b", "a has(b)", "a ~ 'b'", "a.b/c starts 'b'", "a ends foo 'b'",
+        "a containsb", "a inn {'b'}", "a not {'b'}", "a IN {'b'}", ") %",
+        // After two words no key may follow, also behind blanks.
+        "a starts with b", "a not in b",
+        // Their order.
+        "a", "a ", "all() && a", "a ==", "a == b", "a != ||", "a contains b", "a contains", "a starts with",
+        "a ends with {'b'}", "a in 'b'", "a in", "a not in ('b')", "a in {'', ||", "a in {b}", "a in {,}",
+        "a in {'b',,}", "a in {'b' 'c'}", "a in {", "(", "!", "has(a) &&", "has(a) || ", "()", ")", "'b1' == b",
+        "== 'b'", "!= 'b'", "&& all()", "all() || || all()", "{}", "}", ",", "a 'b'", "a()", "has (a)", "a)", "a && b",
+        "a !", "a ! = 'b'", "a = = 'b'", "(all()", "(all() all())", "((all())", "all())", "all() all()",
+        "all() a in {'x', \"y z\"}", "all() a not in b contains c starts with d"}) {
+    EXPECT_NE(error_of(text), "no error") << text;
+  }
 }
 
-TEST(Selector, MessagesAreOneBoundedLine) {
-  EXPECT_EQ(error_of("'a\n\x1b\x7f\\\xc3\xb6'"), "unexpected 'a\\n\\x1b\\x7f\\\xc3\xb6'");
-  EXPECT_EQ(error_of(std::string("'\0'", 3)), "unexpected '\\x00'");
-  const std::string prefix = "unexpected '";
-  const auto room = kSelectorMessageBytesMax - prefix.size() - 1;
-  EXPECT_EQ(error_of("'" + std::string(room, 'x') + "'"), prefix + std::string(room, 'x') + "'");
-  EXPECT_EQ(error_of("'" + std::string(room + 1, 'x') + "'"), prefix + std::string(room - 2, 'x') + "...");
-  // Not in the middle of a character.
-  const auto cut = error_of("'" + repeated("\xe2\x82\xac", 1000) + "'");
-  EXPECT_LE(cut.size(), kSelectorMessageBytesMax);
-  EXPECT_TRUE(cut.ends_with("\xe2\x82\xac...")) << cut;
-  EXPECT_LE(error_of(repeated("all() ", 10000)).size(), kSelectorMessageBytesMax);
+TEST(Selector, ErrorsNameWhatIsMissingInOneBoundedLine) {
+  const std::pair<std::string, std::string> rows[] = {
+      {"zone = 'a'", "expected an operator after the label, found \"= 'a'\""},
+      {"zone == a", "expected a string, found \"a\""},
+      {"zone == 'a", "unterminated string \"'a\""},
+      {"zone in 'a'", "expected {, found \"'a'\""},
+      {"zone in {'a'", "expected }, found the end"},
+      {"has(zone", "expected ), found the end"},
+      {"((", "expected a label, found the end"},
+      {"all() & all()", "expected &&, || or the end, found \"& all()\""},
+      {"'a\n\x1b\xc3'", R"(expected a label, found "'a\x0a\x1b\xc3'")"},
+  };
+  for (const auto& [text, expected] : rows) EXPECT_EQ(error_of(text), expected) << text;
+  EXPECT_LE(error_of(repeated("all() ", 10000)).size(), 400U);
 }
 
 TEST(Selector, KeysHaveCalicosLimit) {
@@ -201,8 +136,8 @@ TEST(Selector, KeysHaveCalicosLimit) {
   const std::string longer = longest + 'k';
   EXPECT_TRUE(matches(longest + " == 'v'", {{longest, "v"}}));
   EXPECT_TRUE(matches("has(" + longest + ")", {{longest, "v"}}));
-  EXPECT_EQ(error_of(longer + " == 'v'"), "label too long: " + longer);
-  EXPECT_EQ(error_of("has(" + longer + ")"), "label too long: " + longer);
+  EXPECT_TRUE(error_of(longer + " == 'v'").starts_with("label too long: "));
+  EXPECT_TRUE(error_of("has(" + longer + ")").starts_with("label too long: "));
 }
 
 TEST(Selector, LongTexts) {
@@ -234,7 +169,7 @@ TEST(Selector, DeepTexts) {
     EXPECT_EQ(error_of(nested("!(all() || ", ")", beyond)), too_deep);
   }
   EXPECT_EQ(error_of(repeated("(", kSelectorBytesMax)), too_deep);
-  EXPECT_TRUE(error_of(repeated(")", kSelectorBytesMax)).starts_with("unexpected ))"));
+  EXPECT_NE(error_of(repeated(")", kSelectorBytesMax)), "no error");
   // Beside each other they are no depth.
   EXPECT_TRUE(matches(repeated("(all()) && ", 5000) + "all()", {}));
 }
