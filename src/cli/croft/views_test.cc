@@ -122,6 +122,9 @@ TEST_F(Views, UsageHasSharesAndBlocks) {
   EXPECT_THAT(text,
               HasSubstr("pool       a      10.1.0.0/28   -             16      9 (56.2%)   1 (6.25%)   3 (18.8%)"));
   EXPECT_THAT(text, HasSubstr("block      a      10.1.0.8/29   host:node-a   8       6 (75%)"));
+  config([](core::IpamConfig& c) { c.strict_affinity = true; });
+  EXPECT_THAT(usage_table(*engine::look(context), false), HasSubstr("3 (18.8%)   3\n"));
+  EXPECT_THAT(json_of(engine::look(context)->pools).json(), HasSubstr("\"stranded\": 3"));
 }
 
 TEST_F(Views, ExplanationOfAnAssignmentAndOfARefusal) {
