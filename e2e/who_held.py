@@ -3,15 +3,14 @@
 Pods come and go by the real plugin on each kind of store while `croftd controller --history` records, is killed and started
 anew at random. On etcd the recorder's way to it, and no other, is cut off meanwhile: silent for a while, then broken.
 Of 200 random instants each answer is right, or says that it is not known. Then the questions of an operator: by pod, by node,
-CSV, a log of flows; `croft top` on a terminal; and a history on a full disk, which keeps nobody from anything.
+a log of flows; `croft top` on a terminal; and a history on a full disk, which keeps nobody from anything.
 
 usage: who_held.py BIN_DIR sqlite|etcd
 """
 
 import contextlib
-import csv
 import fcntl
-import io
+import json
 import os
 import pathlib
 import pty
@@ -104,8 +103,7 @@ def questions(recorded, address):
     text = recorded.croft("history", f"shop/{stay.pod}")
     expect(address in text and "node-a" in text and "recorded from" in text, text)
     expect(f"shop/{stay.pod}" in recorded.croft("history", "node-a", "--from", "2h", "--no-headers"), "by node")
-    rows = list(csv.DictReader(io.StringIO(recorded.croft("history", address, "--csv"))))
-    expect_equal([(row["namespace"], row["pod"], row["container"]) for row in rows][-1], ("shop", stay.pod, f"c-{stay.pod}"), "the last row")
+    expect_equal(json.loads(recorded.croft("history", address, "-o", "json"))[-1]["container"], f"c-{stay.pod}", "the last row")
     flows = recorded.world.directory / "flows.csv"
     flows.write_text(f"time,src_ip,dst_ip,bytes\n{stamp(stay.answered + 4)},{address},192.0.2.1,7\n{stamp(stay.answered - 86400)},{address},,7\n"
                      f"{stamp(stay.answered + 0.01)},{address},,7\n")
@@ -113,8 +111,10 @@ def questions(recorded, address):
     expect(joined[1].split(",")[4:] in ([f"shop/{stay.pod}", nobody] for nobody in ("", "?")), f"holders of a flow: {joined[1]}")
     expect_equal(joined[2].split(",")[4], "?", "of one before the history")
     expect(joined[3].split(",")[4] in (f"shop/{stay.pod}", f"shop/{stay.pod}?") or "?" in joined[3], f"of the moment of the ADD: {joined[3]}")
-    missing = run(str(recorded.bin / "croft"), "who", address, "--history", "/nonexistent/history.db", check=False)
-    expect(missing.returncode == 1 and "--history" in missing.stderr, missing.stderr)
+    expect("collects nothing of" in recorded.log.read_text(), "a grace of 0 is said as what it is")
+    for words in (("who", address), ("--store", recorded.of_pods, "top", "--once")):
+        missing = run(str(recorded.bin / "croft"), *words, "--history", "/nonexistent/history.db", check=False)
+        expect(missing.returncode == 1 and "no history /nonexistent" in missing.stderr, missing.stderr)
 
 
 def take_terminal():

@@ -5,6 +5,7 @@
 #include <charconv>
 #include <chrono>
 #include <cstddef>
+#include <exception>
 #include <optional>
 #include <thread>
 #include <utility>
@@ -67,8 +68,14 @@ Answer answer_to(const WebServer::Handler& handler, const http::request_header<>
   };
   const std::string_view target(request.target().data(), request.target().size());
   const std::size_t mark = std::min(target.find('?'), target.size());
-  Answer answer = answer_of(handler({target.substr(0, mark), target.substr(std::min(mark + 1, target.size())),
-                                     field(http::field::host), field(http::field::authorization)}));
+  Answer answer;
+  try {
+    answer = answer_of(handler({target.substr(0, mark), target.substr(std::min(mark + 1, target.size())),
+                                field(http::field::host), field(http::field::authorization)}));
+  } catch (const std::exception& thrown) {
+    // No memory, say; the daemon goes on.
+    answer = answer_of({500, fmt::format("this could not be answered: {}\n", thrown.what())});
+  }
   if (is_head) answer.body().clear();  // the header keeps the length
   return answer;
 }

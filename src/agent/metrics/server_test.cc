@@ -11,6 +11,7 @@
 #include <chrono>
 #include <future>
 #include <memory>
+#include <new>
 #include <string>
 #include <thread>
 #include <vector>
@@ -225,6 +226,23 @@ TEST(WebServer, AHandlerSeesTheRequestAndSaysTheAnswer) {
   EXPECT_THAT(said, HasSubstr("Cache-Control: no-store\r\n"));
   EXPECT_THAT(said, EndsWith("\r\n\r\n/a/b|c=d&e|desk.example:1|Bearer t"));
   EXPECT_THAT(ask("HEAD /?x HTTP/1.1\r\n\r\n"), EndsWith("\r\n\r\n")) << "no body";
+}
+
+TEST(WebServer, AHandlerThatThrowsIsOneFailedAnswer) {
+  const std::uint16_t port = Listening().address().port;
+  const auto handler = [](const WebRequest& request) -> WebAnswer {
+    if (request.path.empty()) throw std::bad_alloc();
+    return {200, "fine"};
+  };
+  const auto server = WebServer::start(handler, {*net::parse_address("127.0.0.1"), port}, "desk");
+  ASSERT_TRUE(server) << server.error().message;
+  const auto ask = [&](std::string_view request) {
+    const Client client(port);
+    client.send(request);
+    return client.answer();
+  };
+  EXPECT_THAT(ask("GET ? HTTP/1.1\r\n\r\n"), StartsWith("HTTP/1.1 500 "));
+  EXPECT_THAT(ask("GET / HTTP/1.1\r\n\r\n"), EndsWith("fine"));
 }
 
 TEST(MetricsServer, WhoSaysNothingKeepsNobodyFromAnAnswer) {

@@ -283,7 +283,7 @@ constexpr Example kExamples[] = {
     {"plan-capacity", "croft plan-capacity --vary nodes=10,100,1000 --against way=alone"},
     {"who", "croft who 10.1.0.66 --at 2026-01-31T03:10:00Z"},
     {"history", "croft history default/web-0 --from 3d"},
-    {"history", "croft history node-a --from 2h --csv"},
+    {"history", "croft history node-a --from 2h -o json"},
     {"history join", "croft history join flows.csv --time start --address srcaddr"},
     {"forecast", "croft forecast --sort-by POOL"},
     {"top", "croft top"},

@@ -20,11 +20,9 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 Json usage_json(const engine::Usage& usage) {
-  return {{"size", count_json(usage.size)},
-          {"held", usage.held},
-          {"cooling", usage.cooling},
-          {"reserved", count_json(usage.reserved)},
-          {"free", count_json(usage.free())}};
+  return {{"size", count_json(usage.size)},   {"held", usage.held},
+          {"cooling", usage.cooling},         {"reserved", count_json(usage.reserved)},
+          {"free", count_json(usage.free())}, {"stranded", count_json(usage.stranded)}};
 }
 
 Json map_json(const std::map<std::string, std::string>& map) {
@@ -388,7 +386,7 @@ void add_row(Table& table, const char* grouping, const std::string& name, const 
              const std::string& owner, const engine::Usage& usage) {
   table.add({grouping, name, cidr.to_string(), owner, usage.size.to_string(), percent_of(usage.held, usage.size),
              percent_of(usage.cooling, usage.size), percent_of(usage.reserved, usage.size),
-             percent_of(usage.free(), usage.size)});
+             percent_of(usage.free(), usage.size), usage.stranded.is_zero() ? "" : usage.stranded.to_string()});
 }
 
 void add_block(Table& table, const engine::BlockView& view) {
@@ -404,7 +402,7 @@ std::string percent_of(const net::Count& part, const net::Count& whole) {
 }
 
 std::string usage_table(const engine::Overview& overview, bool with_blocks) {
-  Table table({"GROUPING", "POOL", "CIDR", "OWNER", "TOTAL", "IN USE", "COOLING", "RESERVED", "FREE"});
+  Table table({"GROUPING", "POOL", "CIDR", "OWNER", "TOTAL", "IN USE", "COOLING", "RESERVED", "FREE", "STRANDED"});
   for (const engine::PoolView& view : overview.pools) {
     add_row(table, "pool", view.pool.name, view.pool.cidr, "", view.usage);
     if (!with_blocks) continue;

@@ -1,6 +1,7 @@
 #include "cli/croft/table.h"
 
 #include <algorithm>
+#include <chrono>
 #include <numeric>
 #include <optional>
 #include <utility>
@@ -12,6 +13,7 @@
 #include "base/nearest.h"
 #include "base/net/echo.h"
 #include "base/printable.h"
+#include "cli/croft/top.h"
 
 namespace croft::app {
 namespace {
@@ -67,8 +69,16 @@ std::string_view number_at(std::string_view text, std::size_t& at) {
   return digits;
 }
 
+/// "now", "7h", ">14d" as seconds: they are sorted by their length, before other texts.
+std::optional<std::chrono::seconds> span_in(std::string_view cell) {
+  if (cell == "now") return std::chrono::seconds(0);
+  return span_of(cell.starts_with('>') ? cell.substr(1) : cell);
+}
+
 bool comes_before(const std::string& a, const std::string& b) {
   if (a.empty() || b.empty()) return !a.empty() && b.empty();
+  const auto span = span_in(a), other = span_in(b);
+  if (span || other) return span && (!other || *span < *other);
   std::size_t i = 0, j = 0;
   while (i < a.size() && j < b.size()) {
     if (is_digit(a[i]) && is_digit(b[j])) {

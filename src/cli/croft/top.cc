@@ -1,6 +1,8 @@
 #include "cli/croft/top.h"
 
 #include <algorithm>
+#include <array>
+#include <charconv>
 
 #include <fmt/format.h>
 
@@ -55,10 +57,11 @@ void TopRates::add(const engine::Overview& overview, const Instant& now) {
   while (looks_.size() > 2 && now.since_boot - looks_[1].at >= kPast) looks_.pop_front();
 }
 
-double TopRates::of(const std::string& pool) const {
-  if (looks_.size() < 2 || !looks_.front().used.contains(pool) || !looks_.back().used.contains(pool)) return 0;
+std::optional<double> TopRates::of(const std::string& pool) const {
+  if (looks_.size() < 2 || !looks_.front().used.contains(pool) || !looks_.back().used.contains(pool)) return {};
   const double minutes = std::chrono::duration<double, std::ratio<60>>(looks_.back().at - looks_.front().at).count();
-  return minutes > 0 ? (looks_.back().used.at(pool) - looks_.front().used.at(pool)) / minutes : 0;
+  if (minutes <= 0) return {};
+  return (looks_.back().used.at(pool) - looks_.front().used.at(pool)) / minutes;
 }
 
 void TopView::see(engine::Overview overview, const TopRates& rates, const Instant& now) {
@@ -87,11 +90,13 @@ std::string TopView::text() const {
     blocks += one.blocks.size();
     const auto forecast = forecasts.find(name);
     const bool is_known = forecast != forecasts.end() && forecast->second.is_known;
-    table.add({name, one.pool.cidr.to_string(), bar_of(part_of(one.usage)),
-               fmt::format("{:.1f}%", 100 * part_of(one.usage)), std::to_string(one.usage.held),
-               std::to_string(one.usage.cooling), one.usage.free().to_string(),
-               fmt::format("{:+.1f}", rates_.contains(name) ? rates_.at(name) : 0),
-               is_known ? span_text(forecast->second.full_in) : ""});
+    const auto rate = rates_.find(name);
+    const bool has_rate = rate != rates_.end() && rate->second;
+    const double part = part_of(one.usage);
+    table.add({name, one.pool.cidr.to_string(), bar_of(part), fmt::format("{:.1f}%", 100 * part),
+               std::to_string(one.usage.held), std::to_string(one.usage.cooling), one.usage.free().to_string(),
+               has_rate ? fmt::format("{:+.1f}", *rate->second) : "",
+               part >= 1 ? "now" : (is_known ? span_text(forecast->second.full_in) : "")});
   }
   std::string text = fmt::format("{}   {}   {}, {}, {} held\n\n", rfc3339_rounded_up(at_), store,
                                  counted(seen_.pools.size(), "pool"), counted(blocks, "block"), held);
@@ -111,10 +116,30 @@ std::string bar_of(double part) {
 
 std::string span_text(const std::optional<std::chrono::seconds>& span) {
   if (!span) return fmt::format(">{}d", core::history::kForecastMax.count() / 24);
+  if (span->count() == 0) return "now";
   const auto minutes = std::chrono::floor<std::chrono::minutes>(*span).count();
   if (minutes < 120) return fmt::format("{}m", minutes);
   if (minutes < 48 * 60) return fmt::format("{}h", minutes / 60);
   return fmt::format("{}d", minutes / (24 * 60));
+}
+
+std::optional<std::chrono::seconds> span_of(std::string_view text) {
+  constexpr auto kUnits =
+      std::to_array<std::pair<char, std::int64_t>>({{'s', 1}, {'m', 60}, {'h', 3600}, {'d', 86400}});
+  constexpr std::int64_t kMost = std::int64_t{40'000} * 86400;  // earlier no clock was right
+  if (text.empty()) return std::nullopt;
+  std::int64_t seconds = 0;
+  while (!text.empty()) {
+    std::int64_t number = 0;
+    const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), number);
+    const auto digits = static_cast<std::size_t>(end - text.data());
+    if (code != std::errc() || text.front() == '-' || digits == text.size()) return std::nullopt;
+    const auto* const unit = std::ranges::find(kUnits, text[digits], [](const auto& one) { return one.first; });
+    if (unit == kUnits.end()) return std::nullopt;
+    seconds = std::min(kMost, seconds + std::min(number, kMost / unit->second) * unit->second);
+    text.remove_prefix(digits + 1);
+  }
+  return std::chrono::seconds(seconds);
 }
 
 }  // namespace croft::app

@@ -3,7 +3,9 @@
 #include <chrono>
 #include <deque>
 #include <map>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -17,8 +19,8 @@ namespace croft::app {
 class TopRates {
  public:
   void add(const engine::Overview& overview, const Instant& now);
-  /// Addresses a minute; 0 after one look.
-  [[nodiscard]] double of(const std::string& pool) const;
+  /// Addresses a minute; nothing after one look.
+  [[nodiscard]] std::optional<double> of(const std::string& pool) const;
 
  private:
   static constexpr std::chrono::minutes kPast{5};
@@ -44,13 +46,15 @@ struct TopView {
 
  private:
   engine::Overview seen_{};
-  std::map<std::string, double> rates_{};
+  std::map<std::string, std::optional<double>> rates_{};
   WallTime at_{};
 };
 
 /// "[######····]", a tenth a sign.
 [[nodiscard]] std::string bar_of(double part);
-/// "45m", "7h", "3d"; ">14d" where it is not in sight.
+/// "now", "45m", "7h", "3d"; ">14d" where it is not in sight.
 [[nodiscard]] std::string span_text(const std::optional<std::chrono::seconds>& span);
+/// The span of "90s", "2h", "3m20s"; nothing for another text.
+[[nodiscard]] std::optional<std::chrono::seconds> span_of(std::string_view text);
 
 }  // namespace croft::app

@@ -23,20 +23,23 @@ constexpr int kPart = 10;
 constexpr std::chrono::minutes kForecastAgain{5};
 
 struct TopOptions {
-  std::string pool, history = edge::kHistoryPath;
+  std::string pool;
+  std::string history;  ///< empty: kHistoryPath, where it is
   std::uint32_t interval_s = 2;
   bool map = false, once = false;
 };
 
-/// When pools are full, as far as there is a history; nothing else needs one.
+/// When pools are full, as far as there is a history.
 std::map<std::string, core::history::Forecast> forecasts(const std::string& path, WallTime now) {
-  const auto file = edge::HistoryFile::open_to_read(path);
+  const auto file = edge::HistoryFile::open_to_read(path.empty() ? edge::kHistoryPath : path);
   return file ? (*file)->forecasts(now).value_or(std::map<std::string, core::history::Forecast>())
               : std::map<std::string, core::history::Forecast>();
 }
 
 [[nodiscard]] Result<int> top(CommandLine& line, const TopOptions& options) {
   TRY(const engine::Context context, line.look());
+  // Nothing else needs a history that nobody named.
+  if (!options.history.empty()) TRY_VOID(edge::HistoryFile::open_to_read(options.history));
   TopView view;
   view.store = line.store_url;
   view.map = options.map;

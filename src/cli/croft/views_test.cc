@@ -20,6 +20,7 @@ namespace croft::app {
 namespace {
 
 using testing::HasSubstr;
+using testing::Not;
 using Json = nlohmann::ordered_json;
 
 class Views : public testing::Test, public engine::World {
@@ -65,6 +66,7 @@ TEST_F(Views, TopShowsTheFullestPoolFirstAndHowFastItFills) {
     view.see(*overview, rates, clock.now());
   };
   see();
+  EXPECT_THAT(view.text(), Not(HasSubstr("+0.0"))) << "one look has no rate";
   clock.advance(std::chrono::seconds(60));
   for (int i = 10; i < 13; ++i) add("c" + std::to_string(i));
   view.forecasts["a"] = {true, "", 1, std::chrono::hours(7), {}, {}};
@@ -73,10 +75,29 @@ TEST_F(Views, TopShowsTheFullestPoolFirstAndHowFastItFills) {
   EXPECT_LT(text.find("10.1.0.0/28"), text.find("10.2.0.0/24"));
   EXPECT_THAT(text, HasSubstr("+2.0       7h"));  // the address that cooled is taken again
   EXPECT_THAT(text, HasSubstr("node-a"));
+  for (int i = 13; i < 20; ++i) add("c" + std::to_string(i));
+  see();
+  EXPECT_THAT(view.text(), HasSubstr("   now\n")) << "a full pool is full, whatever a forecast said";
   view.next_pool();
   EXPECT_THAT(view.text(), HasSubstr("\nb\nblocks"));
   view.next_pool();
   EXPECT_THAT(view.text(), HasSubstr("\na\nblocks"));
+}
+
+TEST(TopView, SpansAreReadAndWritten) {
+  using std::chrono::seconds;
+  EXPECT_EQ(span_text(seconds(0)), "now");
+  EXPECT_EQ(span_text(seconds(45 * 60)), "45m");
+  EXPECT_EQ(span_of("3m20s"), seconds(200));
+  EXPECT_EQ(span_of("2d"), seconds(172800));
+  for (const char* const text : {"", "5", "m", "-5m", "5m3", "5w", "5 m"})
+    EXPECT_EQ(span_of(text), std::nullopt) << text;
+  EXPECT_GT(span_of("99999999999999999d"), seconds(0)) << "as far as a clock goes";
+  Table table({"POOL", "FULL IN"});
+  for (const char* const text : {"unknown: why", ">14d", "7h", "", "now", "45m", "3d"}) table.add({"a", text});
+  ASSERT_TRUE(table.sort_by("full in"));
+  EXPECT_EQ(table.to_string({false, 0}),
+            "a      now\na      45m\na      7h\na      3d\na      >14d\na      unknown: why\na      -\n");
 }
 
 TEST_F(Views, PictureInColourHasTheSameShape) {
@@ -101,6 +122,9 @@ TEST_F(Views, UsageHasSharesAndBlocks) {
   EXPECT_THAT(text,
               HasSubstr("pool       a      10.1.0.0/28   -             16      9 (56.2%)   1 (6.25%)   3 (18.8%)"));
   EXPECT_THAT(text, HasSubstr("block      a      10.1.0.8/29   host:node-a   8       6 (75%)"));
+  config([](core::IpamConfig& c) { c.strict_affinity = true; });
+  EXPECT_THAT(usage_table(*engine::look(context), false), HasSubstr("3 (18.8%)   3\n"));
+  EXPECT_THAT(json_of(engine::look(context)->pools).json(), HasSubstr("\"stranded\": 3"));
 }
 
 TEST_F(Views, ExplanationOfAnAssignmentAndOfARefusal) {

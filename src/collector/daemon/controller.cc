@@ -364,12 +364,16 @@ class Controller {
   }
 
   [[nodiscard]] Result<int> run() {
-    log_.info("collecting from {}, nodes and pods from {}, grace {:g} s{}", options_.store_url,
-              !options_.facts_path.empty() ? options_.facts_path
-              : cluster_.pods != nullptr   ? "the Kubernetes API"
-                                           : "the store's nodes (pods are not known)",
-              std::chrono::duration<double>(milliseconds(options_.grace_ms)).count(),
-              options_.dry_run ? ", dry run: nothing is written" : "");
+    if (options_.grace_ms == 0) {
+      log_.info("collects nothing of {} (grace 0)", options_.store_url);
+    } else {
+      log_.info("collecting from {}, nodes and pods from {}, grace {:g} s{}", options_.store_url,
+                !options_.facts_path.empty() ? options_.facts_path
+                : cluster_.pods != nullptr   ? "the Kubernetes API"
+                                             : "the store's nodes (pods are not known)",
+                std::chrono::duration<double>(milliseconds(options_.grace_ms)).count(),
+                options_.dry_run ? ", dry run: nothing is written" : "");
+    }
     TRY_VOID(serve_metrics());
     // An option that can't work is refused at once. All else may be mended, as a damaged record or a pool that is in
     // the way, and leaks are collected meanwhile.

@@ -272,13 +272,13 @@ edge::WebAnswer DeskPages::answer_with(const edge::WebRequest& request) {
   for (const DeskAsset& asset : desk_assets()) {
     if (request.path == asset.path) return {200, std::string(asset.content), asset.type};
   }
-  constexpr std::array<std::pair<std::string_view, Route>, 8> kRoutes = {{{"/api/overview", &DeskPages::overview},
-                                                                          {"/api/map", &DeskPages::map},
-                                                                          {"/api/who", &DeskPages::who},
-                                                                          {"/api/nodes", &DeskPages::nodes},
-                                                                          {"/api/blocks", &DeskPages::blocks},
-                                                                          {"/api/reliefs", &DeskPages::reliefs},
-                                                                          {"/api/explain", &DeskPages::explain}}};
+  constexpr auto kRoutes = std::to_array<std::pair<std::string_view, Route>>({{"/api/overview", &DeskPages::overview},
+                                                                              {"/api/map", &DeskPages::map},
+                                                                              {"/api/who", &DeskPages::who},
+                                                                              {"/api/nodes", &DeskPages::nodes},
+                                                                              {"/api/blocks", &DeskPages::blocks},
+                                                                              {"/api/reliefs", &DeskPages::reliefs},
+                                                                              {"/api/explain", &DeskPages::explain}});
   const auto* const route = std::ranges::find(kRoutes, request.path, [](const auto& one) { return one.first; });
   const bool is_for_findings = request.path == "/api/findings";
   if (route == kRoutes.end() && !is_for_findings) return refused(404, "nothing is here");

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <map>
+#include <new>
 #include <string>
 
 #include <gmock/gmock.h>
@@ -35,6 +36,7 @@ class Pages : public testing::Test, public engine::World {
     DeskPages::Parts parts{
         context, "sqlite:/var/lib/croft/croft.db", [this]() -> Result<DeskFindings> {
           if (broken) return fail(ErrorCode::unavailable, "the store is away");
+          if (starved) throw std::bad_alloc();
           ++checks;
           return DeskFindings{clock.now().wall, {400, core::audit::found("pool_full", "a", "it is")}};
         }};
@@ -53,7 +55,7 @@ class Pages : public testing::Test, public engine::World {
     return Json::parse(answer.body);
   }
 
-  bool broken = false;
+  bool broken = false, starved = false;
   std::atomic<int> checks = 0;
   std::optional<edge::Doorkeeper::Judge> judge;
   std::string history;
@@ -73,7 +75,7 @@ TEST_F(Pages, AssetsAreServedWithAStrictPolicy) {
     EXPECT_THAT(std::string(asset.content), Not(HasSubstr("innerHTML")));
   }
   EXPECT_THAT(get("/api/overview").fields, Contains(Pair("Content-Security-Policy", HasSubstr("default-src 'none'"))));
-  for (const char* absent : {"/desk.ts", "/api/", "/api/overview/", "/../etc/passwd", "//", "/metrics"}) {
+  for (const char* absent : {"", "/desk.ts", "/api/", "/api/overview/", "/../etc/passwd", "//", "/metrics"}) {
     EXPECT_EQ(get(absent).status, 404U) << absent;
   }
 }
@@ -186,7 +188,7 @@ TEST_F(Pages, NodesBlocksFindingsAndReliefs) {
   EXPECT_THAT(json("/api/blocks", "owner=host:nobody"), IsEmpty());
   const Json shown = json("/api/overview")["reliefs"];
   EXPECT_EQ(shown[0]["pool"], "a");
-  EXPECT_EQ(shown[0]["command"], "croft pool create a-more --cidr 10.1.0.16/28 --block-size 28");
+  EXPECT_EQ(shown[0]["command"], "croft pool create a-more --cidr 10.1.0.16/28 --block-size 28 --cooldown-seconds 0");
   EXPECT_EQ(checks, 0) << "nobody asked for one";
   const Json findings = json("/api/findings");
   EXPECT_EQ(findings["findings"][0]["finding"], "pool_full");
@@ -211,6 +213,14 @@ TEST_F(Pages, ACheckThatFailsSaysSo) {
   const WebAnswer answer = get("/api/findings");
   EXPECT_EQ(answer.status, 503U);
   EXPECT_THAT(answer.body, HasSubstr("the store is away"));
+}
+
+TEST_F(Pages, ACheckWithoutMemoryIsTriedAgain) {
+  starved = true;
+  EXPECT_EQ(get("/api/findings").status, 500U);
+  starved = false;
+  clock.advance(61s);
+  EXPECT_EQ(get("/api/findings").status, 200U);
 }
 
 /// As a restored or shared register has it, a block at a time.

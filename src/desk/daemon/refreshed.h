@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <condition_variable>
+#include <exception>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -54,7 +55,7 @@ class Refreshed {
     while (turn_.wait(lock, end, [this] { return seen_.is_being_made; })) {
       lock.unlock();
       const auto begun = clock_.now().since_boot;
-      Result<T> made = make_();
+      Result<T> made = try_to_make();
       const auto now = clock_.now().since_boot;
       lock.lock();
       seen_.trouble = made ? std::nullopt : std::optional(made.error());
@@ -65,6 +66,14 @@ class Refreshed {
       due_ = now + (made ? std::max(age_, (now - begun) * kPart) : age_);
       seen_.is_being_made = false;
       turn_.notify_all();
+    }
+  }
+
+  [[nodiscard]] Result<T> try_to_make() {
+    try {
+      return make_();
+    } catch (const std::exception& thrown) {
+      return fail(ErrorCode::internal, thrown.what());  // no memory, say; the controller goes on
     }
   }
 

@@ -28,9 +28,28 @@ std::string addresses(const net::Count& count) {
   return count.to_string() + (count == net::Count(1) ? " address" : " addresses");
 }
 
+/// A name that no pool has: "web-more", "web-more-2".
+std::string free_name(const std::string& name, const std::vector<PoolFill>& pools) {
+  const std::string first = name + "-more";
+  std::string free = first;
+  const auto is_taken = [&](const PoolFill& one) { return one.pool.name == free; };
+  for (int i = 2; std::ranges::any_of(pools, is_taken); ++i) free = fmt::format("{}-{}", first, i);
+  return free;
+}
+
+/// A pool that gives addresses to the same nodes and namespaces, to those who name none, and has room.
+bool is_next(const PoolFill& other, const Pool& pool) {
+  return other.pool.name != pool.name && is_enabled(other.pool) && fullness_of(other) == Fullness::room &&
+         other.pool.cidr.family() == pool.cidr.family() && other.pool.assignment_mode == AssignmentMode::automatic &&
+         other.pool.allowed_uses == pool.allowed_uses && other.pool.node_selector == pool.node_selector &&
+         other.pool.namespace_selector == pool.namespace_selector;
+}
+
 /// The options that make another pool for the same nodes and pods.
 std::string same_settings(const Pool& pool) {
   std::string options = pool.gateway ? "" : " --gateway none";
+  if (pool.cooldown != Pool{}.cooldown) options += fmt::format(" --cooldown-seconds {}", pool.cooldown.count());
+  if (pool.priority != 0) options += fmt::format(" --priority {}", pool.priority);
   const auto add = [&](const char* name, const std::string& value) {
     if (!value.empty() && value != "all()") options += fmt::format(" {} {}", name, in_shell_quotes_if_needed(value));
   };
@@ -44,6 +63,14 @@ void add_for(const PoolFill& fill, const ReliefFacts& facts, std::vector<Relief>
   const auto add = [&](Risk risk, std::string title, std::string effect, std::string caution, std::string command) {
     reliefs.push_back({name, risk, std::move(title), std::move(effect), std::move(caution), std::move(command)});
   };
+  const auto next_pool =
+      std::ranges::find_if(facts.pools, [&](const PoolFill& other) { return is_next(other, fill.pool); });
+  if (next_pool != facts.pools.end() && fill.pool.assignment_mode == AssignmentMode::automatic) {
+    add(Risk::none, "Do nothing for networks that name no pools",
+        fmt::format("Once it is full their pods get the {} of pool {}", addresses(next_pool->open()),
+                    next_pool->pool.name),
+        "A network that names its pools must name this one too.", "");
+  }
   if (fill.cooling > 0) {
     add(Risk::none, "Wait for what cools",
         fmt::format("{} come back within {} s each", addresses(fill.cooling), fill.pool.cooldown.count()),
@@ -72,9 +99,12 @@ void add_for(const PoolFill& fill, const ReliefFacts& facts, std::vector<Relief>
   if (next) {
     add(Risk::routing, "Add a pool beside it",
         fmt::format("{} more for the same nodes, in {}", addresses(net::Count::of(*next)), next->to_string()),
-        "No pod that runs is touched. The network must route the new prefix, and nothing else may use it.",
-        fmt::format("croft pool create {} --cidr {} --block-size {}{}", in_shell_quotes_if_needed(name + "-more"),
-                    next->to_string(), fill.pool.block_length, same_settings(fill.pool)));
+        "No pod that runs is touched. The network must route the new prefix, and nothing else may use it. A network "
+        "that "
+        "names its pools must name this one too.",
+        fmt::format("croft pool create {} --cidr {} --block-size {}{}",
+                    in_shell_quotes_if_needed(free_name(name, facts.pools)), next->to_string(), fill.pool.block_length,
+                    same_settings(fill.pool)));
   }
   if (!fill.stranded.is_zero()) {
     add(Risk::intent, "Let nodes borrow",

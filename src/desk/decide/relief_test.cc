@@ -62,6 +62,37 @@ TEST(Relief, TheFullestPoolComesFirstAndTheSafestWay) {
   EXPECT_THAT(all[4].command, HasSubstr("croft ip release --from-report"));
 }
 
+TEST(Relief, ANewPoolHasTheSettingsOfTheFullOneAndANameOfItsOwn) {
+  PoolFill web = fill("web", "10.0.0.0/24"_prefix, 256);
+  web.pool.cooldown = std::chrono::seconds(0);
+  web.pool.priority = 7;
+  const PoolFill more = fill("web-more", "10.0.1.0/24"_prefix, 256),
+                 other = fill("web-more-2", "10.0.2.0/24"_prefix, 0);
+  const auto all = reliefs_of({{web, more, other}});
+  EXPECT_THAT(titles(all),
+              ElementsAre("web: Do nothing for networks that name no pools", "web: Add a pool beside it",
+                          "web-more: Do nothing for networks that name no pools", "web-more: Add a pool beside it"));
+  EXPECT_EQ(all[0].effect, "Once it is full their pods get the 256 addresses of pool web-more-2");
+  EXPECT_EQ(all[1].command,
+            "croft pool create web-more-3 --cidr 10.0.3.0/24 --block-size 26 --gateway none --cooldown-seconds 0 "
+            "--priority 7");
+  EXPECT_THAT(all[1].caution, HasSubstr("names its pools"));
+}
+
+TEST(Relief, AnotherPoolIsNextWhereItServesTheSame) {
+  const PoolFill web = fill("web", "10.0.0.0/24"_prefix, 256);
+  const auto titles_beside = [&](const auto& change) {
+    PoolFill other = fill("other", "10.0.9.0/24"_prefix, 0);
+    change(other.pool);
+    return titles(reliefs_of({{web, other}}));
+  };
+  EXPECT_EQ(titles_beside([](Pool&) {}).size(), 2U);
+  EXPECT_EQ(titles_beside([](Pool& pool) { pool.node_selector = "a == 'b'"; }).size(), 1U);
+  EXPECT_EQ(titles_beside([](Pool& pool) { pool.namespace_selector = "a == 'b'"; }).size(), 1U);
+  EXPECT_EQ(titles_beside([](Pool& pool) { pool.assignment_mode = AssignmentMode::manual; }).size(), 1U);
+  EXPECT_EQ(titles_beside([](Pool& pool) { pool.cidr = "fd00::/120"_prefix; }).size(), 1U);
+}
+
 TEST(Relief, NamesOfOthersAreQuoted) {
   PoolFill off = fill("$(reboot)", "10.0.9.0/24"_prefix, 0);
   off.pool.disabled = true;

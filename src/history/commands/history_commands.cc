@@ -1,7 +1,7 @@
 #include <algorithm>
-#include <charconv>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -11,6 +11,7 @@
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
+#include "base/counted.h"
 #include "base/net/echo.h"
 #include "base/printable.h"
 #include "base/time_text.h"
@@ -31,6 +32,7 @@ namespace {
 
 using core::history::Answer;
 using core::history::Forecast;
+using core::history::Gap;
 using core::history::Holder;
 using core::history::Holding;
 using core::history::Moment;
@@ -45,7 +47,6 @@ struct WhoOptions {
 struct HistoryOptions {
   std::string file, what, from, until;
   std::size_t limit = 1000;
-  bool csv = false;
 };
 struct JoinOptions {
   std::string file, flows, time;
@@ -55,27 +56,12 @@ struct ForecastOptions {
   std::string file;
 };
 
-/// RFC 3339, or a time before now: 90s, 15m, 2h, 3d.
+/// A time as logs have it, or one before now.
 [[nodiscard]] Result<WallTime> time_argument(const std::string& name, const std::string& text, WallTime now) {
-  std::int64_t number = 0;
-  const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (code == std::errc() && number >= 0 && number < 1'000'000'000 && end + 1 == text.data() + text.size()) {
-    switch (*end) {
-      case 's':
-        return now - std::chrono::seconds(number);
-      case 'm':
-        return now - std::chrono::minutes(number);
-      case 'h':
-        return now - std::chrono::hours(std::min<std::int64_t>(number, 1'000'000));
-      case 'd':
-        return now - std::chrono::hours(std::min<std::int64_t>(number, 40'000) * 24);
-      default:
-        break;
-    }
-  }
-  if (auto time = parse_rfc3339(text)) return *time;
+  if (const auto span = span_of(text)) return now - *span;
+  if (const auto time = edge::flow_time(text)) return time->after;
   return fail(invalid_argument(
-      fmt::format("{} {} is no time: write 2026-01-31T03:10:00Z, or 2h for two hours ago", name, net::echo(text))));
+      fmt::format("{} {} is no time: write 2026-01-31T03:10:00Z, or 2h30m for that long ago", name, net::echo(text))));
 }
 
 [[nodiscard]] Result<std::unique_ptr<edge::HistoryFile>> open_history(const std::string& path) {
@@ -121,13 +107,18 @@ Json holding_json(const Holding& one) {
 
 // ---------------------------------------------------------------- who
 
-std::string shown_answer(const Answer& answer, const net::Address& address, WallTime at) {
+/// A history whose last moment is older has been left by its controller: a quiet store tells how far it is each minute.
+constexpr std::chrono::minutes kLeft{2};
+
+std::string shown_answer(const Answer& answer, const net::Address& address, WallTime at,
+                         const core::history::Reach& reach) {
   std::string text;
   for (const Holding& one : answer.holdings) {
-    text += fmt::format("{} {} {}, on node {}, from {} until {}\n", shown(name_of(one.holder)),
+    text += fmt::format("{} {} {}, on node {}, from {} {}\n", shown(name_of(one.holder)),
                         answer.is_sure ? "held" : "may have held", address.to_string(),
                         one.holder.node.empty() ? "?" : shown(one.holder.node), shown_moment(one.begin),
-                        one.end ? shown_moment(*one.end) : "now");
+                        one.end ? "until " + shown_moment(*one.end)
+                                : fmt::format("and still at {}, when the history ends", shown_time(reach.until)));
     const std::pair<const char*, const std::string&> parts[] = {{"container", one.holder.container},
                                                                 {"interface", one.holder.interface_name},
                                                                 {"network", one.holder.network},
@@ -145,6 +136,27 @@ std::string shown_answer(const Answer& answer, const net::Address& address, Wall
   return text + fmt::format("  at {}: {}\n", rfc3339_exact(at), answer.known);
 }
 
+/// The last holder before that time and the first one behind it.
+[[nodiscard]] Result<std::string> holders_beside(edge::HistoryFile& file, const net::Address& address, WallTime at) {
+  edge::HistoryQuestion question;
+  question.address = address;
+  question.limit = 100'000;
+  TRY(const auto all, file.holdings(question));
+  const Holding *before = nullptr, *after = nullptr;
+  for (const Holding& one : all) {
+    if (one.end && one.end->by <= at) before = &one;
+    if (one.begin.after >= at && after == nullptr) after = &one;
+  }
+  std::string text;
+  if (before != nullptr) {
+    text += fmt::format("  before: {} until {}\n", shown(name_of(before->holder)), shown_moment(*before->end));
+  }
+  if (after != nullptr) {
+    text += fmt::format("  after: {} from {}\n", shown(name_of(after->holder)), shown_moment(after->begin));
+  }
+  return text;
+}
+
 [[nodiscard]] Result<int> who(CommandLine& line, const WhoOptions& options) {
   TRY(const net::Address address, address_argument("the address", options.address));
   const WallTime now = line.clock.now().wall;
@@ -155,7 +167,14 @@ std::string shown_answer(const Answer& answer, const net::Address& address, Wall
   TRY(const WallTime at, options.at.empty() ? Result<WallTime>(last) : time_argument("--at", options.at, now));
   TRY(Answer answer, file->holder_at(address, at));
   if (!line.wants_data()) {
-    print(shown_answer(answer, address, at));
+    print(shown_answer(answer, address, at, reach));
+    if (answer.holdings.empty()) {
+      TRY(const std::string beside, holders_beside(*file, address, at));
+      print(beside);
+    }
+    if (now - reach.until > kLeft) {
+      print(fmt::format("  the controller has written nothing since {}\n", shown_time(reach.until)));
+    }
     return 0;
   }
   Json json{{"address", address.to_string()},
@@ -174,6 +193,10 @@ std::string shown_answer(const Answer& answer, const net::Address& address, Wall
 [[nodiscard]] Result<std::vector<Holding>> holdings_of(edge::HistoryFile& file, const std::string& what,
                                                        edge::HistoryQuestion question) {
   const std::size_t slash = what.find('/');
+  if (slash != std::string::npos && net::parse_address(what.substr(0, slash))) {
+    return fail(
+        invalid_argument(fmt::format("{} is a range: name one address of it, a pod or a node", net::echo(what))));
+  }
   if (const auto address = net::parse_address(what)) {
     question.address = *address;
   } else if (slash != std::string::npos) {
@@ -188,30 +211,27 @@ std::string shown_answer(const Answer& answer, const net::Address& address, Wall
   return file.holdings(question);
 }
 
-void print_csv(const std::vector<Holding>& found) {
-  std::string text =
-      "address,pool,node,namespace,pod,uid,container,network,interface,handle,begin_after,begin_by,"
-      "end_after,end_by\n";
-  for (const Holding& one : found) {
-    const Holder& holder = one.holder;
-    std::vector<std::string> cells{one.address.to_string(),
-                                   one.pool,
-                                   holder.node,
-                                   holder.namespace_name,
-                                   holder.pod,
-                                   holder.uid,
-                                   holder.container,
-                                   holder.network,
-                                   holder.interface_name,
-                                   holder.handle,
-                                   rfc3339_exact(one.begin.after),
-                                   rfc3339_exact(one.begin.by),
-                                   one.end ? rfc3339_exact(one.end->after) : "",
-                                   one.end ? rfc3339_exact(one.end->by) : ""};
-    for (std::string& cell : cells) cell = edge::csv_cell(cell);
-    text += fmt::format("{}\n", fmt::join(cells, ","));
+/// The gaps in which something shown began or ended, the last of them, and how many others there are.
+std::string gaps_text(const std::vector<Gap>& gaps, const std::vector<Holding>& found) {
+  constexpr std::size_t kShown = 10;
+  std::vector<const Gap*> near;
+  for (const Gap& gap : gaps) {
+    const auto touches = [&](const Moment& one) { return gap.from < one.by && gap.until > one.after; };
+    const auto is_beside = [&](const Holding& one) { return touches(one.begin) || (one.end && touches(*one.end)); };
+    if (std::ranges::any_of(found, is_beside)) near.push_back(&gap);
   }
-  print(text);
+  std::string text;
+  for (const Gap* const gap : std::span(near).last(std::min(near.size(), kShown))) {
+    text += fmt::format("\ngap: {} between {} and {}", gap->is_twice ? "the clock was set back" : "nobody looked",
+                        shown_time(gap->from), shown_time(gap->until));
+  }
+  const std::size_t others = gaps.size() - std::min(near.size(), kShown);
+  if (others == 0) return text;
+  std::chrono::nanoseconds in_all{0};
+  for (const Gap& gap : gaps) in_all += gap.until - gap.from;
+  return text + fmt::format("\n{}, {} in all; the last: between {} and {}", counted(gaps.size(), "gap"),
+                            span_text(std::chrono::floor<std::chrono::seconds>(in_all)), shown_time(gaps.back().from),
+                            shown_time(gaps.back().until));
 }
 
 [[nodiscard]] Result<int> history(CommandLine& line, const HistoryOptions& options) {
@@ -225,11 +245,6 @@ void print_csv(const std::vector<Holding>& found) {
     TRY(question.until, time_argument("--to", options.until, now));
   }
   TRY(const auto file, open_history(options.file));
-  if (options.csv) {
-    TRY(const auto found, holdings_of(*file, options.what, question));
-    print_csv(found);
-    return 0;
-  }
   return list_without_store(line, [&]() -> Result<Listing> {
     TRY(const auto found, holdings_of(*file, options.what, question));
     TRY(const auto reach, file->reach());
@@ -254,9 +269,7 @@ void print_csv(const std::vector<Holding>& found) {
       if (line.wants_data()) json.push_back(holding_json(one));
     }
     std::string note = fmt::format("recorded from {} until {}", shown_time(reach.since), shown_time(reach.until));
-    for (const auto& gap : gaps) {
-      note += fmt::format("\ngap: nobody looked between {} and {}", shown_time(gap.from), shown_time(gap.until));
-    }
+    note += gaps_text(gaps, found);
     if (found.size() >= options.limit) note += fmt::format("\nthe latest {}: --limit shows more", options.limit);
     return Listing{fmt::format("No holder of {} is recorded between {} and {}.", net::echo(options.what),
                                shown_time(from), shown_time(until)),
@@ -274,7 +287,7 @@ void print_csv(const std::vector<Holding>& found) {
     rest.remove_prefix(std::min(rest.size(), read.size() + 1));
     return read;
   };
-  TRY(const auto log, edge::FlowLog::begin(next(), {options.time, options.addresses}));
+  TRY(auto log, edge::FlowLog::begin(next(), {options.time, options.addresses}));
   print(log.headings() + "\n");
   const auto holder_of = [&](const net::Address& address, const Moment& when) -> Result<std::string> {
     TRY(const Answer answer, file->holder_at(address, when));
@@ -291,6 +304,7 @@ void print_csv(const std::vector<Holding>& found) {
     TRY(const std::string joined, log.join(next(), holder_of));
     print(joined + "\n");
   }
+  if (const std::string trouble = log.trouble(); !trouble.empty()) tell(trouble);
   return 0;
 }
 
@@ -303,12 +317,22 @@ Json seconds_or_null(const std::optional<std::chrono::seconds>& span) { return s
   return list_without_store(line, [&]() -> Result<Listing> {
     const WallTime now = line.clock.now().wall;
     TRY(const auto uses, file->uses(now - edge::kForecastPast));
+    struct Row {
+      std::string pool;
+      core::history::Use last;
+      Forecast found;
+    };
+    std::vector<Row> rows;
+    for (const auto& [pool, series] : uses) {
+      rows.push_back({pool, series.back(), core::history::forecast(series, now)});
+    }
+    // The first to fill first; then those that do not in sight, and those of which nothing is known.
+    std::ranges::stable_sort(rows, {}, [](const Row& row) {
+      return std::pair(!row.found.is_known, row.found.full_in.value_or(std::chrono::seconds::max()));
+    });
     Table table({"POOL", "USED", "OF", "GROWTH/H", "FULL IN", "EARLIEST", "LATEST"});
     Json json = Json::array();
-    for (const auto& [pool, series] : uses) {
-      const Forecast found = core::history::forecast(series, now);
-      const auto& last = series.back();
-      const std::string unknown = found.is_known ? "" : "unknown";
+    for (const auto& [pool, last, found] : rows) {
       table.add({pool, fmt::format("{:.0f}", last.used), fmt::format("{:.0f}", last.room),
                  found.is_known ? fmt::format("{:+.1f}", found.growth_an_hour) : "",
                  found.is_known ? span_text(found.full_in) : "unknown: " + std::string(found.why),
@@ -325,7 +349,7 @@ Json seconds_or_null(const std::optional<std::chrono::seconds>& span) { return s
                       {"latestSeconds", seconds_or_null(found.latest)}});
     }
     return Listing{"No pool was counted yet.", std::move(table), line.wants_data() ? Data(std::move(json)) : Data(),
-                   ""};
+                   rows.empty() ? "" : "counted at " + shown_time(rows.front().last.at)};
   });
 }
 
@@ -339,7 +363,7 @@ void add_history_commands(CLI::App& app, CommandLine& line) {
   const auto [who_command, who_options] = add_command(app, line, "who", "Show who held an address at a time", who);
   who_command->add_option("ADDRESS", who_options->address, "The address")->required();
   who_command->add_option("--at", who_options->at,
-                          "When: 2026-01-31T03:10:00Z, or 2h for two hours ago (default: as late as it is known)");
+                          "When: 2026-01-31T03:10:00Z, or 2h30m for that long ago (default: as late as it is known)");
   add_file_option(*who_command, who_options->file);
 
   const auto options = std::make_shared<HistoryOptions>();
@@ -349,7 +373,6 @@ void add_history_commands(CLI::App& app, CommandLine& line) {
   command->add_option("--from", options->from, "Only what was held after this time: RFC 3339, or 2h, 3d ago");
   command->add_option("--to", options->until, "Only what was held before this time");
   command->add_option("--limit", options->limit, "At most so many, the latest")->check(CLI::Range(1, 1'000'000));
-  command->add_flag("--csv", options->csv, "Print CSV");
   add_file_option(*command, options->file);
   add_list_options(*command, line);
 

@@ -143,9 +143,12 @@ Forecast forecast(std::span<const Use> uses, WallTime now) {
   const Use& last = uses.back();
   if (now - last.at > kStale || last.at - now > kStale) return {false, "counted last more than 20 minutes ago"};
   const auto recent = between(uses, last.at - kRecent, last.at);
-  if (last.at - recent.front().at < kEnough) return {false, "counted for less than 45 minutes"};
   auto slopes = slopes_of(recent);
-  if (slopes.empty()) return {false, "counted too seldom"};
+  const bool is_little = last.at - recent.front().at < kEnough;
+  if (is_little || slopes.empty()) {
+    if (last.used >= last.room) return {true, "", 0, seconds(0), seconds(0), seconds(0)};
+    return {false, is_little ? "counted for less than 45 minutes" : "counted too seldom"};
+  }
 
   const Band slope = band_of(std::move(slopes));
   const double seen = hours_between(recent.front().at, last.at);

@@ -110,6 +110,10 @@ TEST(Forecast, GrowthOnTheFirstDayIsBelievedWhileItLasts) {
 }
 
 TEST(Forecast, AFullPoolIsFullNow) {
+  const Forecast at_once = of({{kFirst, 100, 100}});
+  ASSERT_TRUE(at_once.is_known);
+  EXPECT_EQ(at_once.full_in, 0s);
+  EXPECT_EQ(at_once.latest, 0s);
   const Forecast found = of(series(2, 100, [](double) { return 100; }));
   ASSERT_TRUE(found.is_known);
   EXPECT_EQ(found.full_in, 0s);

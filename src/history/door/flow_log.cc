@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "base/counted.h"
 #include "base/net/echo.h"
 #include "base/time_text.h"
 
@@ -23,6 +24,21 @@ constexpr std::array kAddresses{"srcaddr", "dstaddr", "src_ip", "dst_ip",      "
 constexpr std::int64_t kNoSeconds = 100'000'000'000;
 /// The end of 2261: later times do not fit 64 bits of nanoseconds.
 constexpr std::int64_t kSecondsMax = 9'214'646'399;
+
+std::string trimmed(const std::string& text) {
+  const std::size_t first = text.find_first_not_of(" \t");
+  return first == text.npos ? "" : text.substr(first, text.find_last_not_of(" \t") + 1 - first);
+}
+
+/// RFC 3339, or `DATE TIME` as logs have it. A time without a zone is one of UTC.
+std::optional<WallTime> written_time(std::string_view text) {
+  constexpr std::size_t kDate = 10;
+  std::string time(text);
+  if (time.size() > kDate && time[kDate] == ' ') time[kDate] = 'T';
+  if (time.find_first_of("Z+-", kDate) == time.npos) time += 'Z';
+  const auto read = parse_rfc3339(time);
+  return read ? std::optional(*read) : std::nullopt;
+}
 
 std::optional<std::size_t> place_of(const std::vector<std::string>& headings, std::string_view name) {
   const auto found = std::ranges::find(headings, name);
@@ -61,7 +77,7 @@ std::optional<Moment> flow_time(std::string_view text) {
     at = WallTime{std::chrono::milliseconds(number)} + fraction;
   } else if (is_number && number >= 0 && number <= kSecondsMax) {
     at = WallTime{std::chrono::seconds(number)} + fraction;
-  } else if (const auto time = parse_rfc3339(text); !is_number && time) {
+  } else if (const auto time = written_time(text); !is_number && time) {
     at = *time;
   } else {
     return std::nullopt;
@@ -100,19 +116,33 @@ Result<FlowLog> FlowLog::begin(std::string_view headings, const FlowColumns& col
   return log;
 }
 
-Result<std::string> FlowLog::join(std::string_view line, const HolderOf& holder_of) const {
+Result<std::string> FlowLog::join(std::string_view line, const HolderOf& holder_of) {
   const std::vector<std::string> cells = cells_of(line);
+  const auto cell = [&](std::size_t place) { return place < cells.size() ? trimmed(cells[place]) : std::string(); };
   std::string joined(line);
-  const auto when = time_ < cells.size() ? flow_time(cells[time_]) : std::nullopt;
+  const auto when = flow_time(cell(time_));
+  ++lines_;
+  bool is_read = true;
   for (const std::size_t place : addresses_) {
-    const auto address = place < cells.size() ? net::parse_address(cells[place]) : std::nullopt;
-    std::string holder;
+    const std::string text = cell(place);
+    const auto address = net::parse_address(text);
+    // AWS writes a hyphen where there is none.
+    const bool is_there = !text.empty() && text != "-";
+    std::string holder = is_there ? "?" : "";
     if (when && address) {
-      TRY(holder, holder_of(*address, *when));
+      TRY(holder, holder_of(address->unmapped(), *when));
     }
+    is_read = is_read && (!is_there || (when && address));
     add(joined, holder);
   }
+  if (!is_read && unread_++ == 0) first_unread_ = lines_ + 1;
   return joined;
+}
+
+std::string FlowLog::trouble() const {
+  if (unread_ == 0) return "";
+  return fmt::format("{} of {} {} a time or an address that cannot be read: the first is line {}", unread_,
+                     counted(lines_, "line"), unread_ == 1 ? "has" : "have", first_unread_);
 }
 
 std::vector<std::string> FlowLog::cells_of(std::string_view line) const {

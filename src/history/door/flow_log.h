@@ -20,12 +20,13 @@ struct FlowColumns {
   std::vector<std::string> addresses;
 };
 
-/// The holder of an address at a moment that is known this closely, as a cell; empty: nobody, or not known.
+/// The holder of an address at a moment that is known this closely, as a cell; empty: nobody.
 using HolderOf = std::function<Result<std::string>(const net::Address& address, const core::history::Moment& when)>;
 
 /// Adds to a log of flows who had its addresses: a column `<heading>_holder` behind the others for each column of
 /// addresses. The log is CSV (RFC 4180), or columns between blanks (as AWS writes flow logs), with a line of headings.
-/// Times are RFC 3339, or seconds or milliseconds since 1970. A cell that is neither address nor time gets no holder.
+/// Times are RFC 3339, `DATE TIME` in UTC, or seconds or milliseconds since 1970. The holder is `?` where the time or
+/// the address cannot be read, and empty where there is no address.
 class FlowLog {
  public:
   /// Error: invalid_argument naming the column that there is not, with those that there are.
@@ -34,7 +35,9 @@ class FlowLog {
   /// The line of headings, with those that are added.
   [[nodiscard]] const std::string& headings() const { return headings_; }
   /// A line with its holders. Both without the end of line.
-  [[nodiscard]] Result<std::string> join(std::string_view line, const HolderOf& holder_of) const;
+  [[nodiscard]] Result<std::string> join(std::string_view line, const HolderOf& holder_of);
+  /// How many lines so far could not be read, for people; empty: all could.
+  [[nodiscard]] std::string trouble() const;
 
  private:
   FlowLog() = default;
@@ -45,6 +48,7 @@ class FlowLog {
   std::string headings_;
   std::size_t time_ = 0;
   std::vector<std::size_t> addresses_;
+  std::size_t lines_ = 0, unread_ = 0, first_unread_ = 0;
 };
 
 /// Between quotes where it needs them, and behind an apostrophe where it would be a formula.

@@ -27,8 +27,8 @@ constexpr std::int64_t kTablesVersion = 1;
 constexpr int kBusyMs = 5000;
 /// Texts that are remembered with their ids.
 constexpr std::size_t kIdsMax = 100'000;
-/// Rows that one write deletes at most: more than it adds.
-constexpr std::int64_t kDropMax = 1000;
+/// Rows that one write deletes at most, where it does not add more: of old ones, and of those above the bound.
+constexpr std::int64_t kDropOldMax = 1000, kDropMax = 250;
 /// Somebody waits for what a range held.
 constexpr std::chrono::seconds kRangeTime{2};
 constexpr int kStepsBetweenLooks = 10'000;
@@ -82,6 +82,9 @@ constexpr const char* kBesideMoment =
     "LIMIT 1 OFFSET 1)), 0) AND "
     "e.begin <= ifnull((SELECT begin FROM ended WHERE address=one.address AND begin >= ?3 ORDER BY begin LIMIT 1 "
     "OFFSET 1), 9223372036854775807)) ";
+
+/// Other texts than fronts of pods' names that end with a hyphen are kept with this behind it: fronts are deleted.
+std::string no_front(const std::string& text) { return text.ends_with('-') ? text + "/" : text; }
 
 constexpr std::size_t kUuidHyphens[] = {8, 13, 18, 23};
 
@@ -201,6 +204,9 @@ Result<std::unique_ptr<HistoryFile>> HistoryFile::open(const std::string& path, 
                 fmt::format("another process records in {}: name another file here", path));
   }
   if (!locked) return fail(locked.error());
+  // SQLite would make it, and what it keeps beside it, for all to read.
+  const auto made = os::create_file(path);
+  if (!made && made.error().code != ErrorCode::already_exists) return fail(made.error());
   TRY_VOID(file->open(SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE));
   TRY_VOID(file->make_tables());
   return file;
@@ -334,7 +340,9 @@ Result<void> HistoryFile::write_all(const engine::HistoryEntry& entry) {
   TRY_VOID(since.add(alive).run());
   Query until(*this, "INSERT OR REPLACE INTO about VALUES(2, ?)");
   TRY_VOID(until.add(alive).run());
-  return drop_some(*entry.alive);
+  std::size_t added = entry.unseen.size();
+  for (const auto& changes : entry.changes) added += changes.ended.size() + changes.begun.size();
+  return drop_some(*entry.alive, static_cast<std::int64_t>(added));
 }
 
 Result<void> HistoryFile::write_unseen(const engine::UnseenBlock& unseen) {
@@ -382,9 +390,9 @@ Result<void> HistoryFile::write_begun(const core::history::Begun& begun) {
     query.add(id);
   }
   query.add_text(back).add_packed(packed_uuid(holder.uid), holder.uid);
-  TRY(const std::int64_t network, id_of(holder.network));
+  TRY(const std::int64_t network, id_of(no_front(holder.network)));
   query.add(network).add_packed(packed_container(holder.container), holder.container);
-  TRY(const std::int64_t interface_name, id_of(holder.interface_name));
+  TRY(const std::int64_t interface_name, id_of(no_front(holder.interface_name)));
   return query.add(interface_name).add_text(holder.handle).run();
 }
 
@@ -400,16 +408,14 @@ Result<void> HistoryFile::write_ended(const core::history::Ended& ended) {
   return gone.add_bytes(address).run();
 }
 
-Result<void> HistoryFile::drop_some(WallTime now) {
+Result<void> HistoryFile::drop_some(WallTime now, std::int64_t added) {
   const std::int64_t oldest = ms_of(now - bounds_.retention);
   TRY(const std::int64_t bytes, number("SELECT (SELECT page_count FROM pragma_page_count) - (SELECT freelist_count "
                                        "FROM pragma_freelist_count)"));
   TRY(const std::int64_t page, number("PRAGMA page_size"));
-  // Among the first rows: they were added in the order of their ends, but by clocks that were set.
-  const std::string first = fmt::format("id < (SELECT min(id) FROM ended) + {}", kDropMax);
-  TRY_VOID(drop_ended(first + " AND begin + lasted < ?", oldest));
+  TRY_VOID(drop_ended(std::max(kDropOldMax, added), oldest));
   if (bytes * page > bounds_.bytes_max) {
-    TRY_VOID(drop_ended(first + " / 4 AND ? > 0", std::numeric_limits<std::int64_t>::max()));
+    TRY_VOID(drop_ended(std::max(kDropMax, added), std::numeric_limits<std::int64_t>::max()));
   }
   Query since(*this, "UPDATE about SET value = max(value, ?) WHERE id=1");
   TRY_VOID(since.add(oldest).run());
@@ -422,18 +428,20 @@ Result<void> HistoryFile::drop_some(WallTime now) {
       "(SELECT value FROM about WHERE id=1)");
 }
 
-Result<void> HistoryFile::drop_ended(const std::string& which, std::int64_t before) {
-  Query last(*this, "SELECT max(begin + lasted) FROM ended WHERE " + which);
-  TRY_VOID(last.add(before).step());
+Result<void> HistoryFile::drop_ended(std::int64_t rows, std::int64_t before) {
+  // Among the first rows: they were added in the order of their ends, but by clocks that were set.
+  const std::string which = " FROM ended WHERE id < (SELECT min(id) FROM ended) + ? AND begin + lasted < ?";
+  Query last(*this, "SELECT max(begin + lasted)" + which);
+  TRY_VOID(last.add(rows).add(before).step());
   if (last.is_null(0)) return {};
   // The history begins with what is left.
   Query since(*this, "UPDATE about SET value = max(value, ?) WHERE id=1");
   TRY_VOID(since.add(last.number(0)).run());
   TRY_VOID(run("CREATE TEMP TABLE IF NOT EXISTS fronts(id INTEGER PRIMARY KEY)"));
-  Query fronts(*this, "INSERT OR IGNORE INTO fronts SELECT pod_front FROM ended WHERE " + which);
-  TRY_VOID(fronts.add(before).run());
-  Query gone(*this, "DELETE FROM ended WHERE " + which);
-  TRY_VOID(gone.add(before).run());
+  Query fronts(*this, "INSERT OR IGNORE INTO fronts SELECT pod_front" + which);
+  TRY_VOID(fronts.add(rows).add(before).run());
+  Query gone(*this, "DELETE" + which);
+  TRY_VOID(gone.add(rows).add(before).run());
   // Jobs have names of their own each time. Other texts are few.
   TRY_VOID(
       run("DELETE FROM texts WHERE id IN (SELECT id FROM fronts WHERE NOT EXISTS (SELECT 1 FROM ended WHERE "
@@ -584,9 +592,8 @@ Result<void> HistoryFile::take(const std::string& where, const HistoryQuestion& 
                                std::vector<Holding>& found) {
   const auto text = [](const char* column) { return fmt::format("(SELECT text FROM texts WHERE id={})", column); };
   std::string sql = fmt::format(
-      "SELECT address, begin, begin_width, {}, {}, {}, {}, {}, {} || '', pod_back, uid, {}, container, {}, handle FROM "
-      "{} "
-      "WHERE {}",
+      "SELECT address, begin, begin_width, {}, {}, {}, {}, {}, {} || '', pod_back, uid, rtrim({}, '/'), container, "
+      "rtrim({}, '/'), handle FROM {} WHERE {}",
       is_open ? "0" : "begin + lasted", is_open ? "0" : "end_width", text("pool"), text("node"), text("namespace"),
       text("pod_front"), text("network"), text("interface"), is_open ? "open" : "ended", where);
   if (question.until) sql += " AND begin - begin_width < ?";

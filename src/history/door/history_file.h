@@ -49,8 +49,8 @@ struct HistoryQuestion {
 /// every call: as store/sqlite/database.h maps them, naming the file.
 class HistoryFile final : public engine::HistoryLog {
  public:
-  /// Made where it is absent; its directory has to be there. Error also: corrupt for a file of another program;
-  /// deadline_exceeded while another process writes it.
+  /// Made where it is absent, for its user alone (0600); its directory has to be there. Error also: corrupt for a file
+  /// of another program; deadline_exceeded while another process writes it.
   [[nodiscard]] static Result<std::unique_ptr<HistoryFile>> open(const std::string& path, const HistoryBounds& bounds);
   /// Error also: not_found.
   [[nodiscard]] static Result<std::unique_ptr<HistoryFile>> open_to_read(const std::string& path);
@@ -100,8 +100,9 @@ class HistoryFile final : public engine::HistoryLog {
   [[nodiscard]] Result<void> write_unseen(const engine::UnseenBlock& unseen);
   [[nodiscard]] Result<void> write_uses(const engine::HistoryEntry& entry);
   /// Some of what is too old or too much, so that nobody waits long for it.
-  [[nodiscard]] Result<void> drop_some(WallTime now);
-  [[nodiscard]] Result<void> drop_ended(const std::string& which, std::int64_t before);
+  [[nodiscard]] Result<void> drop_some(WallTime now, std::int64_t added);
+  /// Of the first rows those that ended before.
+  [[nodiscard]] Result<void> drop_ended(std::int64_t rows, std::int64_t before);
   [[nodiscard]] Result<std::optional<core::history::Gap>> gap_of(const net::Address& address,
                                                                  const core::history::Moment& when);
   [[nodiscard]] Result<Holders> look_at(const net::Prefix& range, WallTime at, std::size_t count_max);

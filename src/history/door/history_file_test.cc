@@ -274,6 +274,54 @@ TEST_F(HistoryFileTest, TheBoundOfBytesTakesTheOldestAFewAtATime) {
   EXPECT_LE(before - std::min(before, file->holdings(all).value().size()), 250U) << "nobody waits long";
 }
 
+TEST_F(HistoryFileTest, AWriteTakesAsMuchAsItAdds) {
+  const auto file = open({std::chrono::hours(24 * 90), std::int64_t{300} << 10});
+  const auto held = [&] {
+    HistoryQuestion all;
+    all.address = ip("10.1.0.7");
+    all.limit = 100'000;
+    return file->holdings(all)->size();
+  };
+  const auto pass = [&](int i) {
+    engine::HistoryEntry entry;
+    const WallTime at = kBegin + std::chrono::seconds(i);
+    for (int k = 0; k < 600; ++k) {
+      entry.changes.push_back(
+          {{{ip("10.1.0.7"), Moment::at(at)}}, {begun("10.1.0.7", at, fmt::format("job-{}-{}", i, k))}});
+    }
+    entry.alive = at;
+    ASSERT_TRUE(file->write(entry));
+  };
+  for (int i = 0; i < 10; ++i) pass(i);
+  const std::size_t before = held();
+  for (int i = 10; i < 20; ++i) pass(i);
+  EXPECT_LE(held(), before + 600) << "it grows on";
+}
+
+TEST_F(HistoryFileTest, ItIsForItsUserAlone) {
+  const auto file = open();
+  write(*file, {}, kBegin);
+  for (const char* const end : {"", "-wal", "-shm"}) {
+    struct stat s {};
+    ASSERT_EQ(::stat((path_ + end).c_str(), &s), 0) << end;
+    EXPECT_EQ(s.st_mode & 0777U, 0600U) << end;
+  }
+}
+
+TEST_F(HistoryFileTest, ANetworkThatIsCalledLikeAPodStays) {
+  const auto file = open({std::chrono::hours(1), std::int64_t{1} << 40});
+  Begun stays = begun("10.1.0.8", kBegin, "web");
+  stays.holding.holder.network = stays.holding.holder.interface_name = "net-";
+  write(*file, {{}, {stays, begun("10.1.0.7", kBegin, "net-1")}}, kBegin);
+  write(*file, {{{ip("10.1.0.7"), Moment::at(kBegin)}}, {}}, kBegin);
+  write(*file, {}, kBegin + 3h);
+  EXPECT_TRUE(file->holdings({.pod = "net-1"})->empty());
+  const auto left = file->holdings({.pod = "web"}).value();
+  ASSERT_EQ(left.size(), 1U);
+  EXPECT_EQ(left[0].holder.network, "net-");
+  EXPECT_EQ(left[0].holder.interface_name, "net-");
+}
+
 TEST_F(HistoryFileTest, NamesOfJobsGoWithTheirRecords) {
   const auto file = open({std::chrono::hours(1), std::int64_t{1} << 40});
   for (int hour = 0; hour < 20; ++hour) {

@@ -100,7 +100,7 @@ void warn_of_namespaces(const CommandLine& line, const core::PoolSpec& spec) {
 
 Table pool_table(const std::vector<engine::PoolView>& pools, bool wide) {
   std::vector<std::string> headings{"NAME",   "CIDR", "BLOCKSIZE", "GATEWAY",  "COOLDOWN", "DISABLED",
-                                    "BLOCKS", "HELD", "COOLING",   "RESERVED", "FREE"};
+                                    "BLOCKS", "HELD", "COOLING",   "RESERVED", "FREE",     "STRANDED"};
   if (wide) headings.insert(headings.end(), {"SIZE", "PRIORITY", "NODESELECTOR", "NAMESPACESELECTOR"});
   Table table(std::move(headings));
   for (const engine::PoolView& view : pools) {
@@ -115,7 +115,8 @@ Table pool_table(const std::vector<engine::PoolView>& pools, bool wide) {
                                    percent_of(view.usage.held, view.usage.size - view.usage.reserved),
                                    std::to_string(view.usage.cooling),
                                    view.usage.reserved.to_string(),
-                                   view.usage.free().to_string()};
+                                   view.usage.free().to_string(),
+                                   view.usage.stranded.is_zero() ? "" : view.usage.stranded.to_string()};
     if (wide) {
       cells.insert(cells.end(), {view.usage.size.to_string(), std::to_string(pool.priority), pool.node_selector,
                                  pool.namespace_selector});

@@ -45,6 +45,9 @@ TEST_F(Engine, WhatOtherNodesTookAndWhatTheyCannotTake) {
   config([](core::IpamConfig& c) { c.strict_affinity = true; });
   fill = fill_of_pools(context).value().front();
   EXPECT_EQ(fill.stranded, fill.free());
+  const auto shown = look(context).value().pools.front();
+  EXPECT_EQ(shown.usage.stranded, fill.stranded);
+  EXPECT_EQ(shown.blocks.front().usage.stranded, fill.stranded);
   EXPECT_TRUE(fill.open().is_zero());
 }
 

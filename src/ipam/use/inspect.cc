@@ -67,6 +67,7 @@ BlockView view_of(const core::PoolTable& pools, const core::Block& stored, const
     if (state == core::AddressState::reserved) view.usage.reserved += 1;
     view.states.push_back(state);
   }
+  if (pools.config().strict_affinity && view.block.affinity) view.usage.stranded = view.usage.free();
   return view;
 }
 
@@ -137,7 +138,7 @@ void add_block(core::PoolFill& fill, const core::PoolTable& pools, const BlockVi
     fill.borrowed += core::is_borrowed(view.block, holder) ? 1 : 0;
   });
   if (!fill.pool.cidr.contains(view.block.cidr)) return;
-  if (pools.config().strict_affinity && view.block.affinity) fill.stranded += view.usage.free();
+  fill.stranded += view.usage.stranded;
   fill.reserved -= pools.reserved()->count_in(view.block.cidr);
   fill.reserved += view.usage.reserved;
 }
@@ -224,7 +225,7 @@ Result<Overview> look(const Context& context) {
   for (auto& [name, both] : found) {
     auto& [fill, blocks] = both;
     std::sort(blocks.begin(), blocks.end(), by_cidr);
-    const Usage usage{fill.capacity, fill.held, fill.cooling, fill.reserved};
+    const Usage usage{fill.capacity, fill.held, fill.cooling, fill.reserved, fill.stranded};
     overview.pools.push_back({std::move(fill.pool), usage, std::move(blocks)});
   }
   std::sort(overview.stray_blocks.begin(), overview.stray_blocks.end(), by_cidr);

@@ -36,6 +36,7 @@ struct Usage {
   std::uint64_t held = 0;
   std::uint64_t cooling = 0;
   net::Count reserved;
+  net::Count stranded{};  ///< of the free ones, those that only the owner of their block may use: affinity is strict
   [[nodiscard]] net::Count free() const { return size - held - cooling - reserved; }
 };
 
