@@ -222,7 +222,7 @@ Walk walk_along(const CommandModel& root, const std::vector<std::string>& argume
     if (it != here.commands.end()) {
       walk.chain.push_back(&*it);
       walk.path.push_back(it->name);
-    } else if (!here.commands.empty()) {
+    } else if (!here.commands.empty() && here.arguments.empty()) {
       walk.error = unknown_command(walk, word);
     } else if (here.arguments.empty()) {
       walk.error = fmt::format("`{}` takes no argument, and was given {}", walk.typed(), net::echo(word));
@@ -237,7 +237,7 @@ std::optional<std::string> usage_error(const CommandModel& root, const std::vect
   Walk walk = walk_along(root, arguments);
   if (walk.error) return walk.error;
   const CommandModel& here = *walk.chain.back();
-  if (here.commands.empty()) return std::nullopt;
+  if (here.commands.empty() || !here.arguments.empty()) return std::nullopt;
   return fmt::format("`{}` needs a command: {}", walk.typed(), listed(names_of_commands(here)));
 }
 

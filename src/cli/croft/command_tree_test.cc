@@ -72,7 +72,8 @@ TEST_F(CommandTree, WhatDoesNotExistIsNamedWithWhatIsMeant) {
 TEST_F(CommandTree, AMissingCommandIsAskedFor) {
   EXPECT_THAT(error(""), HasSubstr("`croft` needs a command: pool, block, ip, "));
   EXPECT_THAT(error("pool"), HasSubstr("`croft pool` needs a command: create, list, show, "));
-  EXPECT_EQ(error("pool create a"), "none");  // the parser says that --cidr is missing
+  EXPECT_EQ(error("history web-1 --limit 0"), "none");  // the parser says what --limit takes
+  EXPECT_EQ(error("pool create a"), "none");            // the parser says that --cidr is missing
 }
 
 TEST_F(CommandTree, SingularAndPluralAreOne) {

@@ -86,6 +86,8 @@ constexpr const char* kBesideMoment =
 /// Other texts than fronts of pods' names that end with a hyphen are kept with this behind it: fronts are deleted.
 std::string no_front(const std::string& text) { return text.ends_with('-') ? text + "/" : text; }
 
+constexpr const char* kAlive = "SELECT value FROM about WHERE id=2";
+
 constexpr std::size_t kUuidHyphens[] = {8, 13, 18, 23};
 
 /// The bytes of a UUID; nothing for other texts.
@@ -164,7 +166,7 @@ class HistoryFile::Query {
     if (code_ == SQLITE_OK) code_ = sqlite3_step(statement_);
     const int code = std::exchange(code_, SQLITE_OK);
     if (code == SQLITE_ROW || code == SQLITE_DONE) return code == SQLITE_ROW;
-    return fail(store::failure_of(file_.db_, code, "use", file_.path_).error);
+    return fail(file_.error_of(code, "use"));
   }
   [[nodiscard]] Result<void> run() {
     TRY_VOID(step());
@@ -209,6 +211,9 @@ Result<std::unique_ptr<HistoryFile>> HistoryFile::open(const std::string& path, 
   if (!made && made.error().code != ErrorCode::already_exists) return fail(made.error());
   TRY_VOID(file->open(SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE));
   TRY_VOID(file->make_tables());
+  TRY(const auto status, os::file_status(path));
+  if (status) file->file_ = status->id;
+  TRY(file->alive_, file->number(kAlive));
   return file;
 }
 
@@ -220,10 +225,20 @@ Result<std::unique_ptr<HistoryFile>> HistoryFile::open_to_read(const std::string
   return file;
 }
 
+Error HistoryFile::error_of(int code, const char* doing) const {
+  Error error = store::failure_of(db_, code, doing, path_).error;
+  if (error.code == ErrorCode::corrupt) {
+    error.message =
+        fmt::format("the history {0} is damaged ({1}): move it, {0}-wal and {0}-shm away, and another one begins",
+                    path_, sqlite3_errstr(code));
+  }
+  return error;
+}
+
 Result<void> HistoryFile::open(int flags) {
   constexpr int kFlags = SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE | SQLITE_OPEN_PRIVATECACHE;
   const int code = sqlite3_open_v2(path_.c_str(), &db_, flags | kFlags, nullptr);
-  if (code != SQLITE_OK) return fail(store::failure_of(db_, code, "open", path_).error);
+  if (code != SQLITE_OK) return fail(error_of(code, "open"));
   sqlite3_busy_timeout(db_, kBusyMs);
   TRY(const std::int64_t application, number("PRAGMA application_id"));
   TRY(const std::int64_t version, number("PRAGMA user_version"));
@@ -293,7 +308,7 @@ Result<std::int64_t> HistoryFile::number(const char* sql) {
 
 Result<engine::HistoryLog::State> HistoryFile::state() {
   State state;
-  TRY(const std::int64_t alive, number("SELECT value FROM about WHERE id=2"));
+  TRY(const std::int64_t alive, number(kAlive));
   if (alive != 0) state.alive = time_of(alive);
   // Rows are added in the order of their ends, but for a clock that was set back.
   TRY(const std::int64_t latest,
@@ -308,11 +323,23 @@ Result<engine::HistoryLog::State> HistoryFile::state() {
   }
 }
 
+/// Whether this is still the file that is read by others, with what was written last.
+Result<void> HistoryFile::check_same() {
+  TRY(const auto status, os::file_status(path_));
+  TRY(const std::int64_t alive, number(kAlive));
+  if (status && status->id == file_ && alive == alive_) return {};
+  return fail(ErrorCode::unavailable, fmt::format("another file was put in the place of {}: it is opened anew", path_));
+}
+
 Result<void> HistoryFile::write(const engine::HistoryEntry& entry) {
   TRY_VOID(run("BEGIN IMMEDIATE"));
-  auto done = write_all(entry);
+  auto done = check_same();
+  if (done) done = write_all(entry);
   if (done) done = run("COMMIT");
-  if (done) return {};
+  if (done) {
+    if (entry.alive) alive_ = ms_of(*entry.alive);
+    return {};
+  }
   static_cast<void>(run("ROLLBACK"));
   ids_.clear();  // those that were made are not there
   return done;
@@ -454,7 +481,7 @@ Result<void> HistoryFile::drop_ended(std::int64_t rows, std::int64_t before) {
 
 Result<core::history::Reach> HistoryFile::reach() {
   TRY(const std::int64_t since, number("SELECT value FROM about WHERE id=1"));
-  TRY(const std::int64_t until, number("SELECT value FROM about WHERE id=2"));
+  TRY(const std::int64_t until, number(kAlive));
   return core::history::Reach{time_of(since), time_of(until)};
 }
 

@@ -15,6 +15,7 @@
 #include "history/decide/holding.h"
 #include "history/use/recorder.h"
 #include "os/file_lock.h"
+#include "os/files.h"
 
 struct sqlite3;
 struct sqlite3_stmt;
@@ -90,6 +91,8 @@ class HistoryFile final : public engine::HistoryLog {
   HistoryFile(std::string path, const HistoryBounds& bounds)
       : path_(std::move(path)), bounds_(bounds), lock_(path_ + ".lock") {}
   [[nodiscard]] Result<void> open(int flags);
+  [[nodiscard]] Error error_of(int code, const char* doing) const;
+  [[nodiscard]] Result<void> check_same();
   [[nodiscard]] Result<void> run(const char* sql);
   [[nodiscard]] Result<std::int64_t> number(const char* sql);
   [[nodiscard]] Result<void> make_tables();
@@ -113,6 +116,8 @@ class HistoryFile final : public engine::HistoryLog {
   const HistoryBounds bounds_;
   os::FileLock lock_;  ///< of the writer
   sqlite3* db_ = nullptr;
+  os::FileId file_;                                  ///< that a writer opened
+  std::int64_t alive_ = 0;                           ///< that a writer wrote last, or found
   std::map<std::string, sqlite3_stmt*> statements_;  ///< by their text
   std::map<std::string, std::int64_t> ids_;          ///< of texts, those that were asked for lately
 };

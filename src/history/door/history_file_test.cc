@@ -1,6 +1,7 @@
 #include "history/door/history_file.h"
 
 #include <algorithm>
+#include <cstdio>
 #include <set>
 #include <string>
 #include <vector>
@@ -451,6 +452,23 @@ TEST_F(HistoryFileTest, TwoProcessesDoNotWriteOneFile) {
   EXPECT_TRUE(HistoryFile::open_to_read(path_));
 }
 
+TEST_F(HistoryFileTest, AFileInThePlaceOfTheOneThatIsWrittenIsNotWrittenTo) {
+  const auto file = open();
+  engine::HistoryEntry entry;
+  entry.alive = kBegin;
+  ASSERT_TRUE(file->write(entry));
+  entry.alive = kBegin + 1min;
+  ASSERT_EQ(std::rename(path_.c_str(), (path_ + ".away").c_str()), 0);
+  EXPECT_EQ(file->write(entry).error().code, ErrorCode::unavailable) << "it was moved away";
+  ASSERT_EQ(std::rename((path_ + ".away").c_str(), path_.c_str()), 0);
+  ASSERT_TRUE(file->write(entry));
+  sqlite3* db = nullptr;
+  ASSERT_EQ(sqlite3_open(path_.c_str(), &db), SQLITE_OK);
+  ASSERT_EQ(sqlite3_exec(db, "UPDATE about SET value=value-1 WHERE id=2", nullptr, nullptr, nullptr), SQLITE_OK);
+  sqlite3_close(db);
+  EXPECT_EQ(file->write(entry).error().code, ErrorCode::unavailable) << "an older copy lies there";
+}
+
 TEST_F(HistoryFileTest, ADatabaseOfAnotherProgramIsNotTouched) {
   sqlite3* db = nullptr;
   ASSERT_EQ(sqlite3_open(path_.c_str(), &db), SQLITE_OK);
@@ -466,7 +484,8 @@ TEST_F(HistoryFileTest, AFileOfAnotherProgramIsNotTouched) {
       path_, "something else, longer than a header of SQLite's " + std::string(200, 'x'), os::FileMode::for_user));
   const auto file = HistoryFile::open(path_, {});
   ASSERT_FALSE(file);
-  EXPECT_NE(file.error().message.find(path_), std::string::npos) << file.error().message;
+  EXPECT_NE(file.error().message.find(path_ + " is damaged"), std::string::npos) << file.error().message;
+  EXPECT_EQ(file.error().message.find("backup-and-restore"), std::string::npos) << "that is of the register";
   EXPECT_EQ(HistoryFile::open_to_read(scratch_.file("none")).error().code, ErrorCode::not_found);
 }
 

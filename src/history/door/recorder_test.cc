@@ -338,6 +338,27 @@ TEST(Recorder, AClockThatIsSetBackByLessThanTheLagComesTwiceToo) {
   }
 }
 
+TEST(Recorder, AMachineThatStartsWithAnOldClockIsWaitedFor) {
+  Recorded world;
+  world.pool("pods", "10.1.0.0/24", 26, 0);
+  world.start();
+  const std::string address = world.take("c1");
+  world.steps(60s);
+  const WallTime then = world.clock.now().wall;
+  world.recorder.reset();
+  world.clock.reboot(-24h * 200);
+  world.start();
+  EXPECT_EQ(world.step().error().code, ErrorCode::unavailable) << "it begins with what the history has";
+  world.clock.jump_wall(24h * 200 + 1min);
+  world.steps(60s);
+  EXPECT_TRUE(world.asked(address, then).is_sure) << "no time came twice";
+  world.recorder.reset();
+  world.clock.jump_wall(-24h);
+  world.clock.advance(15min);
+  world.start();
+  EXPECT_FALSE(world.asked(address, then).is_sure) << "the clock stays so";
+}
+
 TEST(Recorder, StatesThatAStoreLeftOutAreAGapOfTheirBlock) {
   Recorded world;
   world.pool("pods", "10.1.0.0/24", 26, 0);

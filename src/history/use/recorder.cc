@@ -32,6 +32,8 @@ constexpr std::size_t kUnprovenFew = 6;
 constexpr seconds kQuestionTime{2};
 /// Holders that come and go in one write, so that the first look at a large register is not one transaction.
 constexpr std::size_t kHoldersMax = 2000;
+/// A machine without a clock of its own has a wrong time until it has asked for it.
+constexpr std::chrono::minutes kClockSettles{10};
 
 Error set_back() { return {ErrorCode::too_old, "the clock was set back", {}}; }
 
@@ -55,6 +57,11 @@ Result<void> Recorder::begin() {
   const WallTime begun = last_.wall;
   const WallTime alive = state.alive.value_or(begun);
   const WallTime latest = state.alive ? std::max(alive, recorded) : begun;
+  if (latest > begun && last_.since_boot < kClockSettles) {
+    return fail(ErrorCode::unavailable,
+                "the machine has just started, and its clock is behind what the history has recorded: waiting ten "
+                "minutes for the right time");
+  }
   // Holders that come and go while the list is read are not seen. A history of the future was written before the clock
   // was set back.
   HistoryEntry entry;
