@@ -291,7 +291,7 @@ TEST_F(Pages, AHistoryIsShownWhereThereIsOne) {
     changes.begun[1].holding.begin.after = began + 20s;
     engine::HistoryEntry second;
     second.changes = {changes};
-    second.uses = {{"a", 256, 256}};
+    second.uses = {{"a", 2, 256}};
     second.at = now;
     second.alive = now;
     ASSERT_TRUE(file->write(second));

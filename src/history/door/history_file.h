@@ -104,7 +104,7 @@ class HistoryFile final : public engine::HistoryLog {
   [[nodiscard]] Result<void> write_uses(const engine::HistoryEntry& entry);
   /// Some of what is too old or too much, so that nobody waits long for it.
   [[nodiscard]] Result<void> drop_some(WallTime now, std::int64_t added);
-  /// Of the first rows those that ended before.
+  /// Deletes those of the first rows that ended before.
   [[nodiscard]] Result<void> drop_ended(std::int64_t rows, std::int64_t before);
   [[nodiscard]] Result<std::optional<core::history::Gap>> gap_of(const net::Address& address,
                                                                  const core::history::Moment& when);
