@@ -2,6 +2,7 @@
 #include <charconv>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -11,6 +12,7 @@
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
+#include "base/counted.h"
 #include "base/net/echo.h"
 #include "base/printable.h"
 #include "base/time_text.h"
@@ -38,6 +40,8 @@ using Json = nlohmann::ordered_json;
 
 /// The largest log of flows: it is read as a whole.
 constexpr std::size_t kFlowBytesMax = std::size_t{1} << 30;
+/// The latest gaps are told of: a restless store makes one each few minutes.
+constexpr std::size_t kGapsShown = 5;
 
 struct WhoOptions {
   std::string file, address, at;
@@ -57,21 +61,13 @@ struct ForecastOptions {
 
 /// RFC 3339, or a time before now: 90s, 15m, 2h, 3d.
 [[nodiscard]] Result<WallTime> time_argument(const std::string& name, const std::string& text, WallTime now) {
+  constexpr std::string_view kUnits = "smhd";
+  constexpr std::int64_t kSeconds[] = {1, 60, 3600, 86400}, kSecondsMax = 40'000 * kSeconds[3];
   std::int64_t number = 0;
   const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (code == std::errc() && number >= 0 && number < 1'000'000'000 && end + 1 == text.data() + text.size()) {
-    switch (*end) {
-      case 's':
-        return now - std::chrono::seconds(number);
-      case 'm':
-        return now - std::chrono::minutes(number);
-      case 'h':
-        return now - std::chrono::hours(std::min<std::int64_t>(number, 1'000'000));
-      case 'd':
-        return now - std::chrono::hours(std::min<std::int64_t>(number, 40'000) * 24);
-      default:
-        break;
-    }
+  const bool is_span = code == std::errc() && number >= 0 && end + 1 == text.data() + text.size();
+  if (const std::size_t unit = is_span ? kUnits.find(*end) : kUnits.npos; unit != kUnits.npos) {
+    return now - std::chrono::seconds(std::min(number, kSecondsMax / kSeconds[unit]) * kSeconds[unit]);
   }
   if (auto time = parse_rfc3339(text)) return *time;
   return fail(invalid_argument(
@@ -104,19 +100,27 @@ Json moment_json(const Moment& moment) {
           {"by", rfc3339_exact(moment.by)}};
 }
 
-Json holding_json(const Holding& one) {
+/// All but its times, by the names of JSON.
+std::vector<std::pair<const char*, std::string>> texts_of(const Holding& one) {
+  const Holder& holder = one.holder;
   return {{"address", one.address.to_string()},
           {"pool", one.pool},
-          {"node", one.holder.node},
-          {"namespace", one.holder.namespace_name},
-          {"pod", one.holder.pod},
-          {"podUID", one.holder.uid},
-          {"container", one.holder.container},
-          {"network", one.holder.network},
-          {"interface", one.holder.interface_name},
-          {"handle", one.holder.handle},
-          {"begin", moment_json(one.begin)},
-          {"end", one.end ? moment_json(*one.end) : Json()}};
+          {"node", holder.node},
+          {"namespace", holder.namespace_name},
+          {"pod", holder.pod},
+          {"podUID", holder.uid},
+          {"container", holder.container},
+          {"network", holder.network},
+          {"interface", holder.interface_name},
+          {"handle", holder.handle}};
+}
+
+Json holding_json(const Holding& one) {
+  Json json;
+  for (auto& [name, text] : texts_of(one)) json[name] = text;
+  json["begin"] = moment_json(one.begin);
+  json["end"] = one.end ? moment_json(*one.end) : Json();
+  return json;
 }
 
 // ---------------------------------------------------------------- who
@@ -193,22 +197,12 @@ void print_csv(const std::vector<Holding>& found) {
       "address,pool,node,namespace,pod,uid,container,network,interface,handle,begin_after,begin_by,"
       "end_after,end_by\n";
   for (const Holding& one : found) {
-    const Holder& holder = one.holder;
-    std::vector<std::string> cells{one.address.to_string(),
-                                   one.pool,
-                                   holder.node,
-                                   holder.namespace_name,
-                                   holder.pod,
-                                   holder.uid,
-                                   holder.container,
-                                   holder.network,
-                                   holder.interface_name,
-                                   holder.handle,
-                                   rfc3339_exact(one.begin.after),
-                                   rfc3339_exact(one.begin.by),
-                                   one.end ? rfc3339_exact(one.end->after) : "",
-                                   one.end ? rfc3339_exact(one.end->by) : ""};
-    for (std::string& cell : cells) cell = edge::csv_cell(cell);
+    std::vector<std::string> cells;
+    for (const auto& [name, value] : texts_of(one)) cells.push_back(edge::csv_cell(value));
+    for (const std::optional<Moment>& moment : {std::optional(one.begin), one.end}) {
+      cells.push_back(moment && moment->after != WallTime{} ? rfc3339_exact(moment->after) : "");
+      cells.push_back(moment ? rfc3339_exact(moment->by) : "");
+    }
     text += fmt::format("{}\n", fmt::join(cells, ","));
   }
   print(text);
@@ -253,9 +247,11 @@ void print_csv(const std::vector<Holding>& found) {
       table.add(std::move(cells));
       if (line.wants_data()) json.push_back(holding_json(one));
     }
-    std::string note = fmt::format("recorded from {} until {}", shown_time(reach.since), shown_time(reach.until));
-    for (const auto& gap : gaps) {
-      note += fmt::format("\ngap: nobody looked between {} and {}", shown_time(gap.from), shown_time(gap.until));
+    std::string note = fmt::format("recorded from {} until {}{}", shown_time(reach.since), shown_time(reach.until),
+                                   gaps.empty() ? "" : ", with " + counted(gaps.size(), "gap"));
+    for (const auto& gap : std::span(gaps).last(std::min(gaps.size(), kGapsShown))) {
+      note += fmt::format("\ngap: {} between {} and {}", gap.is_twice ? "the clock was set back" : "nobody looked",
+                          shown_time(gap.from), shown_time(gap.until));
     }
     if (found.size() >= options.limit) note += fmt::format("\nthe latest {}: --limit shows more", options.limit);
     return Listing{fmt::format("No holder of {} is recorded between {} and {}.", net::echo(options.what),
