@@ -61,17 +61,29 @@ def objects(nodes, pods):
                 "spec": {"cidr": cidr, "deleted": "false", "node": node, "state": "confirmed", "type": "host"}}
 
 
-def put_all(kube, every):
-    """Straight into etcd, many at once; the API server is not there meanwhile."""
+def in_etcd(every):
+    """The blocks, claims and handles among them as Calico keeps them in an etcd of its own, by their key below /calico/ipam/v2/."""
+    for key, value in every:
+        kind, spec = key.split("/")[1] if key.startswith(CRD) else "", value.get("spec")
+        if kind == "ipamblocks":
+            yield f"assignment/ipv4/block/{spec['cidr'].replace('/', '-')}", spec
+        elif kind == "blockaffinities":
+            yield f"host/{spec['node']}/ipv4/block/{spec['cidr'].replace('/', '-')}", {"state": spec["state"]}
+        elif kind == "ipamhandles":
+            yield f"handle/{spec['handleID']}", {"block": spec["block"], "deleted": False}
+
+
+def put_all(etcd, every, below="/registry/"):
+    """Straight into an etcd, many at once; an API server that it serves is not there meanwhile."""
     def encoded(text):
         return base64.b64encode(text.encode()).decode()
 
     def send(puts):
-        request = urllib.request.Request(f"{kube.etcd.url}/v3/kv/txn", json.dumps({"success": puts}).encode())
+        request = urllib.request.Request(f"{etcd.url}/v3/kv/txn", json.dumps({"success": puts}).encode())
         urllib.request.urlopen(request, timeout=60).read()
     puts, total = [], 0
     for key, value in every:
-        puts.append({"requestPut": {"key": encoded(f"/registry/{key}"), "value": encoded(json.dumps(value))}})
+        puts.append({"requestPut": {"key": encoded(below + key), "value": encoded(json.dumps(value))}})
         total += 1
         if len(puts) == 100:
             send(puts)

@@ -31,13 +31,17 @@ const WallTime kBegin{std::chrono::seconds(1768471200)};
 
 net::Address address_of(std::uint32_t number) { return net::Address::v4(0x0a000000 + number % kAddresses); }
 WallTime time_of(std::uint64_t number) { return kBegin + std::chrono::milliseconds(700 * number); }
+/// By a look each half second, as a recorder sees it.
+core::history::Moment seen_at(std::uint64_t number) {
+  return {time_of(number) - std::chrono::milliseconds(500), time_of(number)};
+}
 std::string pod_of(std::uint64_t number) {
   return fmt::format("service-{}-7d9f8b6c5-{:05x}", number % 3000, number * 2654435761 % 0xfffff);
 }
 
 core::history::Begun begun_of(std::uint64_t number) {
   core::history::Begun begun;
-  begun.holding.address = address_of(static_cast<std::uint32_t>(number * 7919));
+  begun.holding.address = address_of(static_cast<std::uint32_t>(number * 7919 % kAddresses));
   begun.holding.pool = "default-ipv4";
   begun.holding.holder = {fmt::format("node-{}", number % 1000),
                           fmt::format("team-{}", number % 40),
@@ -47,7 +51,7 @@ core::history::Begun begun_of(std::uint64_t number) {
                           fmt::format("{:064x}", number * 2654435761),
                           "eth0",
                           ""};
-  begun.holding.begin = core::history::Moment::at(time_of(number));
+  begun.holding.begin = seen_at(number);
   begun.print = number;
   return begun;
 }
@@ -58,7 +62,7 @@ engine::HistoryEntry entry_of(std::uint64_t first, std::uint64_t behind) {
   for (std::uint64_t number = first; number < behind; ++number) {
     changes.begun.push_back(begun_of(number));
     // Whoever had the address before has let it go just now.
-    changes.ended.push_back({changes.begun.back().holding.address, core::history::Moment::at(time_of(number))});
+    changes.ended.push_back({changes.begun.back().holding.address, seen_at(number)});
   }
   entry.alive = time_of(behind);
   return entry;

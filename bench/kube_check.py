@@ -55,7 +55,7 @@ def measure():
         store = f"kube:{write_kubeconfig(world, kube, 'croft-operator')}"
         world.croft(store, "pool", "create", "p", "--cidr", "10.128.0.0/9", "--block-size", "26", "--gateway", "none")
         kube.kill()
-        put_all(kube, without_some_pods(objects(nodes, pods)))
+        put_all(kube.etcd, without_some_pods(objects(nodes, pods)))
         kube.start(patience=600)
         wait_for(lambda: kube.call("GET", "/api/v1/pods?limit=1")["items"], "it serves", 300)
         found, seconds, mebibytes = check(world, store)

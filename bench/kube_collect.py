@@ -47,7 +47,7 @@ def measure():
         world.croft(operator, "pool", "create", "p", "--cidr", "10.128.0.0/9", "--block-size", "26", "--gateway", "none")
         store = f"kube:{write_kubeconfig(world, kube, 'croft-controller')}"
         kube.kill()
-        put_all(kube, objects(nodes, pods))
+        put_all(kube.etcd, objects(nodes, pods))
         kube.start(patience=600)
         addresses = nodes * pods
         wait_for(lambda: kube.call("GET", "/api/v1/pods?limit=1")["items"], "it serves", 300)

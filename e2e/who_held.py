@@ -3,14 +3,15 @@
 Pods come and go by the real plugin on each kind of store while `croftd controller --history` records, is killed and started
 anew at random. On etcd the recorder's way to it, and no other, is cut off meanwhile: silent for a while, then broken.
 Of 200 random instants each answer is right, or says that it is not known. Then the questions of an operator: by pod, by node,
-a log of flows; `croft top` on a terminal; and a history on a full disk, which keeps nobody from anything.
+CSV, a log of flows; `croft top` on a terminal; and a history on a full disk, which keeps nobody from anything.
 
 usage: who_held.py BIN_DIR sqlite|etcd
 """
 
 import contextlib
+import csv
 import fcntl
-import json
+import io
 import os
 import pathlib
 import pty
@@ -103,7 +104,8 @@ def questions(recorded, address):
     text = recorded.croft("history", f"shop/{stay.pod}")
     expect(address in text and "node-a" in text and "recorded from" in text, text)
     expect(f"shop/{stay.pod}" in recorded.croft("history", "node-a", "--from", "2h", "--no-headers"), "by node")
-    expect_equal(json.loads(recorded.croft("history", address, "-o", "json"))[-1]["container"], f"c-{stay.pod}", "the last row")
+    rows = list(csv.DictReader(io.StringIO(recorded.croft("history", address, "--csv"))))
+    expect_equal([(row["namespace"], row["pod"], row["container"]) for row in rows][-1], ("shop", stay.pod, f"c-{stay.pod}"), "the last row")
     flows = recorded.world.directory / "flows.csv"
     flows.write_text(f"time,src_ip,dst_ip,bytes\n{stamp(stay.answered + 4)},{address},192.0.2.1,7\n{stamp(stay.answered - 86400)},{address},,7\n"
                      f"{stamp(stay.answered + 0.01)},{address},,7\n")

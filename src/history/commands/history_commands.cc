@@ -47,6 +47,7 @@ struct WhoOptions {
 struct HistoryOptions {
   std::string file, what, from, until;
   std::size_t limit = 1000;
+  bool csv = false;
 };
 struct JoinOptions {
   std::string file, flows, time;
@@ -90,19 +91,27 @@ Json moment_json(const Moment& moment) {
           {"by", rfc3339_exact(moment.by)}};
 }
 
-Json holding_json(const Holding& one) {
+/// All but its times, by the names of JSON.
+std::vector<std::pair<const char*, std::string>> texts_of(const Holding& one) {
+  const Holder& holder = one.holder;
   return {{"address", one.address.to_string()},
           {"pool", one.pool},
-          {"node", one.holder.node},
-          {"namespace", one.holder.namespace_name},
-          {"pod", one.holder.pod},
-          {"podUID", one.holder.uid},
-          {"container", one.holder.container},
-          {"network", one.holder.network},
-          {"interface", one.holder.interface_name},
-          {"handle", one.holder.handle},
-          {"begin", moment_json(one.begin)},
-          {"end", one.end ? moment_json(*one.end) : Json()}};
+          {"node", holder.node},
+          {"namespace", holder.namespace_name},
+          {"pod", holder.pod},
+          {"podUID", holder.uid},
+          {"container", holder.container},
+          {"network", holder.network},
+          {"interface", holder.interface_name},
+          {"handle", holder.handle}};
+}
+
+Json holding_json(const Holding& one) {
+  Json json;
+  for (auto& [name, text] : texts_of(one)) json[name] = text;
+  json["begin"] = moment_json(one.begin);
+  json["end"] = one.end ? moment_json(*one.end) : Json();
+  return json;
 }
 
 // ---------------------------------------------------------------- who
@@ -211,6 +220,22 @@ std::string shown_answer(const Answer& answer, const net::Address& address, Wall
   return file.holdings(question);
 }
 
+void print_csv(const std::vector<Holding>& found) {
+  std::string text =
+      "address,pool,node,namespace,pod,uid,container,network,interface,handle,begin_after,begin_by,"
+      "end_after,end_by\n";
+  for (const Holding& one : found) {
+    std::vector<std::string> cells;
+    for (const auto& [name, value] : texts_of(one)) cells.push_back(edge::csv_cell(value));
+    for (const std::optional<Moment>& moment : {std::optional(one.begin), one.end}) {
+      cells.push_back(moment && moment->after != WallTime{} ? rfc3339_exact(moment->after) : "");
+      cells.push_back(moment ? rfc3339_exact(moment->by) : "");
+    }
+    text += fmt::format("{}\n", fmt::join(cells, ","));
+  }
+  print(text);
+}
+
 /// The gaps in which something shown began or ended, the last of them, and how many others there are.
 std::string gaps_text(const std::vector<Gap>& gaps, const std::vector<Holding>& found) {
   constexpr std::size_t kShown = 10;
@@ -245,6 +270,12 @@ std::string gaps_text(const std::vector<Gap>& gaps, const std::vector<Holding>& 
     TRY(question.until, time_argument("--to", options.until, now));
   }
   TRY(const auto file, open_history(options.file));
+  if (options.csv) {
+    TRY(const auto found, holdings_of(*file, options.what, question));
+    print_csv(found);
+    if (found.size() >= options.limit) tell(fmt::format("the latest {}: --limit gives more", options.limit));
+    return 0;
+  }
   return list_without_store(line, [&]() -> Result<Listing> {
     TRY(const auto found, holdings_of(*file, options.what, question));
     TRY(const auto reach, file->reach());
@@ -372,6 +403,7 @@ void add_history_commands(CLI::App& app, CommandLine& line) {
   command->add_option("ADDRESS|POD|NODE", options->what, "An address, namespace/pod, or the name of a node or pod");
   command->add_option("--from", options->from, "Only what was held after this time: RFC 3339, or 2h, 3d ago");
   command->add_option("--to", options->until, "Only what was held before this time");
+  command->add_flag("--csv", options->csv, "Print CSV");
   command->add_option("--limit", options->limit, "At most so many, the latest")->check(CLI::Range(1, 1'000'000));
   add_file_option(*command, options->file);
   add_list_options(*command, line);

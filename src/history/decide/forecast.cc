@@ -139,7 +139,7 @@ std::vector<Use> thinned(std::span<const Use> uses) {
 }  // namespace
 
 Forecast forecast(std::span<const Use> uses, WallTime now) {
-  if (uses.empty()) return {false, "nothing was counted yet"};
+  if (uses.empty()) return {};
   const Use& last = uses.back();
   if (now - last.at > kStale || last.at - now > kStale) return {false, "counted last more than 20 minutes ago"};
   const auto recent = between(uses, last.at - kRecent, last.at);

@@ -17,8 +17,8 @@ struct Use {
 
 /// When a pool is full.
 struct Forecast {
-  bool is_known = false;  ///< false: there is too little to say anything
-  const char* why = "";   ///< it is not known, for people
+  bool is_known = false;                        ///< false: there is too little to say anything
+  const char* why = "nothing was counted yet";  ///< it is not known, for people
   double growth_an_hour = 0;
   /// From the last use on. Absent: not within kForecastMax.
   std::optional<std::chrono::seconds> full_in{}, earliest{}, latest{};

@@ -276,10 +276,12 @@ Result<void> HistoryFile::make_tables() {
            fmt::format("CREATE TABLE IF NOT EXISTS ended(id INTEGER PRIMARY KEY, address BLOB, begin INTEGER, "
                        "begin_width INTEGER, lasted INTEGER, end_width INTEGER, {})",
                        kHolderColumns),
-           std::string("CREATE INDEX IF NOT EXISTS ended_by_address ON ended(address, begin)"),
+           // All that the map of an earlier time asks for.
+           std::string("CREATE INDEX IF NOT EXISTS ended_by_address ON ended(address, begin, begin_width, lasted, "
+                       "end_width)"),
            std::string("CREATE INDEX IF NOT EXISTS ended_by_pod ON ended(pod_front, pod_back)"),
            std::string("CREATE INDEX IF NOT EXISTS open_by_pod ON open(pod_front, pod_back)"),
-           std::string("CREATE INDEX IF NOT EXISTS ended_by_node ON ended(node, begin)"),
+           std::string("CREATE INDEX IF NOT EXISTS ended_by_node ON ended(node)"),
            std::string("CREATE INDEX IF NOT EXISTS open_by_node ON open(node, begin)"),
            std::string("CREATE TABLE IF NOT EXISTS gaps(since INTEGER PRIMARY KEY, until INTEGER, twice INTEGER)"),
            std::string("CREATE TABLE IF NOT EXISTS unseen(id INTEGER PRIMARY KEY, first BLOB, last BLOB, "
@@ -612,6 +614,7 @@ Result<std::vector<Holding>> HistoryFile::holdings(const HistoryQuestion& questi
   static_cast<void>(run("COMMIT"));
   TRY_VOID(taken);
   std::ranges::stable_sort(found, {}, [](const Holding& one) { return one.begin.by; });
+  found.erase(found.begin(), found.end() - static_cast<std::ptrdiff_t>(std::min(found.size(), question.limit)));
   return found;
 }
 
@@ -625,7 +628,8 @@ Result<void> HistoryFile::take(const std::string& where, const HistoryQuestion& 
       text("pod_front"), text("network"), text("interface"), is_open ? "open" : "ended", where);
   if (question.until) sql += " AND begin - begin_width < ?";
   if (question.from && !is_open) sql += " AND begin + lasted > ?";
-  sql += " ORDER BY begin DESC LIMIT ?";
+  // The index of nodes has the order in which holders ended.
+  sql += !question.node.empty() && !is_open ? " ORDER BY id DESC LIMIT ?" : " ORDER BY begin DESC LIMIT ?";
   Query query(*this, sql);
   if (question.address) query.add_bytes(bytes_of(*question.address));
   if (!question.pod.empty()) {

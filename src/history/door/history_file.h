@@ -77,13 +77,13 @@ class HistoryFile final : public engine::HistoryLog {
   };
   /// Error also: invalid_argument where more than `count_max` addresses were held, or looking took longer than 2 s.
   [[nodiscard]] Result<Holders> holders_at(const net::Prefix& range, WallTime at, std::size_t count_max);
-  /// By their begin; open ones among them. At most `limit` of each kind, the latest.
+  /// By their begin; open ones among them. At most `limit`, the latest.
   [[nodiscard]] Result<std::vector<core::history::Holding>> holdings(const HistoryQuestion& question);
   /// Those of all blocks that touch the time, ascending.
   [[nodiscard]] Result<std::vector<core::history::Gap>> gaps(WallTime from, WallTime until);
   /// How many addresses of each pool that is there were in use, ascending by time.
   [[nodiscard]] Result<std::map<std::string, std::vector<core::history::Use>>> uses(WallTime since);
-  /// Of each pool that is there, by what was counted in the last kForecastPast.
+  /// One for each pool that is there, by what was counted in the last kForecastPast.
   [[nodiscard]] Result<std::map<std::string, core::history::Forecast>> forecasts(WallTime now);
 
  private:

@@ -184,15 +184,29 @@ TEST_F(HistoryFileTest, AQuestionReadsNoHoldersThatItIsNotAbout) {
   static_cast<void>(open());
   sqlite3* db = nullptr;
   ASSERT_EQ(sqlite3_open(path_.c_str(), &db), SQLITE_OK);
-  for (const char* const table : {"open", "ended"}) {
-    for (const char* const by : {"address=?", "pod_back=? AND pod_front=?", "node=?"}) {
-      const std::string sql =
-          fmt::format("EXPLAIN QUERY PLAN SELECT uid FROM {} WHERE {} ORDER BY begin DESC LIMIT 9", table, by);
+  // As the questions are written: by an address, a pod, a node, and a node in some hours.
+  const std::string id = "(SELECT id FROM texts WHERE text=?)", by_node = "node=" + id;
+  const std::pair<std::string, std::string> questions[] = {
+      {"address=?", "address"},
+      {fmt::format("pod_back=? AND pod_front=ifnull({}, 0)", id), "by_pod"},
+      {by_node, "by_node"},
+      {by_node + " AND begin - begin_width < ?", "by_node"}};
+  for (const std::string table : {"open", "ended"}) {
+    for (const auto& [where, index] : questions) {
+      const bool is_by_end = table == "ended" && index == "by_node";
+      const std::string sql = fmt::format("EXPLAIN QUERY PLAN SELECT uid FROM {} WHERE {} ORDER BY {} DESC LIMIT 9",
+                                          table, where, is_by_end ? "id" : "begin");
       sqlite3_stmt* plan = nullptr;
       ASSERT_EQ(sqlite3_prepare_v2(db, sql.c_str(), -1, &plan, nullptr), SQLITE_OK);
       ASSERT_EQ(sqlite3_step(plan), SQLITE_ROW);
       const std::string first = reinterpret_cast<const char*>(sqlite3_column_text(plan, 3));
-      EXPECT_TRUE(first.starts_with("SEARCH")) << sql << ": " << first;
+      EXPECT_TRUE(first.starts_with("SEARCH " + table)) << sql << ": " << first;
+      EXPECT_NE(first.find(index), std::string::npos) << sql << ": " << first;
+      while (sqlite3_step(plan) == SQLITE_ROW) {
+        const std::string step = reinterpret_cast<const char*>(sqlite3_column_text(plan, 3));
+        EXPECT_TRUE(index != "by_node" || step.find("B-TREE") == std::string::npos)
+            << "the latest come first: " << sql << ": " << step;
+      }
       sqlite3_finalize(plan);
     }
   }
