@@ -26,11 +26,11 @@ class Host:
             shutil.copy(PLUGINS / plugin, self.bin / plugin)
         self.kubeconfig, self.conflist = self.conf / "croft-kubeconfig", self.conf / "10-croft.conflist"
 
-    def install(self, *options, store=None, main="ptp", prefix=(), programs=None, node="oak", server=None):
+    def install(self, *options, store=None, main="ptp", server=None):
         store = store or f"kube:{self.world.directory}/kubeconfig-croft-node"
         how = ["--main-plugin", main] if main else []
-        return subprocess.run([*prefix, self.world.bin / "croftd", "install", "--store", store, "--node", node, *how,
-                               "--cni-bin-dir", programs or self.bin, "--cni-conf-dir", self.conf, "--api-server", server or self.kube.url, *options],
+        return subprocess.run([self.world.bin / "croftd", "install", "--store", store, "--node", "oak", *how,
+                               "--cni-bin-dir", self.bin, "--cni-conf-dir", self.conf, "--api-server", server or self.kube.url, *options],
                               env=own_environment(self.world.directory), capture_output=True, text=True, timeout=60, check=False)
 
     def ipam(self):

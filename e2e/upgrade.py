@@ -179,8 +179,7 @@ def takes_turns(new, old, register, name):
             register.turn(plugin)
             register.add(plugin, f"waited-{register.turns}", new.directory / "mute.sock")
     register.turn(new)
-    held = register.agrees(old, new)
-    say(f"{name}: {register.turns} turns, {held} addresses are held as told, the versions see the same")
+    say(f"{name}: {register.turns} turns, {register.agrees(old, new)} addresses are held as told, the versions see the same")
 
 
 # ---------------------------------------------------------------- other files
@@ -238,10 +237,11 @@ def history(new, old):
             recorded.delete(pod, address)
         wait_for(lambda: recorded.reaches(time.time() - 2), "the history is as far as the last pod", 30)
         recorded.stop()
+    until = time.time() - 4
     for version in (old, new):
         recorded.bin = version.bin
-        tally = asked_back(recorded, dice, since, time.time() - 4)
-        expect(tally["right"] > 50, f"{tally}: enough is known")
+        tally = asked_back(recorded, dice, since, until)
+        expect(tally["right"] > 40, f"{tally}: enough is known")
 
 
 # ---------------------------------------------------------------- a cluster, under load
@@ -253,8 +253,8 @@ class Host:
         self.world, self.store, self.name, self.flags, self.agent = world, store, name, flags, None
         self.bin, self.conf = world.directory / name / "bin", world.directory / name / "net.d"
         self.of_agent = [str(word).replace("CONF", str(self.conf)) for word in of_agent]
-        for folder in (self.bin, self.conf):
-            folder.mkdir(parents=True)
+        self.bin.mkdir(parents=True)
+        self.conf.mkdir()
         for plugin in ("ptp", "portmap"):
             shutil.copy(PLUGINS / plugin, self.bin / plugin)
 
