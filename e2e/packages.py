@@ -204,8 +204,7 @@ def in_root(world, top, plugins, host_local, names):
         call("CHECK", prevResult=json.loads(call("ADD")))
         call("DEL")
         answer = json.loads(call("ADD"))
-    address = answer["ips"][0]["address"].split("/")[0]
-    expect(address in there("/usr/bin/croft", "--store", store, "ip", "list"), "the address is listed")
+    expect(answer["ips"][0]["address"].split("/")[0] in there("/usr/bin/croft", "--store", store, "ip", "list"), "the address is listed")
     there("/usr/bin/croft", "--store", store, "check")
     there("/usr/bin/croftd", "controller", "--store", store, "--once", "--grace", "0s", code=3)  # no node has a record
     # Names are looked up by the file of hosts; nothing answers there.
