@@ -19,8 +19,8 @@ endfunction()
 
 # croft_static_twin(PROGRAM "SOURCES" "PARTS"): the target PROGRAM-static, not made by default: the same program as one file
 # that needs nothing of its machine, in static-programs. Debian has no static archive of prometheus-cpp:
-# scripts/static-libraries makes it in CROFT_STATIC_LIBRARIES. glibc's resolver works in such a file by /etc/hosts and DNS;
-# it loads no other modules of nsswitch.conf, which is what the linker warns of.
+# scripts/static-libraries makes it in CROFT_STATIC_LIBRARIES. The linker warns of the modules of nsswitch.conf, which
+# os/look_up.cc keeps glibc's resolver from loading.
 set(CROFT_STATIC_LIBRARIES ${CMAKE_BINARY_DIR}/static-libraries CACHE PATH "where scripts/static-libraries has made its archive")
 function(croft_static_twin program sources parts)
   add_executable(${program}-static EXCLUDE_FROM_ALL ${sources})

@@ -10,30 +10,11 @@ import random
 import signal
 import sys
 
+from kube_relay import read_frame
+
 PROBABILITY = 0.15
 SWALLOWED = 0.2  # of the lost ones; a client notices only when its patience ends
 HEADERS = 1
-
-
-class Frames:
-    """Finds where frames begin in a stream that comes in pieces, and the streams whose answer begins there."""
-
-    def __init__(self):
-        self.rest, self.seen = b"", set()
-
-    def answers_in(self, piece):
-        data, begun = self.rest + piece, 0
-        while len(data) >= 9:
-            length, kind = int.from_bytes(data[:3], "big"), data[3]
-            if len(data) < 9 + length:
-                break
-            stream = int.from_bytes(data[5:9], "big")
-            if kind == HEADERS and stream not in self.seen:
-                self.seen.add(stream)
-                begun += 1
-            data = data[9 + length:]
-        self.rest = data
-        return begun
 
 
 class Relay:
@@ -42,13 +23,15 @@ class Relay:
         self.dropping = False
         self.counts = {"cut": 0, "swallowed": 0, "passed": 0}
 
-    def fate_of(self, piece, frames):
-        for _ in range(frames.answers_in(piece)):
-            # The first one for certain, so that a slow machine loses one too.
-            if self.dropping and (self.counts["cut"] == 0 or self.draw.random() < PROBABILITY):
-                return "swallowed" if self.counts["cut"] > 0 and self.draw.random() < SWALLOWED else "cut"
-            self.counts["passed"] += 1
-        return None
+    def fate_of(self, kind, stream, begun):
+        """Of the answer that begins with this frame, if one does; `begun`: the streams whose answers have."""
+        if kind != HEADERS or stream in begun:
+            return None
+        begun.add(stream)
+        # The first one for certain, so that a slow machine loses one too.
+        if not self.dropping or (self.counts["cut"] > 0 and self.draw.random() >= PROBABILITY):
+            return "passed"
+        return "swallowed" if self.counts["cut"] > 0 and self.draw.random() < SWALLOWED else "cut"
 
     async def requests(self, reader, writer):
         while piece := await reader.read(65536):
@@ -56,17 +39,15 @@ class Relay:
             await writer.drain()
 
     async def answers(self, reader, writer):
-        frames = Frames()
-        swallowing = False
-        while piece := await reader.read(65536):
-            fate = None if swallowing else self.fate_of(piece, frames)
-            if fate:
+        begun, fate = set(), None
+        while fate != "cut":
+            kind, stream, frame = await read_frame(reader)
+            if fate == "swallowed":
+                continue
+            if fate := self.fate_of(kind, stream, begun):
                 self.counts[fate] += 1
-            if fate == "cut":
-                return
-            swallowing = swallowing or fate == "swallowed"
-            if not swallowing:
-                writer.write(piece)
+            if fate in (None, "passed"):
+                writer.write(frame)
                 await writer.drain()
 
     async def serve(self, client_reader, client_writer, address, port):

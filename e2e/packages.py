@@ -65,7 +65,7 @@ def image(world, out):
     config = json.loads(blob(manifest["config"]).read_text())
     expect_equal((config["architecture"], config["config"]["Entrypoint"]), ("amd64", ["/usr/bin/croftd"]), "of the image")
     root = unpacked(world, "image", "tar", "-xzf", blob(manifest["layers"][0]), "-C")
-    in_an_empty_root(world, root, "usr/bin")
+    in_root(world, root, "usr/bin", "usr/bin", "files dns")
 
 
 def chart_and_manifests(world, out):
@@ -158,21 +158,35 @@ def tarball(world, out):
         expect("NEEDED" not in needed and "INTERP" not in needed, f"{name} is static: {needed}")
         said = run(top / "usr" / "bin" / name, "--version").stdout
         expect(re.search(r"\(commit [0-9a-f]{12}", said), said)
-        # The libraries that it says are those of the build.
-        expect_equal(said, run(world.bin / name, "--version").stdout, f"version of {name}")
+        expect_equal(said, run(world.bin / name, "--version").stdout, f"version of {name}: the libraries are those of the build")
     expect_equal((top / "opt" / "cni" / "bin" / "croft-ipam").stat().st_mode & 0o777, 0o755, "mode of the plugin")
-    in_an_empty_root(world, top, "opt/cni/bin")
+    in_root(world, top, "opt/cni/bin", "usr/libexec/croft", "files dns")
+    for root, names in other_roots(world) if "static" in sys.argv[2:] and os.geteuid() == 0 else ():
+        for folder in ("usr/bin", "usr/libexec/croft", "opt/cni/bin"):
+            shutil.copytree(top / folder, root / folder, dirs_exist_ok=True)
+        in_root(world, root, "opt/cni/bin", "usr/libexec/croft", names)
     by_krew(world, out)
 
 
-def in_an_empty_root(world, top, plugins):
-    """Nothing but what was packed: no library of this machine, no shell, no /etc but a file of hosts."""
+def other_roots(world):
+    """(root, where it looks for names) of a system with musl, and of Debian 11 with a module for names, which is of its own glibc."""
+    for name, names, command in (("musl", None, "apt-get -q download musl && dpkg-deb -x musl_*.deb"),
+                                 ("glibc-2.31", "files myhostname dns", "debootstrap --variant=minbase --include=libnss-myhostname bullseye")):
+        done = run("sh", "-c", f"cd {world.directory} && {command} with-{name}", check=False, timeout=900)
+        if done.returncode != 0:
+            return say(f"not tried with {name}: {done.stdout[-200:]}{done.stderr}")
+        yield world.directory / f"with-{name}", names
+
+
+def in_root(world, top, plugins, host_local, names):
+    """Nothing but what was packed, and a file of hosts; or a system with other libraries. `names`: where that looks for the names of hosts."""
     if os.geteuid() != 0:
-        return say("not tried in an empty root: that takes root")
+        return say("not tried in a root of its own: that takes root")
     for folder in ("proc", "tmp", "etc", "dev"):
         (top / folder).mkdir(exist_ok=True)
     (top / "etc" / "hosts").write_text("127.0.0.1 register.test\n")
-    (top / "etc" / "nsswitch.conf").write_text("hosts: files dns\n")
+    if names:
+        (top / "etc" / "nsswitch.conf").write_text(f"hosts: {names}\n")
     inside = ["unshare", "--mount", "--propagation", "private", "sh", "-c", 'mount -t proc proc "$1/proc" && shift && exec chroot "$@"', "sh",
               top, top]
 
@@ -183,12 +197,17 @@ def in_an_empty_root(world, top, plugins):
 
     store = "sqlite:/tmp/croft.db"
     there("/usr/bin/croft", "--store", store, "pool", "create", "a", "--cidr", "10.1.0.0/24", "--gateway", "none")
-    config = {"cniVersion": "1.0.0", "name": "net", "ipam": {"type": "croft-ipam", "store": store, "nodename": "oak"}}
-    env = {**own_environment(), "CNI_COMMAND": "ADD", "CNI_CONTAINERID": "c1", "CNI_NETNS": "/var/run/netns/none", "CNI_IFNAME": "eth0",
-           "CNI_PATH": "/opt/cni/bin", "PATH": os.environ["PATH"]}
-    answer = json.loads(there(f"/{plugins}/croft-ipam", input=json.dumps(config), env=env))
-    address = answer["ips"][0]["address"].split("/")[0]
-    expect(address in there("/usr/bin/croft", "--store", store, "ip", "list"), "the address is listed")
+    env = {**own_environment(), "CNI_CONTAINERID": "c1", "CNI_NETNS": "/var/run/netns/none", "CNI_IFNAME": "eth0", "CNI_PATH": "/opt/cni/bin",
+           "PATH": os.environ["PATH"]}
+    for program, ipam in ((f"/{host_local}/host-local", {"type": "host-local", "dataDir": "/tmp/held", "ranges": [[{"subnet": "10.2.0.0/24"}]]}),
+                          (f"/{plugins}/croft-ipam", {"type": "croft-ipam", "store": store, "nodename": "oak"})):
+        config = {"cniVersion": "1.0.0", "name": "net", "ipam": ipam}
+        call = lambda command, program=program, **more: there(program, input=json.dumps({**config, **more}), env={**env, "CNI_COMMAND": command})
+        call("CHECK", prevResult=json.loads(call("ADD")))
+        call("DEL")
+        answer = json.loads(call("ADD"))
+    expect(answer["ips"][0]["address"].split("/")[0] in there("/usr/bin/croft", "--store", store, "ip", "list"), "the address is listed")
+    there("/usr/bin/croft", "--store", store, "check")
     there("/usr/bin/croftd", "controller", "--store", store, "--once", "--grace", "0s", code=3)  # no node has a record
     # Names are looked up by the file of hosts; nothing answers there.
     run("openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=x", "-keyout", top / "tmp" / "key", "-out",
@@ -201,7 +220,7 @@ def in_an_empty_root(world, top, plugins):
     controller = Daemon(world, "controller", *inside, "/usr/bin/croftd", "controller", "--store", store, "--metrics-bind-address", f"127.0.0.1:{port}")
     wait_for(lambda: "# TYPE" in (probe(f"127.0.0.1:{port}", "/metrics") or (0, ""))[1], "metrics of the static controller", 20)
     controller.end()
-    return say(f"croft, croftd and croft-ipam work in a root that has nothing but {top.name}")
+    return say(f"croft, croftd, croft-ipam and host-local work in a root that has nothing but {top.name}")
 
 
 def by_dpkg(world, programs, plugin):

@@ -1,6 +1,8 @@
 #include "os/look_up.h"
 
 #include <netdb.h>
+#include <nss.h>
+#include <sys/auxv.h>
 #include <sys/socket.h>
 
 #include <algorithm>
@@ -16,6 +18,9 @@ Result<std::vector<std::string>> look_up_host(const std::string& name, Deadline 
   if (deadline.passed(SystemClock().now())) {
     return fail(ErrorCode::deadline_exceeded, "no time was left to look up " + name);
   }
+  // A program without a loader loads no modules of nsswitch.conf either: with a glibc that is not its own it ends.
+  static const bool configured = ::getauxval(AT_BASE) != 0 || ::__nss_configure_lookup("hosts", "files dns") == 0;
+  if (!configured) return fail(ErrorCode::unavailable, "looking up " + name + ": the resolver takes no configuration");
   addrinfo hints{};
   hints.ai_family = AF_UNSPEC;
   hints.ai_socktype = SOCK_STREAM;
