@@ -53,7 +53,7 @@ class Host:
 
     def install(self, *flags):
         """With defaults for what a row does not say."""
-        defaults = {"--main-plugin": "ptp", "--node": "oak", "--store": self.world.register, "--containerd-config": "/nonexistent"}
+        defaults = {"--main-plugin": "ptp", "--node": "oak", "--store": self.world.register}
         if "--no-conflist" in flags:
             defaults.pop("--main-plugin")
         return self.call(*[part for flag, value in defaults.items() if flag not in flags for part in (flag, value)], *flags)
@@ -130,16 +130,6 @@ AGAIN = [
 ]
 
 
-def told_of_runtime(world):
-    """containerd that looks elsewhere finds no plugin, on a node that is ready."""
-    host, config = Host(world, "runtime"), world.directory / "containerd.toml"
-    for directory, is_told in (("/usr/lib/cni", True), (host.bin, False)):
-        config.write_text(f'[plugins."io.containerd.grpc.v1.cri".cni]\n  bin_dir = "{directory}"\n')
-        answer = host.install("--containerd-config", config)
-        expect_answer(answer, 0, ())
-        expect_equal("containerd looks for plugins in /usr/lib/cni" in answer.stdout, is_told, answer.stdout)
-
-
 def awaits_pools(world):
     """The node gets its network once STATUS says so, as when something has made the first pool."""
     host, store = Host(world, "awaits"), f"sqlite:{world.directory}/to-come.db"
@@ -193,8 +183,7 @@ def test(world):
     for number, (row, is_again) in enumerate([*((row, False) for row in FIRST), *((row, True) for row in AGAIN)]):
         if not sys.argv[2:] or row[0] in sys.argv[2:]:
             rows(world, number, row, is_again)
-    for case in (told_of_runtime, awaits_pools):
-        case(world)
+    awaits_pools(world)
     say(f"{len(FIRST)} first installations, {len(AGAIN)} over Croft")
 
 

@@ -132,6 +132,7 @@ struct Walk {
   std::vector<const CommandModel*> chain;  ///< from the program to the command at hand
   std::vector<std::string> path;           ///< the names of those below the program
   std::optional<std::string> error;
+  const OptionModel* valueless = nullptr;  ///< the option that the last argument is, when its value is missing
 
   [[nodiscard]] std::string typed() const {
     std::string text = chain.front()->name;
@@ -200,7 +201,9 @@ std::size_t words_of_option(Walk& walk, const std::vector<std::string>& argument
     return 1;
   }
   const bool has_value_in_it = is_long ? equals != std::string::npos : word.size() > 2;
-  return option->value.empty() || has_value_in_it ? 1 : 2;
+  if (option->value.empty() || has_value_in_it) return 1;
+  if (at + 1 == arguments.size()) walk.valueless = option;
+  return 2;
 }
 
 bool is_option(const std::string& word) {
@@ -231,7 +234,37 @@ Walk walk_along(const CommandModel& root, const std::vector<std::string>& argume
   return walk;
 }
 
+std::string completion_line(const std::string& word, const std::string& description) {
+  return fmt::format("{}\t{}\n", word, description);
+}
+
 }  // namespace
+
+std::string completions(const CommandModel& root, std::vector<std::string> words) {
+  if (words.empty()) words.emplace_back();
+  const std::string word = std::move(words.back());
+  words.pop_back();
+  const Walk walk = walk_along(root, words);
+  std::string text;
+  if (walk.error) return text;
+  const std::size_t equals = word.starts_with("--") ? word.find('=') : word.npos;
+  const OptionModel* option = equals == word.npos ? walk.valueless : find_option(walk, word.substr(0, equals));
+  if (option != nullptr) {
+    const std::string before = equals == word.npos ? "" : word.substr(0, equals + 1);
+    for (const std::string& choice : option->choices) text += completion_line(before + choice, option->description);
+    return text;
+  }
+  const CommandModel& here = *walk.chain.back();
+  if (!word.starts_with('-')) {
+    for (const CommandModel& one : here.commands) text += completion_line(one.name, one.description);
+    return text;
+  }
+  const std::vector<OptionModel> common = &here == &root ? std::vector<OptionModel>() : common_options(root);
+  for (const auto* options : {&here.options, &common}) {
+    for (const OptionModel& one : *options) text += completion_line(one.names.back(), one.description);
+  }
+  return text;
+}
 
 std::optional<std::string> usage_error(const CommandModel& root, const std::vector<std::string>& arguments) {
   Walk walk = walk_along(root, arguments);

@@ -59,10 +59,13 @@ struct ManPage {
 /// daemons. The same tree and version give the same bytes.
 [[nodiscard]] std::vector<ManPage> man_pages(const CommandModel& root, const std::string& version, int section = 1);
 
-// Scripts that complete commands, options and values with a fixed choice, for the shell to read. They ask no store.
-[[nodiscard]] std::string bash_completion(const CommandModel& root);
-[[nodiscard]] std::string zsh_completion(const CommandModel& root);
-[[nodiscard]] std::string fish_completion(const CommandModel& root);
+/// The options of the program that every command takes.
+[[nodiscard]] std::vector<OptionModel> common_options(const CommandModel& root);
+
+/// The words that may stand in the place of the last of `words`; the others are typed already. A line each, with a tab
+/// and what it is: commands, options where one was begun, choices of an option's value. Empty: the name of a file, or
+/// anything. No store is asked.
+[[nodiscard]] std::string completions(const CommandModel& root, std::vector<std::string> words);
 
 /// The error of a command line that could not be read, in words for a person. It names a command or an option that does
 /// not exist, with the nearest ones, or a missing command. `arguments` are without the program's name. nullopt: none of

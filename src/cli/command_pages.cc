@@ -87,15 +87,6 @@ Rows rows_of(const std::vector<OptionModel>& options) {
   return rows;
 }
 
-/// The options of the program that every command takes.
-std::vector<OptionModel> common_options(const CommandModel& root) {
-  std::vector<OptionModel> options;
-  std::ranges::copy_if(root.options, std::back_inserter(options), [](const OptionModel& option) {
-    return option.names.back() != "--help" && option.names.back() != "--version";
-  });
-  return options;
-}
-
 std::string commands_text(const CommandModel& command) {
   Rows rows;
   for (const CommandModel& one : command.commands) {
@@ -141,6 +132,14 @@ std::string usage_line(const CommandModel& root, const std::vector<std::string>&
 }
 
 }  // namespace
+
+std::vector<OptionModel> common_options(const CommandModel& root) {
+  std::vector<OptionModel> options;
+  std::ranges::copy_if(root.options, std::back_inserter(options), [](const OptionModel& option) {
+    return option.names.back() != "--help" && option.names.back() != "--version";
+  });
+  return options;
+}
 
 std::string help_page(const CommandModel& root, const std::vector<std::string>& path) {
   const CommandModel* command = command_at(root, path);
@@ -236,177 +235,6 @@ std::vector<ManPage> man_pages(const CommandModel& root, const std::string& vers
   std::vector<ManPage> pages;
   gather(root, root, {}, version, section, pages);
   return pages;
-}
-
-namespace {
-
-// ---------------------------------------------------------------- completion
-
-/// A command with where it is: " pool list", every name behind a blank; empty for the program.
-struct Place {
-  std::string at, parent;
-  const CommandModel* command;
-};
-
-void gather_places(const CommandModel& command, const std::string& at, const std::string& parent,
-                   std::vector<Place>& out) {
-  out.push_back({at, parent, &command});
-  for (const CommandModel& one : command.commands) gather_places(one, at + " " + one.name, at, out);
-}
-
-std::vector<Place> places_of(const CommandModel& root) {
-  std::vector<Place> places;
-  gather_places(root, "", "", places);
-  return places;
-}
-
-/// The options of a command and those of the program that every command takes.
-std::vector<OptionModel> options_at(const CommandModel& root, const CommandModel& command) {
-  std::vector<OptionModel> options = command.options;
-  if (&command == &root) return options;
-  const std::vector<OptionModel> common = common_options(root);
-  options.insert(options.end(), common.begin(), common.end());
-  return options;
-}
-
-/// In single quotes for a shell; `inside` stands for one in between.
-std::string quoted(const std::string& text, const char* inside) {
-  std::string out = "'";
-  for (const char c : text) out += c == '\'' ? std::string(inside) : std::string(1, c);
-  return out + "'";
-}
-std::string sh_quoted(const std::string& text) { return quoted(text, "'\\''"); }
-std::string fish_quoted(const std::string& text) {
-  std::string escaped;
-  for (const char c : text) escaped += c == '\\' ? std::string("\\\\") : std::string(1, c);
-  return quoted(escaped, "\\'");
-}
-
-/// The words of bash and zsh, where they differ.
-struct Shell {
-  std::string name, first_line, locals, words, word, before, reply, reply_end;
-};
-
-/// Their common part: finds the command at hand and offers the fixed choices of an option's value.
-std::string head(const CommandModel& root, const std::vector<Place>& places, const Shell& shell) {
-  std::string text = fmt::format(
-      "{1}# {2} completion for {0}; made by `{0} completion {2}`\n"
-      "_{0}() {{\n"
-      "  local at=\"\" i\n{3}"
-      "  for (({4}; i++)); do\n"
-      "    case \"$at {5}\" in\n",
-      root.name, shell.first_line, shell.name, shell.locals, shell.words, shell.word);
-  for (const Place& place : places) {
-    if (place.at.empty()) continue;
-    std::string patterns = "\"" + place.at + "\"";
-    for (const std::string& alias : place.command->aliases) patterns += "|\"" + place.parent + " " + alias + "\"";
-    text += fmt::format("      {}) at=\"{}\" ;;\n", patterns, place.at);
-  }
-  text += fmt::format("    esac\n  done\n  case \"$at {}\" in\n", shell.before);
-  for (const Place& place : places) {
-    for (const OptionModel& option : options_at(root, *place.command)) {
-      if (option.choices.empty()) continue;
-      std::string patterns;
-      for (const std::string& name : option.names) {
-        patterns += (patterns.empty() ? "\"" : "|\"") + place.at + " " + name + "\"";
-      }
-      text += fmt::format("    {}) {}{}{}; return ;;\n", patterns, shell.reply, joined(option.choices, " "),
-                          shell.reply_end);
-    }
-  }
-  return text + "  esac\n  case \"$at\" in\n";
-}
-
-}  // namespace
-
-std::string bash_completion(const CommandModel& root) {
-  const std::vector<Place> places = places_of(root);
-  std::string text =
-      head(root, places,
-           {"bash", "", "  local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD-1]} words=\"\"\n",
-            "i = 1; i < COMP_CWORD", "${COMP_WORDS[i]}", "$before", "COMPREPLY=($(compgen -W \"", "\" -- \"$word\"))"});
-  for (const Place& place : places) {
-    std::vector<std::string> words;
-    for (const CommandModel& one : place.command->commands) words.push_back(one.name);
-    for (const OptionModel& option : options_at(root, *place.command)) words.push_back(option.names.back());
-    text += fmt::format("    \"{}\") words=\"{}\" ;;\n", place.at, joined(words, " "));
-  }
-  // Options only when one was begun: before that the names of files may be wanted.
-  text += fmt::format(
-      "  esac\n"
-      "  if [[ $word != -* ]]; then words=${{words%% -*}}; [[ $words == -* ]] && words=\"\"; fi\n"
-      "  COMPREPLY=($(compgen -W \"$words\" -- \"$word\"))\n"
-      "}}\n"
-      "complete -o default -F _{0} {0}\n",
-      root.name);
-  return text;
-}
-
-std::string zsh_completion(const CommandModel& root) {
-  const std::vector<Place> places = places_of(root);
-  std::string text = head(root, places,
-                          {"zsh", fmt::format("#compdef {}\n", root.name), "  local -a commands options\n",
-                           "i = 2; i < CURRENT", "$words[i]", "$words[CURRENT-1]", "compadd -- ", ""});
-  for (const Place& place : places) {
-    std::string commands, options;
-    for (const CommandModel& one : place.command->commands) {
-      commands += " " + sh_quoted(one.name + ":" + one.description);
-    }
-    for (const OptionModel& option : options_at(root, *place.command)) {
-      options += " " + sh_quoted(option.names.back() + ":" + option.description);
-    }
-    text += fmt::format("    \"{}\")\n      commands=({})\n      options=({}) ;;\n", place.at,
-                        commands.empty() ? "" : commands.substr(1), options.empty() ? "" : options.substr(1));
-  }
-  text += fmt::format(
-      "  esac\n"
-      "  if [[ $words[CURRENT] == -* ]]; then\n"
-      "    _describe -o option options\n"
-      "  elif (( $#commands )); then\n"
-      "    _describe command commands\n"
-      "  else\n"
-      "    _files\n"
-      "  fi\n"
-      "}}\n"
-      "if [[ $funcstack[1] == _{0} ]]; then _{0} \"$@\"; else compdef _{0} {0}; fi\n",
-      root.name);
-  return text;
-}
-
-std::string fish_completion(const CommandModel& root) {
-  const std::vector<Place> places = places_of(root);
-  std::string text = fmt::format(
-      "# fish completion for {0}; made by `{0} completion fish`\n"
-      "function __{0}_at\n"
-      "  set -l at \"\"\n"
-      "  set -l words (commandline -opc)\n"
-      "  for word in $words[2..-1]\n"
-      "    switch \"$at $word\"\n",
-      root.name);
-  for (const Place& place : places) {
-    if (place.at.empty()) continue;
-    std::string patterns = "\"" + place.at + "\"";
-    for (const std::string& alias : place.command->aliases) patterns += " \"" + place.parent + " " + alias + "\"";
-    text += fmt::format("      case {}\n        set at \"{}\"\n", patterns, place.at);
-  }
-  text += "    end\n  end\n  test \"$at\" = \"$argv[1]\"\nend\n";
-  for (const Place& place : places) {
-    const std::string begin = fmt::format("complete -c {0} -n {1}", root.name,
-                                          fish_quoted(fmt::format("__{}_at \"{}\"", root.name, place.at)));
-    for (const CommandModel& one : place.command->commands) {
-      text += fmt::format("{} -f -a {} -d {}\n", begin, one.name, fish_quoted(one.description));
-    }
-    for (const OptionModel& option : options_at(root, *place.command)) {
-      text += begin;
-      for (const std::string& name : option.names) {
-        text += name.starts_with("--") ? " -l " + name.substr(2) : " -s " + name.substr(1);
-      }
-      if (!option.choices.empty()) text += " -x -a " + fish_quoted(joined(option.choices, " "));
-      if (option.choices.empty() && !option.value.empty()) text += " -r";
-      text += " -d " + fish_quoted(option.description) + "\n";
-    }
-  }
-  return text;
 }
 
 }  // namespace croft::app

@@ -32,8 +32,40 @@ std::string in_words(const std::string& what) {
                      what.substr(kBegin.size(), equals - kBegin.size()));
 }
 
-std::string completion_for(const CommandModel& model, const std::string& shell) {
-  return shell == "bash" ? bash_completion(model) : shell == "zsh" ? zsh_completion(model) : fish_completion(model);
+/// A script that has the program asked what may stand in a place; where it says nothing, the shell offers files.
+std::string completion_for(const std::string& program, const std::string& shell) {
+  if (shell == "bash") {
+    return fmt::format(R"sh(_{0}() {{
+  local IFS=$'\n' words
+  words=$({0} __complete "${{COMP_WORDS[@]:1:COMP_CWORD}}" 2>/dev/null | cut -f 1)
+  COMPREPLY=($(compgen -W "$words" -- "${{COMP_WORDS[COMP_CWORD]}}"))
+}}
+complete -o default -F _{0} {0}
+)sh",
+                       program);
+  }
+  if (shell == "zsh") {
+    return fmt::format(R"sh(#compdef {0}
+_{0}() {{
+  local -a found=(${{(f)"$({0} __complete "${{(@)words[2,CURRENT]}}" 2>/dev/null)"}})
+  found=(${{found/$'\t'/:}})
+  if (( $#found )); then _describe {0} found; else _files; fi
+}}
+if [[ $funcstack[1] == _{0} ]]; then _{0} "$@"; else compdef _{0} {0}; fi
+)sh",
+                       program);
+  }
+  return fmt::format(R"sh(function __{0}_words
+  set -l found ({0} __complete (commandline -opc)[2..-1] (commandline -ct) 2>/dev/null)
+  if set -q found[1]
+    printf '%s\n' $found
+  else
+    __fish_complete_path (commandline -ct)
+  end
+end
+complete -c {0} -f -a '(__{0}_words)'
+)sh",
+                     program);
 }
 
 [[nodiscard]] Result<int> write_manual(const CommandModel& model, int section, const std::string& directory) {
@@ -43,6 +75,27 @@ std::string completion_for(const CommandModel& model, const std::string& shell) 
     TRY_VOID(os::write_output_file(directory + "/" + page.file, page.text, os::FileMode::readable_by_all));
   }
   return printed(fmt::format("{} pages written to {}\n", pages.size(), directory));
+}
+
+/// Prints help and version to standard output; what is wrong with the line is told in our own words where it can be.
+int tell_usage(const CLI::App& app, const CLI::ParseError& error, const CommandModel& model,
+               const std::vector<std::string>& arguments) {
+  if (error.get_exit_code() == 0) {
+    std::ostringstream out, err;
+    app.exit(error, out, err);
+    return printed(out.str());
+  }
+  const std::vector<std::string> path = command_path(model, arguments);
+  // The parser reads values before it sees that help was asked for.
+  if (std::ranges::any_of(arguments, [](const std::string& one) { return one == "--help" || one == "-h"; })) {
+    return printed(help_page(model, path));
+  }
+  const std::string what = usage_error(model, arguments).value_or(in_words(error.what()));
+  std::string command = model.name;
+  for (const std::string& name : path) command += " " + name;
+  static_cast<void>(os::write_standard_error(fmt::format("{}: {}\nRun `{} --help` for what there is.\n", model.name,
+                                                         printable(what, Printed::line), command)));
+  return static_cast<int>(edge::ExitCode::usage);
 }
 
 }  // namespace
@@ -69,25 +122,17 @@ int tell_error(const char* program, const Error& error) {
   return static_cast<int>(edge::exit_code_of(error.code));
 }
 
-int tell_usage(const CLI::App& app, const CLI::ParseError& error, const std::vector<std::string>& arguments,
-               const Examples& examples) {
-  if (error.get_exit_code() == 0) {
-    std::ostringstream out, err;
-    app.exit(error, out, err);
-    return printed(out.str());
+std::optional<int> read_command_line(CLI::App& app, int argc, char** argv, const Examples& examples) {
+  const std::vector<std::string> arguments(argv + std::min(argc, 1), argv + argc);
+  if (!arguments.empty() && arguments.front() == "__complete") {
+    return printed(completions(model_of(app, examples), {arguments.begin() + 1, arguments.end()}));
   }
-  const CommandModel model = model_of(app, examples);
-  const std::vector<std::string> path = command_path(model, arguments);
-  // The parser reads values before it sees that help was asked for.
-  if (std::ranges::any_of(arguments, [](const std::string& one) { return one == "--help" || one == "-h"; })) {
-    return printed(help_page(model, path));
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return tell_usage(app, error, model_of(app, examples), arguments);
   }
-  const std::string what = usage_error(model, arguments).value_or(in_words(error.what()));
-  std::string command = model.name;
-  for (const std::string& name : path) command += " " + name;
-  static_cast<void>(os::write_standard_error(fmt::format("{}: {}\nRun `{} --help` for what there is.\n", model.name,
-                                                         printable(what, Printed::line), command)));
-  return static_cast<int>(edge::ExitCode::usage);
+  return std::nullopt;
 }
 
 void add_page_commands(CLI::App& app, const Examples& examples, int section, const SetRun& set_run) {
@@ -100,9 +145,8 @@ void add_page_commands(CLI::App& app, const Examples& examples, int section, con
       fmt::format("To have it in every shell: {0} completion bash > /etc/bash_completion.d/{0}, or for zsh "
                   "> /usr/share/zsh/site-functions/_{0}, for fish > /etc/fish/completions/{0}.fish.",
                   app.get_name()));
-  completing->callback([&app, examples, set_run, shell] {
-    set_run(
-        [&app, examples, shell]() -> Result<int> { return printed(completion_for(model_of(app, examples), *shell)); });
+  completing->callback([&app, set_run, shell] {
+    set_run([&app, shell]() -> Result<int> { return printed(completion_for(app.get_name(), *shell)); });
   });
 
   const auto directory = std::make_shared<std::string>();

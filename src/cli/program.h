@@ -1,15 +1,12 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "base/result.h"
 #include "cli/command_model.h"
-
-namespace CLI {
-class ParseError;
-}
 
 namespace croft::app {
 
@@ -22,10 +19,9 @@ namespace croft::app {
 /// The line on standard error of an error that ends a program, and its exit code.
 [[nodiscard]] int tell_error(const char* program, const Error& error);
 
-/// Prints help and version to standard output; what is wrong with the line is told in our own words where it can be.
-/// `arguments` are without the program's name. Returns the exit code.
-[[nodiscard]] int tell_usage(const CLI::App& app, const CLI::ParseError& error,
-                             const std::vector<std::string>& arguments, const Examples& examples);
+/// Reads the line into `app`. The exit code of one that is answered with that: help, version, the words for a shell
+/// that completes a line. An error is told in our own words where it can be.
+[[nodiscard]] std::optional<int> read_command_line(CLI::App& app, int argc, char** argv, const Examples& examples);
 
 /// Takes what the chosen command does.
 using SetRun = std::function<void(std::function<Result<int>()>)>;

@@ -17,9 +17,11 @@
 namespace croft::app {
 namespace {
 
+using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::Not;
+using testing::StartsWith;
 
 /// A whole program but for main().
 struct Program {
@@ -133,18 +135,27 @@ TEST(PlainValue, SaysWhatAnOptionTakes) {
 }
 
 TEST_F(CommandTree, CompletionsKnowCommandsOptionsAndChoices) {
-  const std::string bash = bash_completion(model);
-  EXPECT_THAT(bash, HasSubstr("\" pool list\"|\" pool ls\") at=\" pool list\" ;;"));
-  EXPECT_THAT(bash, HasSubstr("\" ip list --state\") COMPREPLY=($(compgen -W \"held cooling reserved\""));
-  EXPECT_THAT(bash, HasSubstr("complete -o default -F _croft croft\n"));
-  const std::string zsh = zsh_completion(model);
-  EXPECT_TRUE(zsh.starts_with("#compdef croft\n"));
-  EXPECT_THAT(zsh, HasSubstr("'list:List all pools with their usage'"));
-  EXPECT_THAT(zsh, HasSubstr("host'\\''s name"));
-  const std::string fish = fish_completion(model);
-  EXPECT_THAT(
-      fish, HasSubstr("complete -c croft -n '__croft_at \" pool\"' -f -a list -d 'List all pools with their usage'\n"));
-  EXPECT_THAT(fish, HasSubstr(" -s o -l output -x -a 'json table wide yaml' -d "));
+  const auto asked = [&](const std::string& before, const std::string& word) {
+    std::vector<std::string> words = words_of(before);
+    words.push_back(word);
+    return completions(model, std::move(words));
+  };
+  EXPECT_THAT(asked("", "po"), AllOf(HasSubstr("pool\t"), Not(HasSubstr("pools\t")), Not(HasSubstr("--store\t"))));
+  EXPECT_THAT(asked("--store x pools", ""), HasSubstr("list\tList all pools with their usage\n"));
+  EXPECT_THAT(asked("pool create a", "-"), AllOf(HasSubstr("--cidr\t"), HasSubstr("--store\t")));
+  EXPECT_THAT(asked("pool create a", "-"), Not(HasSubstr("--version\t")));
+  EXPECT_THAT(asked("ip ls --state", ""), AllOf(StartsWith("held\t"), HasSubstr("\ncooling\t")));
+  EXPECT_THAT(asked("ip list -o", "j"), StartsWith("json\t"));
+  EXPECT_THAT(asked("ip list", "--output=j"), StartsWith("--output=json\t"));
+  for (const char* files : {"store backup", "ip list --node", "ip nosuch", "pool create --nosuch", "pool list a"}) {
+    EXPECT_EQ(asked(files, ""), "") << files;
+  }
+  each(model, {}, [&](const CommandModel& command, const std::vector<std::string>&) {
+    EXPECT_EQ(command.description.find_first_of("\t\n"), std::string::npos) << command.name;
+    for (const OptionModel& option : command.options) {
+      EXPECT_EQ(option.description.find_first_of("\t\n"), std::string::npos) << option.names.back();
+    }
+  });
 }
 
 TEST_F(CommandTree, EveryCommandHasAManPage) {

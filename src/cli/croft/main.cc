@@ -1,9 +1,7 @@
 // The operator's command line.
 
-#include <algorithm>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "cli/croft/command_line.h"
 #include "cli/program.h"
@@ -24,11 +22,7 @@ int run(int argc, char** argv) {
   CLI::App app("Croft hands out IP addresses and keeps the register of who holds them.", "croft");
   app.set_version_flag("--version", version_text());
   add_everything(app, line);
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& error) {
-    return tell_usage(app, error, std::vector<std::string>(argv + std::min(argc, 1), argv + argc), examples_of);
-  }
+  if (const auto answered = read_command_line(app, argc, argv, examples_of)) return *answered;
   const bool is_kubectl_plugin = name == "kubectl-croft";
   const Result<void> chosen = line.choose_store(is_kubectl_plugin);
   const Result<int> code = chosen ? line.run(line) : Result<int>(fail(chosen.error()));

@@ -6,7 +6,6 @@
 //   vpc-agent    one on each node of a cloud: a stock of its addresses            vpc_agent.cc
 //   completion, man   what a shell and man(1) read of it                         cli/program.cc
 
-#include <algorithm>
 #include <functional>
 #include <string>
 #include <string_view>
@@ -94,11 +93,7 @@ int run(int argc, char** argv) {
     agents_argv.push_back(nullptr);
     argv = agents_argv.data();
   }
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& error) {
-    return tell_usage(app, error, std::vector<std::string>(argv + std::min(argc, 1), argv + argc), examples_of);
-  }
+  if (const auto answered = read_command_line(app, argc, argv, examples_of)) return *answered;
   const Result<int> code = daemon.run();
   return code ? *code : tell_error("croftd", code.error());
 }

@@ -45,7 +45,6 @@ struct InstallOptions {
   std::string programs = edge::kDefaultPrograms;
   std::string configurations = "/etc/cni/net.d";
   std::string configurations_on_host;  ///< empty: the same
-  std::string containerd = "/etc/containerd/config.toml";
   std::string source;
   std::string main;
   std::string network_name;  ///< empty: name_of_network()
@@ -182,7 +181,6 @@ class Install {
   /// STATUS does not try the main plugin: whether it is there, and has what it asks with, is all that is looked at.
   [[nodiscard]] Result<void> check_main_plugin() {
     if (options_.no_network) return {};
-    tell_of_runtime();
     for (const std::string& name : plugins_of(options_.network.main)) {
       TRY(const os::Runnable is, os::runnable(fmt::format("{}/{}", options_.programs, name)));
       if (is == os::Runnable::yes) continue;
@@ -204,23 +202,6 @@ class Install {
                 fmt::format("Calico's plugin would ask with {}, which is not there. Calico's installer writes it: run "
                             "this again then, or name the file with --calico-kubeconfig",
                             options_.network.calico_kubeconfig));
-  }
-
-  /// A runtime that looks elsewhere finds no plugin, and no pod starts. A container sees no runtime's configuration.
-  void tell_of_runtime() {
-    const auto text = os::read_file(options_.containerd, wire::cni::kContainerdConfigBytesMax);
-    if (!text) return;
-    const std::vector<std::string> all = wire::cni::plugin_directories_of_containerd(*text);
-    const auto here = os::file_status(options_.programs);
-    const auto is_here = [&](const std::string& directory) {
-      const auto there = os::file_status(directory);
-      return here && *here && there && *there && (*there)->id == (*here)->id;
-    };
-    if (all.empty() || std::ranges::any_of(all, is_here)) return;
-    tell_once(
-        fmt::format("containerd looks for plugins in {0}, by {1}, and not in {2}: run it again with --cni-bin-dir "
-                    "{3} if it is the runtime of this node",
-                    fmt::join(all, " and "), options_.containerd, options_.programs, all.back()));
   }
 
   [[nodiscard]] static Result<std::string> read_program(const std::string& name,
@@ -382,10 +363,6 @@ void add_install_command(CLI::App& app, Daemon& daemon) {
       "--replace", options->replaced,
       "Set aside another network of this node, by its name or its file's: its pods keep addresses that "
       "Croft does not know (docs/runbooks/kubernetes-node.md)");
-  command
-      ->add_option("--containerd-config", options->containerd,
-                   "containerd's configuration on this node: that it looks for plugins elsewhere is told")
-      ->capture_default_str();
   command->add_option(
       "--source", options->source,
       "Directory that has croft-ipam, croft-ipam-cluster and host-local (default: that of this program, else "
