@@ -151,6 +151,7 @@ for (const colorScheme of ["light", "dark"]) {
   await canvas.hover({ position: { x: 5, y: 5 } });
   await page.locator("#cell").getByText("Known").waitFor();
   await findsNothing(page, "an earlier time");
+  assert.equal(await page.evaluate(() => document.activeElement.id), "time", "keys go on where they were");
   await page.reload();
   await page.locator(".legend", { hasText: "may have been held then" }).waitFor();
   await time.focus();

@@ -83,32 +83,32 @@ std::string_view name_of(core::Fullness fullness) {
   return kNames[static_cast<std::size_t>(fullness)];
 }
 
-Json pool_json(const core::PoolFill& fill, const core::desk::AddressMap& map, const core::history::Forecast* forecast) {
+Json forecast_json(const core::history::Forecast& forecast) {
+  return {{"fullIn", seconds_or_null(forecast.full_in)},
+          {"earliest", seconds_or_null(forecast.earliest)},
+          {"latest", seconds_or_null(forecast.latest)},
+          {"unknownBecause", forecast.is_known ? Json() : Json(forecast.why)}};
+}
+
+Json pool_json(const core::PoolFill& fill, const core::desk::AddressMap& map, Json forecast) {
   const core::Pool& pool = fill.pool;
   const auto occupied = map.occupied(pool.cidr);
-  Json json{{"name", pool.name},
-            {"cidr", pool.cidr.to_string()},
-            {"family", net::name_of(pool.cidr.family())},
-            {"disabled", pool.disabled},
-            {"notAllocatable", text_or_null(pool.unallocatable)},
-            {"fullness", name_of(core::fullness_of(fill))},
-            {"capacity", fill.capacity.as_double()},
-            {"held", fill.held},
-            {"cooling", fill.cooling},
-            {"reserved", fill.reserved.as_double()},
-            {"free", fill.free().as_double()},
-            {"open", fill.open().as_double()},
-            {"stranded", fill.stranded.as_double()},
-            {"borrowed", fill.borrowed},
-            {"occupied", occupied ? Json(occupied->to_string()) : Json()},
-            {"forecast", nullptr}};
-  if (forecast != nullptr) {
-    json["forecast"] = {{"fullIn", seconds_or_null(forecast->full_in)},
-                        {"earliest", seconds_or_null(forecast->earliest)},
-                        {"latest", seconds_or_null(forecast->latest)},
-                        {"unknownBecause", forecast->is_known ? Json() : Json(forecast->why)}};
-  }
-  return json;
+  return {{"name", pool.name},
+          {"cidr", pool.cidr.to_string()},
+          {"family", net::name_of(pool.cidr.family())},
+          {"disabled", pool.disabled},
+          {"notAllocatable", text_or_null(pool.unallocatable)},
+          {"fullness", name_of(core::fullness_of(fill))},
+          {"capacity", fill.capacity.as_double()},
+          {"held", fill.held},
+          {"cooling", fill.cooling},
+          {"reserved", fill.reserved.as_double()},
+          {"free", fill.free().as_double()},
+          {"open", fill.open().as_double()},
+          {"stranded", fill.stranded.as_double()},
+          {"borrowed", fill.borrowed},
+          {"occupied", occupied ? Json(occupied->to_string()) : Json()},
+          {"forecast", std::move(forecast)}};
 }
 
 Mark mark_of(const engine::AddressView& view) {
@@ -334,11 +334,11 @@ std::shared_ptr<const DeskPages::Forecasts> DeskPages::forecasts() {
 Result<Json> DeskPages::overview(const Query& /*query*/) {
   TRY(const auto now, scene());
   const auto seen = scene_.get({});
-  const auto forecast = forecasts();
+  auto forecast = *forecasts();
   Json pools = Json::array(), ranges = Json::array(), history;
   for (const core::PoolFill& fill : now->pools) {
-    const auto found = forecast->find(fill.pool.name);
-    pools.push_back(pool_json(fill, now->map, found == forecast->end() ? nullptr : &found->second));
+    Json shown = parts_.history.empty() ? Json() : forecast_json(forecast[fill.pool.name]);
+    pools.push_back(pool_json(fill, now->map, std::move(shown)));
   }
   for (const net::Prefix& range : now->service_ranges) ranges.push_back(range.to_string());
   if (!parts_.history.empty()) {
@@ -359,7 +359,7 @@ Result<Json> DeskPages::overview(const Query& /*query*/) {
       {"strictAffinity", now->strict_affinity},
       {"history", std::move(history)},
       {"pools", std::move(pools)},
-      {"reliefs", reliefs_json(*now, *forecast, {})},
+      {"reliefs", reliefs_json(*now, forecast, {})},
       {"serviceRanges", std::move(ranges)}};
 }
 

@@ -269,6 +269,7 @@ TEST_F(Pages, AHistoryIsShownWhereThereIsOne) {
   const os::ScratchDirectory directory;
   history = directory.file("history.db");
   pool("a", "10.1.0.0/24", 28);
+  pool("new", "10.2.0.0/24", 28);
   const WallTime now = clock.now().wall, began = now - 100s;
   const auto at = [&](std::chrono::seconds since) { return rfc3339_exact(began + since); };
   const auto held = [&](const char* address, const char* pod, std::chrono::seconds since) {
@@ -300,6 +301,7 @@ TEST_F(Pages, AHistoryIsShownWhereThereIsOne) {
   EXPECT_EQ(seen["history"]["since"], at(1s));
   EXPECT_THAT(seen["pools"][0]["forecast"]["unknownBecause"].get<std::string>(), Not(IsEmpty()))
       << "one count is too few";
+  EXPECT_EQ(seen["pools"][1]["forecast"]["unknownBecause"], "nothing was counted yet");
   const auto map = [&](std::chrono::seconds since) { return json("/api/map", "cidr=10.1.0.0/28&at=" + at(since)); };
   EXPECT_EQ(map(10s)["cells"], map(15s)["cells"]);
   EXPECT_EQ(map(10s)["cells"][3], "o");

@@ -268,8 +268,8 @@ function slider(seen, given, go) {
         return el("p", { class: "time" }, trouble ?? "Now. There is no history here.");
     const [first, last] = [Date.parse(since), Date.parse(until)];
     const input = el("input", { type: "range", id: "time", min: "0", max: "1000", step: "1" });
-    const at = given["at"] ? Date.parse(given["at"]) : last;
-    input.value = String(Math.round((1000 * (at - first)) / Math.max(last - first, 1)));
+    const part = given["at"] ? (Date.parse(given["at"]) - first) / Math.max(last - first, 1) : 1;
+    input.value = given["at"] ? String(Math.min(1000 * part, 999)) : "1000";
     const text = el("output", { for: "time" }, given["at"] ?? "now");
     const chosen = () => (input.value === "1000" ? "" : new Date(first + ((last - first) * Number(input.value)) / 1000).toISOString());
     input.addEventListener("input", () => (text.textContent = chosen() || "now"));
@@ -313,13 +313,8 @@ const map = async (given) => {
     const go = (more) => (location.hash = place("map", { ...here().given, space, ...more }));
     const pool = seen.pools.find((one) => one.cidr === space);
     const controls = el("div", { class: "controls" }, choice("space", "Space", spaces, space, (value) => (location.hash = place("map", { space: value, order: given["order"] ?? "" }))), choice("order", "Order", [["rows", "rows"], ["hilbert", "Hilbert curve"]], order, (value) => go({ order: value })), pool?.occupied ? link(place("map", { ...given, space, cidr: pool.occupied, focus: "" }), "Zoom to what nodes have") : null, slider(seen, given, go));
-    const is_focused = document.activeElement === view.canvas;
     // Once it is in the page, and has its size.
-    setTimeout(() => {
-        view.show(tile, order, parsePrefix(given["focus"] ?? ""));
-        if (is_focused)
-            view.canvas.focus();
-    });
+    setTimeout(() => view.show(tile, order, parsePrefix(given["focus"] ?? "")));
     return [
         heading("Address map", "Arrows and Enter, or the mouse, move and zoom in; Backspace goes back. Each cell is ", tile.cellLength === part.bits ? "one address." : `a /${tile.cellLength}.`),
         controls, ...(tile.open === null ? [] : [el("p", { class: "trouble" }, `Others may have been held: ${tile.open}.`)]),
@@ -452,11 +447,16 @@ async function draw(isNew) {
             item.removeAttribute("aria-current");
     }
     document.title = `${found?.[1] ?? "Who"} · Croft`;
+    const focused = main.contains(document.activeElement) ? document.activeElement : null;
+    const same = focused?.id ? `#${focused.id}` : `a[href="${CSS.escape(focused?.getAttribute("href") ?? "")}"]`;
     try {
         const parts = await (name === "who" ? who : found?.[2] ?? pools)(given);
         if (mine !== turn)
             return;
         main.replaceChildren(...parts);
+        // Keys go on where they were: what had the focus is another element now, or was taken out and put in again.
+        if (document.activeElement === document.body)
+            main.querySelector(same)?.focus({ preventScroll: true });
         if (isNew && document.activeElement === document.body)
             main.focus({ preventScroll: true });
     }

@@ -169,6 +169,7 @@ export class MapView {
         this.layout = new Layout(1, "rows");
         this.focus = 0;
         this.wanted = "";
+        this.canvas.id = "map";
         this.canvas.tabIndex = 0;
         this.canvas.setAttribute("role", "application");
         this.canvas.setAttribute("aria-label", "Address map. Arrow keys move, Enter opens a part, Backspace goes back.");

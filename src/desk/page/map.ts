@@ -204,6 +204,7 @@ export class MapView {
 
   constructor(private readonly seen: (what: Seen) => void, private readonly enter: (prefix: Prefix) => void,
               private readonly leave: () => void) {
+    this.canvas.id = "map";
     this.canvas.tabIndex = 0;
     this.canvas.setAttribute("role", "application");
     this.canvas.setAttribute("aria-label", "Address map. Arrow keys move, Enter opens a part, Backspace goes back.");
