@@ -4,6 +4,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -348,18 +349,13 @@ Json seconds_or_null(const std::optional<std::chrono::seconds>& span) { return s
   return list_without_store(line, [&]() -> Result<Listing> {
     const WallTime now = line.clock.now().wall;
     TRY(const auto uses, file->uses(now - edge::kForecastPast));
-    struct Row {
-      std::string pool;
-      core::history::Use last;
-      Forecast found;
-    };
-    std::vector<Row> rows;
-    for (const auto& [pool, series] : uses) {
-      rows.push_back({pool, series.back(), core::history::forecast(series, now)});
-    }
+    std::vector<std::tuple<std::string, core::history::Use, Forecast>> rows;
+    for (const auto& [pool, series] : uses)
+      rows.emplace_back(pool, series.back(), core::history::forecast(series, now));
     // The first to fill first; then those that do not in sight, and those of which nothing is known.
-    std::ranges::stable_sort(rows, {}, [](const Row& row) {
-      return std::pair(!row.found.is_known, row.found.full_in.value_or(std::chrono::seconds::max()));
+    std::ranges::stable_sort(rows, {}, [](const auto& row) {
+      const Forecast& found = std::get<Forecast>(row);
+      return std::pair(!found.is_known, found.full_in.value_or(std::chrono::seconds::max()));
     });
     Table table({"POOL", "USED", "OF", "GROWTH/H", "FULL IN", "EARLIEST", "LATEST"});
     Json json = Json::array();
@@ -380,7 +376,7 @@ Json seconds_or_null(const std::optional<std::chrono::seconds>& span) { return s
                       {"latestSeconds", seconds_or_null(found.latest)}});
     }
     return Listing{"No pool was counted yet.", std::move(table), line.wants_data() ? Data(std::move(json)) : Data(),
-                   rows.empty() ? "" : "counted at " + shown_time(rows.front().last.at)};
+                   rows.empty() ? "" : "counted at " + shown_time(std::get<1>(rows.front()).at)};
   });
 }
 
