@@ -251,8 +251,7 @@ std::string gaps_text(const std::vector<Gap>& gaps, const std::vector<Holding>& 
     text += fmt::format("\ngap: {} between {} and {}", gap->is_twice ? "the clock was set back" : "nobody looked",
                         shown_time(gap->from), shown_time(gap->until));
   }
-  const std::size_t others = gaps.size() - std::min(near.size(), kShown);
-  if (others == 0) return text;
+  if (gaps.size() <= std::min(near.size(), kShown)) return text;
   std::chrono::nanoseconds in_all{0};
   for (const Gap& gap : gaps) in_all += gap.until - gap.from;
   return text + fmt::format("\n{}, {} in all; the last: between {} and {}", counted(gaps.size(), "gap"),

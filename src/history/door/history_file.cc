@@ -226,13 +226,12 @@ Result<std::unique_ptr<HistoryFile>> HistoryFile::open_to_read(const std::string
 }
 
 Error HistoryFile::error_of(int code, const char* doing) const {
-  Error error = store::failure_of(db_, code, doing, path_).error;
-  if (error.code == ErrorCode::corrupt) {
-    error.message =
-        fmt::format("the history {0} is damaged ({1}): move it, {0}-wal and {0}-shm away, and another one begins",
-                    path_, sqlite3_errstr(code));
-  }
-  return error;
+  const Error error = store::failure_of(db_, code, doing, path_).error;
+  if (error.code != ErrorCode::corrupt) return error;
+  return {error.code,
+          fmt::format("the history {0} is damaged ({1}): move it, {0}-wal and {0}-shm away, and another one begins",
+                      path_, sqlite3_errstr(code)),
+          {}};
 }
 
 Result<void> HistoryFile::open(int flags) {

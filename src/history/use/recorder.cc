@@ -59,8 +59,7 @@ Result<void> Recorder::begin() {
   const WallTime latest = state.alive ? std::max(alive, recorded) : begun;
   if (latest > begun && last_.since_boot < kClockSettles) {
     return fail(ErrorCode::unavailable,
-                "the machine has just started, and its clock is behind what the history has recorded: waiting ten "
-                "minutes for the right time");
+                "the machine has just started, and its clock is behind the history: waiting ten minutes for it");
   }
   // Holders that come and go while the list is read are not seen. A history of the future was written before the clock
   // was set back.
