@@ -64,7 +64,6 @@ struct VpcAgentOptions {
   std::uint32_t probe_wait_ms = 1000;
   std::uint32_t node_max = 0;
   std::uint32_t reconcile_s = 60, grace_s = 60, doubt_s = 60;
-  std::uint32_t release_unknown_after_s = 0;
   std::vector<std::string> peers;
   std::string listen;
   std::string tls_ca, tls_certificate, tls_key;
@@ -132,10 +131,6 @@ void add_vpc_agent_options(CLI::App& command, VpcAgentOptions& options) {
                   "Seconds within which the cloud may still do a call that it never answered; a shorter time than it "
                   "takes can give one address to two pods")
       ->check(CLI::Range(1, 86400))
-      ->capture_default_str();
-  command
-      .add_option("--release-unknown-after-seconds", options.release_unknown_after_s,
-                  "Seconds after which an unknown address goes back to the cloud; 0: never by itself")
       ->capture_default_str();
   command.add_option(
       "--peer", options.peers,
@@ -384,7 +379,6 @@ class VpcAgentProgram {
     options.subnet = options_.cloud.subnet;
     options.reconcile.cooldown = seconds{options_.cooldown_s};
     options.reconcile_every = seconds{options_.reconcile_s};
-    options.reconcile.release_unknown_after = seconds{options_.release_unknown_after_s};
     options.looks_first = true;
     options.process = os::own_process();
     return options;

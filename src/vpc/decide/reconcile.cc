@@ -182,12 +182,12 @@ class Pass {
     bool is_used = false;
     if (act_on_user(record, here, is_used)) return true;
     if (is_used) return false;
-    if (is_in_the_cloud(record.state) && record.state != StockAddressState::held && is_missing(record.address)) {
-      if (!is_due(record.address, What::gone) || !look_.denied.contains(record.address)) return false;
-      correct(record, What::gone, std::nullopt, kNotInCloud);
-      return true;
+    if (!is_in_the_cloud(record.state) || record.state == StockAddressState::held || !is_missing(record.address) ||
+        !is_due(record.address, What::gone) || !look_.denied.contains(record.address)) {
+      return false;
     }
-    return record.state == StockAddressState::quarantined && give_back(record);
+    correct(record, What::gone, std::nullopt, kNotInCloud);
+    return true;
   }
 
   /// For an address that is nobody's in the stock: somebody may live by it.
@@ -247,21 +247,6 @@ class Pass {
     found_.kept_by_brake = std::erase_if(found_.corrections, [&](const Correction& one) {
       return is_gone(one) && !is_due(one.address, What::let_go, kManyGoneGrace);
     });
-  }
-
-  [[nodiscard]] bool is_whole() const { return look_.cloud && look_.host && look_.silent.empty(); }
-
-  bool give_back(const StockAddress& record) {
-    if (policy_.release_unknown_after.count() == 0 || !is_whole() || !look_.pods) return false;
-    if (before_.seen_for(record, now_) < policy_.release_unknown_after || look_.apart.contains(record.address))
-      return false;
-    const bool is_used =
-        look_.host->contains(record.address) || std::ranges::any_of(*look_.pods, [&](const LivePod& pod) {
-          return std::ranges::find(pod.addresses, record.address) != pod.addresses.end();
-        });
-    if (is_used) return false;
-    correct(record, What::goes_back, entered(record, StockAddressState::releasing, now_), "nobody knows a use of it");
-    return true;
   }
 
   /// Addresses that the cloud has here without a record.

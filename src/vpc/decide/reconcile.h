@@ -63,8 +63,6 @@ void take_host(Look& look, std::set<net::Address> own, const std::vector<std::ve
 struct ReconcilePolicy {
   std::chrono::seconds grace{60};     ///< between the first look that shows something and the one that acts by it
   std::chrono::seconds cooldown{30};  ///< of what a gone pod held
-  /// Quarantined addresses that nothing uses go back to the cloud after so long; 0: when an operator says so.
-  std::chrono::seconds release_unknown_after{0};
   /// A record that was changed more recently than this is nobody's business.
   [[nodiscard]] std::chrono::seconds young() const { return 2 * grace; }
 };
@@ -78,7 +76,6 @@ struct Correction {
     held,       ///< a living pod has it
     set_aside,  ///< the host uses it, or nobody knows it: quarantined
     gone,       ///< the cloud does not have it: its record goes
-    goes_back,  ///< nobody knows a use of it: `releasing`
     forgotten,  ///< it was lent so long ago that nobody asks again
   };
   net::Address address;

@@ -181,22 +181,12 @@ void StockKeeper::tell(const warm::Correction& done) {
   });
 }
 
-/// Writes what a pass found, and gives back what nobody uses.
+/// Writes what a pass found.
 Result<void> StockKeeper::apply(const std::vector<warm::Correction>& corrections) {
-  const auto goes_back = [](const warm::Correction& one) { return one.what == warm::Correction::What::goes_back; };
-  UnderWay under_way(*this);
-  std::vector<core::StockAddress> going;
   bool is_any_free_again = false;
   for (const std::vector<warm::Correction>& part : parts_of(corrections)) {
-    const auto written = ask([&] {
-      auto made = actor_.decide<std::vector<warm::Correction>>(
-          [&](const core::Snapshot& snapshot, const Instant&) { return warm::plan_corrections(snapshot, part); });
-      if (!made) return made;
-      for (const warm::Correction& done : *made) {
-        if (goes_back(done)) under_way.leave({*done.after});
-      }
-      return made;
-    });
+    const auto written = decide<std::vector<warm::Correction>>(
+        [&](const core::Snapshot& snapshot, const Instant&) { return warm::plan_corrections(snapshot, part); });
     if (!written) {
       note_problem(written.error());
       return fail(written.error());
@@ -204,13 +194,10 @@ Result<void> StockKeeper::apply(const std::vector<warm::Correction>& corrections
     for (const warm::Correction& done : *written) {
       is_any_free_again =
           is_any_free_again || (done.what == warm::Correction::What::unsure && done.after->doubts.empty());
-      if (goes_back(done)) going.push_back(*done.after);
       tell(done);
     }
   }
   if (is_any_free_again) stocked();
-  if (going.empty()) return {};
-  if (const auto gone = give_back(std::move(going), cloud_deadline()); !gone) note_problem(gone.error());
   return {};
 }
 
@@ -301,7 +288,7 @@ void StockKeeper::reconcile() {
   auto view = view_stock(context());
   if (!view) return note_problem(view.error());
   confirm_missing(look, *view, seen_, cloud_deadline());
-  set_apart(look, *view, options_.reconcile.release_unknown_after.count() > 0, cloud_deadline());
+  set_apart(look, *view, false, cloud_deadline());
   for (const auto& [key, damage] : view->damaged) note_problem(damage);
   warm::Findings found =
       warm::reconcile(look, view->addresses, view->intents, seen_, options_.reconcile, world_.clock.now());
