@@ -57,7 +57,7 @@ def completion(croft):
 
     def complete(*words):
         asked = f"""{script}
-COMP_WORDS=({' '.join(f"'{w}'" for w in words)}); COMP_CWORD={len(words) - 1}; _croft; printf '%s\\n' "${{COMPREPLY[@]}}\""""
+COMP_LINE='{' '.join(words)}'; COMP_POINT=${{#COMP_LINE}}; _croft; printf '%s\\n' "${{COMPREPLY[@]}}\""""
         return run("bash", "--norc", "-c", asked, env={**os.environ, "PATH": f"{croft.world.bin}:{os.environ['PATH']}"}).stdout.split()
 
     expect_equal(complete("croft", "po"), ["pool"], "nouns")
@@ -65,6 +65,7 @@ COMP_WORDS=({' '.join(f"'{w}'" for w in words)}); COMP_CWORD={len(words) - 1}; _
     expect_equal(complete("croft", "pools", "create", "a", "--ci"), ["--cidr"], "options")
     expect_equal(complete("croft", "ip", "ls", "--state", "c"), ["cooling"], "choices")
     expect_equal(complete("croft", "ip", "list", "-o", "j"), ["json"], "choices of common options")
+    expect_equal(complete("croft", "--store", "kube:/x", "ip", "list", "--output=j"), ["json"], "behind : and =, where bash cuts words")
     expect_equal(complete("croft", "store", "backup", ""), [], "names of files are the shell's")
     for shell in ("zsh", "fish"):
         script = croft.run("completion", shell).stdout

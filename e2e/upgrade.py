@@ -262,8 +262,7 @@ class Host:
         return run(version.bin / "croftd", "install", "--cni-bin-dir", self.bin, "--cni-conf-dir", self.conf, *more, env=own_environment(version.directory))
 
     def become(self, version):
-        self.install(version, "--store", self.store, "--node", self.name, "--main-plugin", "ptp", "--source", version.bin,
-                     "--containerd-config", "/nonexistent", *self.flags)
+        self.install(version, "--store", self.store, "--node", self.name, "--main-plugin", "ptp", "--source", version.bin, *self.flags)
         expect_equal((self.bin / "croft-ipam").read_bytes(), (version.bin / "croft-ipam").read_bytes(), "the program that is installed")
         if self.agent:
             self.agent.end()

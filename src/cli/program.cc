@@ -36,9 +36,14 @@ std::string in_words(const std::string& what) {
 std::string completion_for(const std::string& program, const std::string& shell) {
   if (shell == "bash") {
     return fmt::format(R"sh(_{0}() {{
-  local IFS=$'\n' words
-  words=$({0} __complete "${{COMP_WORDS[@]:1:COMP_CWORD}}" 2>/dev/null | cut -f 1)
-  COMPREPLY=($(compgen -W "$words" -- "${{COMP_WORDS[COMP_CWORD]}}"))
+  local -a typed
+  read -ra typed <<<"${{COMP_LINE:0:COMP_POINT}}"
+  [[ ${{COMP_LINE:0:COMP_POINT}} == *[[:space:]] ]] && typed+=("")
+  local IFS=$'\n' word=${{typed[-1]}} words
+  words=$({0} __complete "${{typed[@]:1}}" 2>/dev/null | cut -f 1)
+  COMPREPLY=($(compgen -W "$words" -- "$word"))
+  # bash has cut the word at = and :, and puts in what is behind them.
+  COMPREPLY=("${{COMPREPLY[@]#"${{word%"${{word##*[:=]}}"}}"}}")
 }}
 complete -o default -F _{0} {0}
 )sh",

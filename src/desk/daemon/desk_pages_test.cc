@@ -301,7 +301,7 @@ TEST_F(Pages, AHistoryIsShownWhereThereIsOne) {
   EXPECT_EQ(seen["history"]["since"], at(1s));
   EXPECT_THAT(seen["pools"][0]["forecast"]["unknownBecause"].get<std::string>(), Not(IsEmpty()))
       << "one count is too few";
-  EXPECT_EQ(seen["pools"][1]["forecast"]["unknownBecause"], "nothing was counted yet");
+  EXPECT_EQ(seen["pools"][1]["forecast"]["unknownBecause"], "no count of it is known");
   const auto map = [&](std::chrono::seconds since) { return json("/api/map", "cidr=10.1.0.0/28&at=" + at(since)); };
   EXPECT_EQ(map(10s)["cells"], map(15s)["cells"]);
   EXPECT_EQ(map(10s)["cells"][3], "o");

@@ -61,7 +61,10 @@ struct ForecastOptions {
 /// A time as logs have it, or one before now.
 [[nodiscard]] Result<WallTime> time_argument(const std::string& name, const std::string& text, WallTime now) {
   if (const auto span = span_of(text)) return now - *span;
-  if (const auto time = edge::flow_time(text)) return time->after;
+  // A short number is a span that lacks its unit, and no time of 1970.
+  if (const auto time = edge::flow_time(text); time && time->after > WallTime(std::chrono::hours(24 * 365))) {
+    return time->after;
+  }
   return fail(invalid_argument(
       fmt::format("{} {} is no time: write 2026-01-31T03:10:00Z, or 2h30m for that long ago", name, net::echo(text))));
 }
@@ -82,9 +85,8 @@ std::string shown_time(WallTime time) { return rfc3339_exact(std::chrono::floor<
 
 /// "~" where it may have been seconds earlier, or more.
 std::string shown_moment(const Moment& moment) {
-  constexpr std::chrono::seconds kClose{5};
   if (moment.after == WallTime{}) return "before " + shown_time(moment.by);
-  return (moment.by - moment.after <= kClose ? "" : "~") + shown_time(moment.by);
+  return (moment.by - moment.after <= std::chrono::seconds(5) ? "" : "~") + shown_time(moment.by);
 }
 
 Json moment_json(const Moment& moment) {

@@ -99,11 +99,14 @@ class HistoryKeeper {
   [[nodiscard]] Result<void> record(const std::function<void()>& on_begin) {
     TRY(const auto file,
         edge::HistoryFile::open(flags_.path, {std::chrono::hours(flags_.retention_hours), flags_.bytes_max}));
-    engine::Recorder recorder(context_, *file, [this] { return is_ending(); });
+    engine::Recorder recorder(
+        context_, *file, [this] { return is_ending(); }, last_);
     std::chrono::nanoseconds next_forecast{0};
     bool is_first = true;
     while (!is_ending()) {
-      TRY_VOID(recorder.step());
+      const auto done = recorder.step();
+      last_ = recorder.last();
+      if (!done) return done;
       if (std::exchange(is_first, false)) {
         log_.info("history: {} holders are recorded in {}", recorder.open_count(), one_line(flags_.path));
         on_begin();
@@ -124,6 +127,7 @@ class HistoryKeeper {
   Daemon& daemon_;
   spdlog::logger& log_;
   edge::ControllerMetrics& metrics_;
+  Instant last_{};  ///< of the thread
   std::atomic<bool> is_over_ = false;
   std::thread thread_;  ///< the last: it uses all of the above
 };

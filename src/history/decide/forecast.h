@@ -18,7 +18,7 @@ struct Use {
 /// When a pool is full.
 struct Forecast {
   bool is_known = false;                        ///< false: there is too little to say anything
-  const char* why = "nothing was counted yet";  ///< it is not known, for people
+  const char* why = "no count of it is known";  ///< it is not known, for people
   double growth_an_hour = 0;
   /// From the last use on. Absent: not within kForecastMax.
   std::optional<std::chrono::seconds> full_in{}, earliest{}, latest{};

@@ -32,10 +32,9 @@ std::string trimmed(const std::string& text) {
 
 /// RFC 3339, or `DATE TIME` as logs have it. A time without a zone is one of UTC.
 std::optional<WallTime> written_time(std::string_view text) {
-  constexpr std::size_t kDate = 10;
   std::string time(text);
-  if (time.size() > kDate && time[kDate] == ' ') time[kDate] = 'T';
-  if (time.find_first_of("Z+-", kDate) == time.npos) time += 'Z';
+  if (time.size() > 10 && time[10] == ' ') time[10] = 'T';
+  if (time.find_first_of("Z+-", 10) == time.npos) time += 'Z';
   const auto read = parse_rfc3339(time);
   return read ? std::optional(*read) : std::nullopt;
 }

@@ -211,8 +211,6 @@ Result<std::unique_ptr<HistoryFile>> HistoryFile::open(const std::string& path, 
   if (!made && made.error().code != ErrorCode::already_exists) return fail(made.error());
   TRY_VOID(file->open(SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE));
   TRY_VOID(file->make_tables());
-  TRY(const auto status, os::file_status(path));
-  if (status) file->file_ = status->id;
   TRY(file->alive_, file->number(kAlive));
   return file;
 }
@@ -229,8 +227,7 @@ Error HistoryFile::error_of(int code, const char* doing) const {
   const Error error = store::failure_of(db_, code, doing, path_).error;
   if (error.code != ErrorCode::corrupt) return error;
   return {error.code,
-          fmt::format("the history {0} is damaged ({1}): move it, {0}-wal and {0}-shm away, and another one begins",
-                      path_, sqlite3_errstr(code)),
+          fmt::format("the history {0} is damaged: move it, {0}-wal and {0}-shm away, and another one begins", path_),
           {}};
 }
 
@@ -324,12 +321,10 @@ Result<engine::HistoryLog::State> HistoryFile::state() {
   }
 }
 
-/// Whether this is still the file that is read by others, with what was written last.
 Result<void> HistoryFile::check_same() {
-  TRY(const auto status, os::file_status(path_));
   TRY(const std::int64_t alive, number(kAlive));
-  if (status && status->id == file_ && alive == alive_) return {};
-  return fail(ErrorCode::unavailable, fmt::format("another file was put in the place of {}: it is opened anew", path_));
+  if (alive == alive_) return {};
+  return fail(ErrorCode::unavailable, fmt::format("somebody else wrote {}: it is opened anew", path_));
 }
 
 Result<void> HistoryFile::write(const engine::HistoryEntry& entry) {

@@ -15,7 +15,6 @@
 #include "history/decide/holding.h"
 #include "history/use/recorder.h"
 #include "os/file_lock.h"
-#include "os/files.h"
 
 struct sqlite3;
 struct sqlite3_stmt;
@@ -92,7 +91,7 @@ class HistoryFile final : public engine::HistoryLog {
       : path_(std::move(path)), bounds_(bounds), lock_(path_ + ".lock") {}
   [[nodiscard]] Result<void> open(int flags);
   [[nodiscard]] Error error_of(int code, const char* doing) const;
-  [[nodiscard]] Result<void> check_same();
+  [[nodiscard]] Result<void> check_same();  ///< nobody else wrote it
   [[nodiscard]] Result<void> run(const char* sql);
   [[nodiscard]] Result<std::int64_t> number(const char* sql);
   [[nodiscard]] Result<void> make_tables();
@@ -116,7 +115,6 @@ class HistoryFile final : public engine::HistoryLog {
   const HistoryBounds bounds_;
   os::FileLock lock_;  ///< of the writer
   sqlite3* db_ = nullptr;
-  os::FileId file_;                                  ///< that a writer opened
   std::int64_t alive_ = 0;                           ///< that a writer wrote last, or found
   std::map<std::string, sqlite3_stmt*> statements_;  ///< by their text
   std::map<std::string, std::int64_t> ids_;          ///< of texts, those that were asked for lately

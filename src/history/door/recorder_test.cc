@@ -107,13 +107,13 @@ struct Recorded : World {
   std::unique_ptr<Recorder> recorder;
   std::vector<Truth> truth;
 
-  void start() {
+  void start(const Instant& last = {}) {
     recorder.reset();
     file.reset();
     auto opened = edge::HistoryFile::open(scratch.file("history.db"), {});
     ASSERT_TRUE(opened) << opened.error().message;
     file = *std::move(opened);
-    recorder = std::make_unique<Recorder>(Context{rough, clock, random}, *file);
+    recorder = std::make_unique<Recorder>(Context{rough, clock, random}, *file, nullptr, last);
     step();
   }
   Result<void> step() { return recorder->step(); }
@@ -338,25 +338,25 @@ TEST(Recorder, AClockThatIsSetBackByLessThanTheLagComesTwiceToo) {
   }
 }
 
-TEST(Recorder, AMachineThatStartsWithAnOldClockIsWaitedFor) {
+TEST(Recorder, TheNextRecorderKnowsThatTheClockWasSetBackWhileNobodyRecorded) {
   Recorded world;
   world.pool("pods", "10.1.0.0/24", 26, 0);
   world.start();
   const std::string address = world.take("c1");
-  world.steps(60s);
-  const WallTime then = world.clock.now().wall;
-  world.recorder.reset();
-  world.clock.reboot(-24h * 200);
-  world.start();
-  EXPECT_EQ(world.step().error().code, ErrorCode::unavailable) << "it begins with what the history has";
-  world.clock.jump_wall(24h * 200 + 1min);
-  world.steps(60s);
-  EXPECT_TRUE(world.asked(address, then).is_sure) << "no time came twice";
-  world.recorder.reset();
-  world.clock.jump_wall(-24h);
-  world.clock.advance(15min);
-  world.start();
-  EXPECT_FALSE(world.asked(address, then).is_sure) << "the clock stays so";
+  world.steps(400s);
+  world.let_go("c1");
+  world.steps(100s);
+  const WallTime set = world.clock.now().wall;
+  world.clock.jump_wall(-300s);
+  EXPECT_FALSE(world.step()) << "it notices";
+  world.clock.advance(2s);
+  const Instant last = world.recorder->last();
+  world.start(last);
+  world.steps(600s);
+  EXPECT_FALSE(world.asked(address, set - 299s).is_sure) << "c1's first, and nobody's then";
+  EXPECT_FALSE(world.asked(address, set - 50s).is_sure);
+  EXPECT_TRUE(world.asked(address, set - 310s).is_sure);
+  EXPECT_TRUE(world.asked(address, set + 10s).is_sure);
 }
 
 TEST(Recorder, StatesThatAStoreLeftOutAreAGapOfTheirBlock) {

@@ -32,9 +32,10 @@ constexpr std::size_t kUnprovenFew = 6;
 constexpr seconds kQuestionTime{2};
 /// Holders that come and go in one write, so that the first look at a large register is not one transaction.
 constexpr std::size_t kHoldersMax = 2000;
-/// A machine without a clock of its own has a wrong time until it has asked for it.
-constexpr std::chrono::minutes kClockSettles{10};
 
+bool is_set_back(const Instant& before, const Instant& now) {
+  return now.wall - before.wall < now.since_boot - before.since_boot - kSetBackMin;
+}
 Error set_back() { return {ErrorCode::too_old, "the clock was set back", {}}; }
 
 }  // namespace
@@ -52,19 +53,17 @@ Result<void> Recorder::begin() {
   blocks_.clear();
   asked_.clear();
   // Some is recorded behind the time until which everything is: that comes twice too when the clock is set back.
-  const WallTime recorded = std::max(last_.wall, state.latest);
-  last_ = context_.clock.now();
+  const Instant before = std::exchange(last_, context_.clock.now());
+  const WallTime recorded = std::max(before.wall, state.latest);
   const WallTime begun = last_.wall;
   const WallTime alive = state.alive.value_or(begun);
   const WallTime latest = state.alive ? std::max(alive, recorded) : begun;
-  if (latest > begun && last_.since_boot < kClockSettles) {
-    return fail(ErrorCode::unavailable,
-                "the machine has just started, and its clock is behind the history: waiting ten minutes for it");
-  }
   // Holders that come and go while the list is read are not seen. A history of the future was written before the clock
   // was set back.
   HistoryEntry entry;
-  Gap gap{std::min(alive, begun), std::max(latest, begun), latest > begun};
+  // It may have been set back at any time since the last step.
+  const auto away = is_set_back(before, last_) ? last_.since_boot - before.since_boot : nanoseconds(0);
+  Gap gap{std::min(alive, begun - away), std::max(latest + away, begun), latest > begun || away > nanoseconds(0)};
   entry.gap = gap;
   entry.begins = true;
   // A log that cannot be written is not worth a list.
@@ -105,7 +104,7 @@ Result<void> Recorder::begin() {
     TRY_VOID(write_some(entry));
   }
   const Instant now = context_.clock.now();
-  if (is_set_back(now)) return fail(set_back());
+  if (is_set_back(last_, now)) return fail(set_back());
   last_ = now;
   gap.until = std::max(gap.until, now.wall);
   entry.gap = gap;
@@ -140,7 +139,7 @@ Result<void> Recorder::follow() {
   changes.insert(changes.begin(), std::move_iterator(early_.begin()), std::move_iterator(early_.end()));
   early_.clear();
   const Instant now = context_.clock.now();
-  if (is_set_back(now)) return fail(set_back());
+  if (is_set_back(last_, now)) return fail(set_back());
   last_ = now;
   const Moment seen{std::min(looked_, now.wall), now.wall};
   HistoryEntry entry;
@@ -189,10 +188,6 @@ Result<void> Recorder::take(const store::Change& change, const Moment& seen, His
   if (block != nullptr) known.sequence = block->sequence_number;
   if (!is_there) blocks_.erase(*cidr);
   return {};
-}
-
-bool Recorder::is_set_back(const Instant& now) const {
-  return now.wall - last_.wall < now.since_boot - last_.since_boot - kSetBackMin;
 }
 
 void Recorder::count_uses(const Instant& now, HistoryEntry& entry) {

@@ -62,13 +62,16 @@ class HistoryLog {
 /// is known by two looks, and what came and went is a gap. For one thread. References outlive it.
 class Recorder {
  public:
-  /// `is_ending`: the caller waits for the end of a step. Empty: it never does.
-  Recorder(const Context& context, HistoryLog& log, std::function<bool()> is_ending = {})
-      : context_(context), log_(log), is_ending_(std::move(is_ending)) {}
+  /// `is_ending`: the caller waits for the end of a step. Empty: it never does. `last`: that of the recorder before, in
+  /// this process; it tells whether the clock was set back since.
+  Recorder(const Context& context, HistoryLog& log, std::function<bool()> is_ending = {}, const Instant& last = {})
+      : context_(context), log_(log), is_ending_(std::move(is_ending)), last_(last) {}
 
   /// Takes in what changes within half a second or so; the first call, and the one after a failure, reads everything.
   [[nodiscard]] Result<void> step();
 
+  /// When it last stepped.
+  [[nodiscard]] const Instant& last() const { return last_; }
   /// That many addresses are held.
   [[nodiscard]] std::size_t open_count() const { return open_.size(); }
 
@@ -90,7 +93,6 @@ class Recorder {
   [[nodiscard]] Result<void> follow();
   [[nodiscard]] Result<void> take(const store::Change& change, const core::history::Moment& seen, HistoryEntry& entry);
   [[nodiscard]] Result<void> read_pools();
-  [[nodiscard]] bool is_set_back(const Instant& now) const;
   /// As it is in the list of all; null: it cannot be read, and holds what it held.
   void take_listed(const net::Prefix& range, const core::Block* block, const core::history::Moment& seen,
                    HistoryEntry& entry);
@@ -111,7 +113,7 @@ class Recorder {
   std::vector<std::pair<net::Prefix, std::string>> pools_;
   WallTime looked_{};        ///< everything until then has been taken in
   WallTime told_{};          ///< HistoryEntry::alive, the last
-  Instant last_{};           ///< of the last step
+  Instant last_;             ///< of the last step
   std::deque<Asked> asked_;  ///< and not yet passed, ascending
   std::chrono::nanoseconds next_question_{0}, proven_{0}, next_uses_{0};
 };
