@@ -99,9 +99,8 @@ void add_for(const PoolFill& fill, const ReliefFacts& facts, std::vector<Relief>
   if (next) {
     add(Risk::routing, "Add a pool beside it",
         fmt::format("{} more for the same nodes, in {}", addresses(net::Count::of(*next)), next->to_string()),
-        "No pod that runs is touched. The network must route the new prefix, and nothing else may use it. A network "
-        "that "
-        "names its pools must name this one too.",
+        "No pod that runs is touched. The network must route the new prefix, and nothing else may use it. "
+        "A network that names its pools must name this one too.",
         fmt::format("croft pool create {} --cidr {} --block-size {}{}",
                     in_shell_quotes_if_needed(free_name(name, facts.pools)), next->to_string(), fill.pool.block_length,
                     same_settings(fill.pool)));
