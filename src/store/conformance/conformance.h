@@ -29,6 +29,8 @@ class ConformanceBackend {
   [[nodiscard]] virtual bool damage_is_watched() const { return true; }
   /// False for kinds that belong to somebody else and are only read here.
   [[nodiscard]] virtual bool writes(Kind) const { return true; }
+  /// How often a test may wait for a watch to say how far it is complete: an API server says it once a minute.
+  [[nodiscard]] virtual std::uint64_t waits_for_completeness() const { return 3; }
   /// False for one that lives in the test's own process.
   [[nodiscard]] virtual bool outlives_processes() const { return true; }
 };

@@ -142,13 +142,13 @@ TEST_P(StoreConformance, AWatchHasPassedAPositionOnceAllBeforeItWasGivenOut) {
   ASSERT_TRUE(watch) << watch.error().message;
   const auto other = backend_->open();
   std::uint64_t given = 0;
-  for (std::uint64_t n = 1; n <= 3; ++n) {
+  for (std::uint64_t n = 1; n <= backend_->waits_for_completeness(); ++n) {
     ASSERT_TRUE(commit_to(*other, {put("w/a", n)}));
     ASSERT_TRUE(commit_to(*other, {put("elsewhere", n)}));
     const auto position = store_->position(soon());
     ASSERT_TRUE(position) << position.error().message;
     EXPECT_FALSE((*watch)->is_complete_up_to(*position)) << "it was not asked since";
-    const Deadline deadline = in(std::chrono::seconds{100});  // a real API server speaks once a minute
+    const Deadline deadline = in(std::chrono::seconds{100});
     while (!(*watch)->is_complete_up_to(*position)) {
       ASSERT_FALSE(deadline.passed(clock_.now())) << "nobody says that it is complete";
       const auto some = (*watch)->next(in(std::chrono::milliseconds{100}));

@@ -69,6 +69,7 @@ class RealBackend final : public ConformanceBackend {
     if (kind == Kind::ipam_config) return false;
     return wire::kube::own_kind_of(kind) != nullptr || wire::calico::has_crd(kind);
   }
+  [[nodiscard]] std::uint64_t waits_for_completeness() const override { return 1; }
 
  private:
   [[nodiscard]] std::unique_ptr<kube::Api> client(std::chrono::seconds patience = std::chrono::seconds{10}) {
