@@ -106,6 +106,8 @@ def questions(recorded, address):
     expect(f"shop/{stay.pod}" in recorded.croft("history", "node-a", "--from", "2h", "--no-headers"), "by node")
     rows = list(csv.DictReader(io.StringIO(recorded.croft("history", address, "--csv"))))
     expect_equal([(row["namespace"], row["pod"], row["container"]) for row in rows][-1], ("shop", stay.pod, f"c-{stay.pod}"), "the last row")
+    cut = run(str(recorded.bin / "croft"), "history", "node-a", "--history", str(recorded.file), "--limit", "1", "-o", "json", check=False)
+    expect(cut.stdout.count('"address"') == 1 and "--limit shows more" in cut.stderr, f"data that is cut says so: {cut.stdout}{cut.stderr}")
     flows = recorded.world.directory / "flows.csv"
     flows.write_text(f"time,src_ip,dst_ip,bytes\n{stamp(stay.answered + 4)},{address},192.0.2.1,7\n{stamp(stay.answered - 86400)},{address},,7\n"
                      f"{stamp(stay.answered + 0.01)},{address},,7\n")

@@ -275,7 +275,7 @@ std::string gaps_text(const std::vector<Gap>& gaps, const std::vector<Holding>& 
   if (options.csv) {
     TRY(const auto found, holdings_of(*file, options.what, question));
     print_csv(found);
-    if (found.size() >= options.limit) tell(fmt::format("the latest {}: --limit gives more", options.limit));
+    if (found.size() >= options.limit) tell(fmt::format("the latest {}: --limit shows more", options.limit));
     return 0;
   }
   return list_without_store(line, [&]() -> Result<Listing> {
@@ -303,7 +303,10 @@ std::string gaps_text(const std::vector<Gap>& gaps, const std::vector<Holding>& 
     }
     std::string note = fmt::format("recorded from {} until {}", shown_time(reach.since), shown_time(reach.until));
     note += gaps_text(gaps, found);
-    if (found.size() >= options.limit) note += fmt::format("\nthe latest {}: --limit shows more", options.limit);
+    if (found.size() >= options.limit) {
+      const std::string cut = fmt::format("the latest {}: --limit shows more", options.limit);
+      line.wants_data() ? tell(cut) : void(note += "\n" + cut);
+    }
     return Listing{fmt::format("No holder of {} is recorded between {} and {}.", net::echo(options.what),
                                shown_time(from), shown_time(until)),
                    std::move(table), line.wants_data() ? Data(std::move(json)) : Data(), note};
