@@ -303,10 +303,7 @@ std::string gaps_text(const std::vector<Gap>& gaps, const std::vector<Holding>& 
     }
     std::string note = fmt::format("recorded from {} until {}", shown_time(reach.since), shown_time(reach.until));
     note += gaps_text(gaps, found);
-    if (found.size() >= options.limit) {
-      const std::string cut = fmt::format("the latest {}: --limit shows more", options.limit);
-      line.wants_data() ? tell(cut) : void(note += "\n" + cut);
-    }
+    if (found.size() >= options.limit) tell(fmt::format("the latest {}: --limit shows more", options.limit));
     return Listing{fmt::format("No holder of {} is recorded between {} and {}.", net::echo(options.what),
                                shown_time(from), shown_time(until)),
                    std::move(table), line.wants_data() ? Data(std::move(json)) : Data(), note};
