@@ -251,9 +251,9 @@ Result<void> VpcBoard::clean_up(Deadline deadline) {
   return {};
 }
 
-Result<std::vector<engine::PeerAgents::Peer>> VpcBoard::peers(const std::string& subnet, Deadline deadline) {
+Result<std::vector<engine::Peer>> VpcBoard::peers(const std::string& subnet, Deadline deadline) {
   TRY(const auto all, stocks_.all(deadline));
-  std::vector<engine::PeerAgents::Peer> peers;
+  std::vector<engine::Peer> peers;
   for (const auto& one : all) {
     const wire::kube::IpamdRecord& record = one.record;
     if (record.node == node_ || record.node.empty() || record.address.empty() || record.subnet != subnet) continue;

@@ -84,8 +84,8 @@ class VpcBoard {
   /// list is not to be believed.
   [[nodiscard]] Result<void> clean_up(Deadline deadline);
 
-  /// engine::PeerAgents::peers, without those that give no address.
-  [[nodiscard]] Result<std::vector<engine::PeerAgents::Peer>> peers(const std::string& subnet, Deadline deadline);
+  /// engine::PeerAgents::list, without those that give no address.
+  [[nodiscard]] Result<std::vector<engine::Peer>> peers(const std::string& subnet, Deadline deadline);
 
  private:
   using Ipamd = wire::kube::VpcObject<wire::kube::IpamdRecord>;

@@ -104,20 +104,21 @@ Result<void> release_by_agent(const std::string& socket, const core::warm::Relea
   return {};
 }
 
-Result<cloud::CloudAddress> GrpcPeers::borrow(const Peer& peer, const net::Mac& mac, const std::string& subnet,
-                                              const std::string& request, Deadline deadline) {
-  if (security_ == nullptr) {
+Result<cloud::CloudAddress> borrow_by_agent(const engine::Peer& peer, const net::Mac& mac, const std::string& subnet,
+                                            const std::string& request, const SecurityFor& security_for,
+                                            const Clock& clock, Deadline deadline) {
+  if (security_for == nullptr) {
     return fail(ErrorCode::refused_by_configuration,
                 "peers are spoken to with certificates: give --tls-ca, --tls-certificate and --tls-key");
   }
-  const auto security = security_(peer.node);
+  const auto security = security_for(peer.node);
   // A writer of the board says where peers are: never a socket of this machine.
   TRY(const os::Endpoint endpoint, os::Endpoint::parse_numeric(peer.address, security != nullptr));
   os::GrpcOptions options;
   options.message_bytes_max = vpc::kRequestBytesMax;
-  const Deadline first = Deadline::after(clock_.now(), kConnectMax);
+  const Deadline first = Deadline::after(clock.now(), kConnectMax);
   TRY(const auto channel,
-      greet(endpoint, security.get(), options, clock_, {std::min(first.at_since_boot, deadline.at_since_boot)}));
+      greet(endpoint, security.get(), options, clock, {std::min(first.at_since_boot, deadline.at_since_boot)}));
   vpc::BorrowRequest wanted;
   wanted.set_macaddr(cloud::capital_text(mac));
   wanted.set_subnetid(subnet);

@@ -657,19 +657,16 @@ class StockPeersTest : public StockServerTest {
     files.key_pem = made.key;
     return files;
   }
-  [[nodiscard]] GrpcPeers agent_of(const std::string& node) const {
+  [[nodiscard]] Result<cloud::CloudAddress> borrow(const std::string& node, const char* mac) {
     const auto security = [files = files_of(node)](const std::string& lender) {
       os::TlsFiles of_node = files;
       of_node.server_name = lender;
       return os::make_tls(std::move(of_node));
     };
-    return {[](const std::string&, Deadline) { return std::vector<GrpcPeers::Peer>(); }, security, clock_};
+    return borrow_by_agent(lender_, net::Mac::parse(mac).value(), "subnet-1", fmt::format("request {}", ++requests_),
+                           security, clock_, soon());
   }
-  [[nodiscard]] Result<cloud::CloudAddress> borrow(const std::string& node, const char* mac) {
-    return agent_of(node).borrow(lender_, net::Mac::parse(mac).value(), "subnet-1",
-                                 fmt::format("request {}", ++requests_), soon());
-  }
-  GrpcPeers::Peer lender_;
+  engine::Peer lender_;
 
  private:
   int requests_ = 0;
@@ -680,10 +677,9 @@ class StockPeersTest : public StockServerTest {
 /// A certificate speaks for its node alone.
 TEST_F(StockPeersTest, ACertificateIsOfItsNode) {
   begin_lender({.low = 2, .high = 50});
-  const auto mac = net::Mac::parse("52:54:00:00:00:02").value();
   const auto from = [&](const std::string& lender) {
     lender_.node = lender;
-    return agent_of("node-2").borrow(lender_, mac, "subnet-1", "request", soon());
+    return borrow("node-2", "52:54:00:00:00:02");
   };
   const auto other_lender = from("node-4");
   ASSERT_FALSE(other_lender) << "it is node-1 that answers";

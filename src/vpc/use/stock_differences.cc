@@ -55,25 +55,23 @@ void StockKeeper::look_at_host_and_pods(warm::Look& look, Deadline deadline) {
 }
 
 void StockKeeper::look_at_host(warm::Look& look, Deadline deadline) {
-  if (world_.host != nullptr) {
-    if (const auto used = world_.host->use(deadline); used) {
-      const auto range = ask([this] { return actor_.state.range; });
-      warm::take_host(look, {used->own.begin(), used->own.end()}, used->namespaces, range);
-    } else {
-      note_problem(used.error());
-      look.silent.push_back("what the host uses is not known: " + used.error().message);
-    }
+  if (!world_.host) return;
+  if (const auto used = world_.host(deadline); used) {
+    const auto range = ask([this] { return actor_.state.range; });
+    warm::take_host(look, {used->own.begin(), used->own.end()}, used->namespaces, range);
+  } else {
+    note_problem(used.error());
+    look.silent.push_back("what the host uses is not known: " + used.error().message);
   }
 }
 
 void StockKeeper::look_at_pods(warm::Look& look, Deadline deadline) {
-  if (world_.pods != nullptr) {
-    if (auto pods = world_.pods->pods(deadline); pods) {
-      look.pods = *std::move(pods);
-    } else {
-      note_problem(pods.error());
-      look.silent.push_back("which pods live here is not known: " + pods.error().message);
-    }
+  if (!world_.pods) return;
+  if (auto pods = world_.pods(deadline); pods) {
+    look.pods = *std::move(pods);
+  } else {
+    note_problem(pods.error());
+    look.silent.push_back("which pods live here is not known: " + pods.error().message);
   }
 }
 
@@ -396,7 +394,7 @@ void StockKeeper::settle(const StockView& first) {
   StockView view = first;
   if (!view.intents.empty()) settle_intents(view);
   static_cast<void>(probe_all(in_state(view, core::StockAddressState::probing)));  // told as the trouble
-  if (world_.host == nullptr) return;  // a plugin alone leaves the rest to the agent
+  if (!world_.host) return;  // a plugin alone leaves the rest to the agent
   const Now now = look_at_records();
   if (!now.view) return;
   std::optional<warm::Look> look;

@@ -48,9 +48,9 @@ struct KeeperWorld {
   Random& random;  ///< safe to call from several threads
   cloud::Provider& cloud;
   AddressProbe* probe = nullptr;  ///< null: what the cloud gives is taken for good
-  PeerAgents* peers = nullptr;
-  NodePods* pods = nullptr;
-  HostAddresses* host = nullptr;
+  PeerAgents peers{};
+  NodePods pods = nullptr;
+  HostAddresses host = nullptr;
   FixedAddresses* fixed = nullptr;
   /// One line for each thing that happens, without newline; never fails. From several threads.
   std::function<void(const std::string& line)> log = nullptr;

@@ -24,10 +24,10 @@ constexpr std::chrono::nanoseconds kBorrowLimit = std::chrono::seconds{10};
 
 /// Asks one peer after the other, the richest first, until nobody waits. True: somebody still does.
 bool StockKeeper::borrow() {
-  if (world_.peers == nullptr) return false;
+  if (!world_.peers.list) return false;
   const cloud::Interface interface = *this->interface();
   const std::string subnet = subnet_of(interface);
-  auto peers = world_.peers->peers(subnet, cloud_deadline());
+  auto peers = world_.peers.list(subnet, cloud_deadline());
   if (!peers) {
     note_problem(peers.error().in("no address is borrowed"));
     return true;
@@ -39,25 +39,25 @@ bool StockKeeper::borrow() {
   }
   const auto begun = world_.clock.now().since_boot;
   // A peer may have lent something that comes or does not: until that is known it is asked for no more.
-  const auto may_still_lend = [&](const PeerAgents::Peer& peer) {
+  const auto may_still_lend = [&](const Peer& peer) {
     return std::ranges::any_of(view->intents, [&](const core::StockIntent& intent) {
       return intent.what == core::StockIntent::What::borrow && intent.peer == peer.address;
     });
   };
   std::string unclear;
-  std::erase_if(*peers, [&](const PeerAgents::Peer& peer) {
+  std::erase_if(*peers, [&](const Peer& peer) {
     if (peer.node == options_.node || peer.free == 0) return true;
     if (!may_still_lend(peer)) return false;
     unclear += fmt::format("; {}: what it was asked for last may still come", peer.node);
     return true;
   });
-  std::ranges::stable_sort(*peers, std::greater{}, &PeerAgents::Peer::free);
+  std::ranges::stable_sort(*peers, std::greater{}, &Peer::free);
   std::uint32_t waiting = ask([this] { return actor_.state.waiting; });
   const auto note_unclear = [&](const std::string& why) {
     unclear += "; " + why;
     log("borrowing: " + why);
   };
-  for (const PeerAgents::Peer& peer : *peers) {
+  for (const Peer& peer : *peers) {
     if (waiting == 0) return false;
     // Silent ones take a call's time each: other work goes on, and the next round asks the others.
     if (world_.clock.now().since_boot - begun > kBorrowLimits * kBorrowLimit) return true;
@@ -70,8 +70,8 @@ bool StockKeeper::borrow() {
         note_problem(noted.error());
         return true;
       }
-      auto lent = world_.peers->borrow(peer, interface.mac, subnet, intent.id,
-                                       Deadline::after(world_.clock.now(), kBorrowLimit));
+      auto lent = world_.peers.borrow(peer, interface.mac, subnet, intent.id,
+                                      Deadline::after(world_.clock.now(), kBorrowLimit));
       if (lent) {
         // A peer's word is no proof: the cloud says whose it is, and delivers it there.
         const auto there = world_.cloud.describe_address(interface.vpc, subnet, lent->address, cloud_deadline());

@@ -142,7 +142,7 @@ void StockKeeper::learn_range(Deadline deadline) {
 
 warm::Look StockKeeper::look_at_host_alone(Deadline deadline) {
   warm::Look look;
-  if (world_.host == nullptr) return look;
+  if (!world_.host) return look;
   learn_range(deadline);
   look.begun = world_.clock.now();
   look_at_host(look, deadline);

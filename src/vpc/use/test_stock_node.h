@@ -269,27 +269,25 @@ class TestWire final : public AddressProbe {
   Life& life_;
 };
 
-class TestHost final : public HostAddresses {
- public:
+struct TestHost {
   std::set<net::Address> used;
   bool is_away = false;
   std::string words = "the host cannot be looked at";  ///< where it is away
   const Clock* clock = nullptr;
   std::vector<std::vector<net::Address>> namespaces;  ///< beside `used`
-  [[nodiscard]] Result<Use> use(Deadline deadline) override {
+  [[nodiscard]] Result<HostUse> use(Deadline deadline) const {
     if (clock != nullptr && deadline.passed(clock->now())) {
       return fail(ErrorCode::deadline_exceeded, "the host was not looked at in time");
     }
     if (is_away) return fail(ErrorCode::unavailable, words);
-    return Use{{used.begin(), used.end()}, namespaces};
+    return HostUse{{used.begin(), used.end()}, namespaces};
   }
 };
 
-class TestPods final : public NodePods {
- public:
+struct TestPods {
   std::vector<core::warm::LivePod> all;
   bool is_away = false;
-  [[nodiscard]] Result<std::vector<core::warm::LivePod>> pods(Deadline) override {
+  [[nodiscard]] Result<std::vector<core::warm::LivePod>> pods() const {
     if (is_away) return fail(ErrorCode::unavailable, "the API server does not answer");
     return all;
   }
@@ -321,27 +319,24 @@ class TestClaims final : public FixedAddresses {
 inline net::Mac mac_of(int node) { return net::Mac::parse("52:54:00:00:00:0" + std::to_string(node)).value(); }
 
 /// Asks the agents it is told of, and may lose their answers.
-class TestPeers final : public PeerAgents {
- public:
+struct TestPeers {
   std::map<std::string, StockKeeper*> keepers;
   std::map<std::string, std::uint32_t> said;
-  bool loses_replies = false;
-  std::set<std::string> unclear;  ///< nodes whose agents answer nothing that anybody understands
-  int asked = 0;
-  [[nodiscard]] Result<std::vector<Peer>> peers(const std::string& subnet, Deadline) override {
+  std::map<std::string, Result<cloud::CloudAddress>> bad;  ///< what nodes say that do not lend as they should
+  std::vector<std::string> asked;                          ///< nodes
+  [[nodiscard]] std::vector<Peer> peers(const std::string& subnet) const {
     std::vector<Peer> all;
     for (const auto& [node, free] : said) all.push_back({node, node + ":7312", subnet, free});
     return all;
   }
   [[nodiscard]] Result<cloud::CloudAddress> borrow(const Peer& peer, const net::Mac& mac, const std::string& subnet,
-                                                   const std::string& request, Deadline deadline) override {
+                                                   const std::string& request, Deadline deadline) {
     const core::warm::Lend lend{request, mac, subnet};
-    ++asked;
-    if (unclear.contains(peer.node)) return fail(ErrorCode::unknown_outcome, "it answered without an address");
+    asked.push_back(peer.node);
+    if (const auto wrong = bad.find(peer.node); wrong != bad.end()) return wrong->second;
     const auto keeper = keepers.find(peer.node);
     if (keeper == keepers.end()) return fail(ErrorCode::unavailable, peer.node + " does not answer");
     const auto lent = keeper->second->lend(lend, deadline);
-    if (loses_replies) return fail(ErrorCode::unknown_outcome, "no reply");
     if (!lent) return fail(lent.error());
     cloud::CloudAddress address;
     address.address = lent->address;
@@ -371,9 +366,12 @@ class Node {
     options.process = ++process_;
     KeeperWorld world{*mortal_, clock_, random, *provider_};
     world.probe = probes ? wire.get() : nullptr;
-    world.peers = liar != nullptr ? liar : &peers;
-    world.host = &host;
-    world.pods = &pods;
+    world.peers.list = [this](const std::string& subnet, Deadline) { return peers.peers(subnet); };
+    world.peers.borrow = [this](const Peer& peer, const net::Mac& to, const std::string& subnet,
+                                const std::string& request,
+                                Deadline deadline) { return peers.borrow(peer, to, subnet, request, deadline); };
+    world.host = [this](Deadline deadline) { return host.use(deadline); };
+    world.pods = [this](Deadline) { return pods.pods(); };
     world.fixed = &claims;
     world.log = [this](const std::string& line) { log.push_back(line); };
     world.conflicted = [this](const core::StockAddress& address) { conflicts.push_back(address); };
@@ -494,7 +492,6 @@ class Node {
   TestPods pods;
   TestClaims claims;
   TestPeers peers;
-  PeerAgents* liar = nullptr;  ///< in the place of `peers`
   bool probes = true;
   std::unique_ptr<Life> life;
   std::unique_ptr<TestWire> wire;
