@@ -22,9 +22,6 @@
 
 namespace croft::app {
 
-/// Whether an API's pod is the mirror of a static pod, whose UID is the hash of its file.
-[[nodiscard]] bool is_mirror_of(const wire::kube::ApiObject& seen, const core::PodIdentity& pod);
-
 /// Fixed addresses as a cluster of UK8S has them: a pod's annotation asks for one, a VpcIpClaim of the pod's name in
 /// its namespace is the promise (docs/notes/warm-pool.md#fixed-addresses). Safe to use from several threads.
 class ClusterClaims final : public engine::FixedAddresses {
