@@ -1,9 +1,12 @@
 #include "vpc/commands/vpc_views.h"
 
 #include <algorithm>
+#include <tuple>
 #include <utility>
 
 #include <fmt/format.h>
+
+#include "base/net/address.h"
 
 namespace croft::app {
 namespace {
@@ -15,6 +18,12 @@ constexpr const char* kNone = "<none>";
 /// The age of a time that may be unknown.
 std::string age_or_none(std::int64_t now, std::int64_t then) { return then == 0 ? kNone : vpc_age(now, then); }
 
+/// A name or an address in the order of lists: addresses by their number and before names, names by their bytes.
+std::tuple<bool, net::Address, std::string> order_of(const std::string& text) {
+  const auto address = net::Address::parse(text);
+  return {!address, address.value_or(net::Address()), text};
+}
+
 std::vector<std::string> cells_of(VpcKind kind, const VpcRow& row, bool wide) {
   std::vector<std::string> cells = row.cells;
   if (wide && kind != VpcKind::node) cells.push_back(row.node);
@@ -22,11 +31,6 @@ std::vector<std::string> cells_of(VpcKind kind, const VpcRow& row, bool wide) {
 }
 
 }  // namespace
-
-VpcOrder::VpcOrder(std::string text) {
-  if (const auto parsed = net::Address::parse(text)) address = *parsed;
-  name = std::move(text);
-}
 
 VpcRow vpc_node_row(const std::string& node, const std::string& address, const std::string& subnet, std::int64_t pool) {
   VpcRow row{node, "", "", "", {node, subnet.empty() ? kNone : subnet, std::to_string(pool)}, {}};
@@ -83,7 +87,7 @@ VpcRow vpc_unuse_row(const std::string& node, const PodNetwork& network) {
 
 void sort_vpc_rows(std::vector<VpcRow>& rows) {
   std::ranges::stable_sort(
-      rows, std::less{}, [](const VpcRow& row) { return std::tuple(VpcOrder(row.node), VpcOrder(row.id), row.also); });
+      rows, std::less{}, [](const VpcRow& row) { return std::tuple(order_of(row.node), order_of(row.id), row.also); });
 }
 
 void filter_vpc_rows(std::vector<VpcRow>& rows, const std::string& part) {

@@ -224,27 +224,6 @@ TEST(VpcMessages, WhatIsShownSurvivesAndIsBounded) {
   EXPECT_EQ(read(std::string(kTextBytesMax + 1, 'a')), "(too long)");
 }
 
-/// Whatever is lawful has room several times over.
-TEST(VpcMessages, TheLongestLawfulRequestsAreTaken) {
-  const std::string del = with<DelPodNetworkRequest>([](auto& m) {
-    const std::string name(kNameBytesMax, 'a'), text(kTextBytesMax, 'a');
-    PodNetwork& network = *m.mutable_podnetwork();
-    network = sample_network();
-    for (std::string* member :
-         {network.mutable_podname(), network.mutable_podns(), network.mutable_poduid(), network.mutable_sandboxid(),
-          network.mutable_vpcip(), network.mutable_vpcid(), network.mutable_subnetid(), network.mutable_gateway(),
-          network.mutable_mask(), network.mutable_macaddress(), network.mutable_interfaceid(), network.mutable_eipid(),
-          m.mutable_ifname()}) {
-      *member = name;
-    }
-    *network.mutable_netns() = *m.mutable_network() = text;
-    network.set_createtime(kUnixSecondsMax);
-    network.set_recycletime(kUnixSecondsMax);
-  });
-  EXPECT_TRUE(decode<DelPodNetworkRequest>(del));
-  EXPECT_EQ(del.size(), 11'551U) << "messages.h tells it";
-}
-
 TEST(VpcMessages, ListsAreBounded) {
   const auto empties = [](char field, std::size_t count) {
     std::string bytes;
