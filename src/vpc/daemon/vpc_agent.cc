@@ -479,8 +479,7 @@ class VpcAgentProgram {
     const Instant now = daemon_.clock.now();
     const engine::StockSeen seen = keeper.actor().seen();
     const cloud::Interface interface = seen.interface.value_or(cloud::Interface{});
-    core::warm::Counts counts;
-    for (const core::StockAddress& one : view.addresses) core::warm::count(counts, one, now);
+    core::warm::Counts counts = core::warm::counts_of(view.addresses, now);
     for (const core::StockIntent& one : view.intents) counts.asked += one.count;
     const auto number = [](auto value) { return std::to_string(value); };
     const auto rest = std::chrono::ceil<seconds>(seen.grow_not_before - now.since_boot);
@@ -572,8 +571,7 @@ class VpcAgentProgram {
     const auto view = engine::view_stock({*opened_.store, daemon_.clock, daemon_.random, seconds{1}});
     if (!view) return std::nullopt;
     edge::StockFigures figures;
-    const Instant now = daemon_.clock.now();
-    for (const core::StockAddress& one : view->addresses) core::warm::count(figures.counts, one, now);
+    figures.counts = core::warm::counts_of(view->addresses, daemon_.clock.now());
     figures.low = options_.low;
     figures.high = options_.high;
     const engine::StockSeen seen = keeper->actor().seen();

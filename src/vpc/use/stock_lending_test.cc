@@ -6,7 +6,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "vpc/decide/promised.h"
+#include "vpc/decide/attachments.h"
 #include "vpc/use/test_stock_node.h"
 
 namespace croft::engine {
@@ -507,15 +507,6 @@ TEST_F(Promised, OnlyWhoAskedTheClusterKnowsThatAPodKeepsNone) {
   EXPECT_EQ(a_.keeper->is_known_as_fixed(pod), false);
 }
 
-TEST_F(Promised, WhatAnswersOnTheWireIsNotGiven) {
-  a_.wire->others[fixed_] = mac_of(9);
-  const auto refused = give(a_, fixed_, "c1");
-  ASSERT_FALSE(refused);
-  EXPECT_EQ(refused.error().code, ErrorCode::refused_for_safety);
-  EXPECT_EQ(a_.counts().held, 0U);
-  EXPECT_TRUE(a_.view().intents.empty());
-}
-
 TEST_F(Promised, DeathBeforeAnyCallLosesNothing) {
   for (std::int64_t calls = 0; calls < 80; ++calls) {
     a_.begin(calls);
@@ -576,8 +567,7 @@ TEST_F(Borrowing, WhatIsGivenBackDuringALookHasNotCome) {
   const net::Address went = *b_.recorded().begin();
   cloud_.after_look = [&] {
     cloud_.set_owner(went, std::nullopt);
-    const store::Write gone{core::warm_address_key(went), std::nullopt, store::Condition::always()};
-    ASSERT_TRUE(b_.store.commit({&gone, 1}, {}, Deadline::after(clock_.now(), 30s)));
+    b_.put(core::warm_address_key(went), std::nullopt);
     cloud_.after_look = [] {};
   };
   static_cast<void>(b_.keeper->step());

@@ -417,11 +417,7 @@ class Node {
     EXPECT_TRUE(view) << view.error().message;
     return view ? *std::move(view) : StockView{};
   }
-  [[nodiscard]] core::warm::Counts counts() {
-    core::warm::Counts counts;
-    for (const auto& one : view().addresses) core::warm::count(counts, one, clock_.now());
-    return counts;
-  }
+  [[nodiscard]] core::warm::Counts counts() { return core::warm::counts_of(view().addresses, clock_.now()); }
   /// What the records say lies on the interface.
   [[nodiscard]] std::set<net::Address> recorded() {
     std::set<net::Address> addresses;
@@ -430,41 +426,21 @@ class Node {
     }
     return addresses;
   }
+  void put(core::Key key, std::optional<core::Value> value) {
+    const store::Write write{std::move(key), std::move(value), store::Condition::always()};
+    EXPECT_TRUE(store.commit({&write, 1}, {}, Deadline::after(clock_.now(), std::chrono::seconds{30})));
+  }
   /// As it is when a damaged store was set aside: all records are gone.
   void lose_records() {
-    std::vector<store::Write> writes;
-    for (const auto& one : view().addresses) {
-      writes.push_back({core::warm_address_key(one.address), std::nullopt, store::Condition::always()});
-    }
-    for (const auto& one : view().intents) {
-      writes.push_back({core::warm_intent_key(one.id), std::nullopt, store::Condition::always()});
-    }
-    writes.push_back({core::warm_node_key(), std::nullopt, store::Condition::always()});
-    for (const store::Write& write : writes) {
-      const auto gone = store.commit({&write, 1}, {}, Deadline::after(clock_.now(), std::chrono::seconds{30}));
-      EXPECT_TRUE(gone) << gone.error().message;
-    }
+    put_back({});
+    put(core::warm_node_key(), std::nullopt);
   }
   /// As it is when an older copy of the store's files was put back.
   void put_back(const StockView& then) {
-    for (const auto& one : view().addresses) {
-      const store::Write write{core::warm_address_key(one.address), std::nullopt, store::Condition::always()};
-      EXPECT_TRUE(store.commit({&write, 1}, {}, Deadline::after(clock_.now(), std::chrono::seconds{30})));
-    }
-    for (const auto& one : view().intents) {
-      const store::Write write{core::warm_intent_key(one.id), std::nullopt, store::Condition::always()};
-      EXPECT_TRUE(store.commit({&write, 1}, {}, Deadline::after(clock_.now(), std::chrono::seconds{30})));
-    }
-    std::vector<store::Write> writes;
-    for (const auto& one : then.addresses) {
-      writes.push_back({core::warm_address_key(one.address), core::Value(one), store::Condition::always()});
-    }
-    for (const auto& one : then.intents) {
-      writes.push_back({core::warm_intent_key(one.id), core::Value(one), store::Condition::always()});
-    }
-    for (const store::Write& write : writes) {
-      EXPECT_TRUE(store.commit({&write, 1}, {}, Deadline::after(clock_.now(), std::chrono::seconds{30})));
-    }
+    for (const auto& one : view().addresses) put(core::warm_address_key(one.address), std::nullopt);
+    for (const auto& one : view().intents) put(core::warm_intent_key(one.id), std::nullopt);
+    for (const auto& one : then.addresses) put(core::warm_address_key(one.address), one);
+    for (const auto& one : then.intents) put(core::warm_intent_key(one.id), one);
   }
   /// The same under an agent that runs on.
   void replace_files(const StockView& then) {
