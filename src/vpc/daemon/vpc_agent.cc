@@ -377,7 +377,6 @@ class VpcAgentProgram {
     options.reconcile.cooldown = seconds{options_.cooldown_s};
     options.reconcile_every = seconds{options_.reconcile_s};
     options.looks_first = true;
-    options.process = os::own_process();
     return options;
   }
 

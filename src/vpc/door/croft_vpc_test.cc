@@ -86,7 +86,6 @@ class CroftVpcTest : public testing::Test {
         return VpcCloud{std::make_unique<engine::TestProvider>(cloud_, mac_, life_), nullptr};
       },
       nullptr,
-      1,
   };
 };
 
@@ -118,7 +117,6 @@ TEST_F(CroftVpcTest, WithoutAgentTheNodeKeepsTheAgentsLimit) {
   other.count = 1;
   other.mac = mac_;
   other.subnet = "subnet-1";
-  other.process = 7;
   other.begun_at = {clock_.now().boot, clock_.now().since_boot};
   ASSERT_TRUE(engine::transact({store_, clock_, random_}, engine::TurnTaking::before_writing,
                                [&](const core::Snapshot& snapshot, const Instant& now) {

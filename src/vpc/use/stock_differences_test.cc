@@ -101,6 +101,20 @@ class OtherCardTest : public StockKeeperTest {
     node_.options.looks_first = true;
     node_.begin();
   }
+  /// In the image an address is on its way, and the node of the image has it: what is there after the first look.
+  net::Address leave_in_image(StockAddressState state) {
+    const net::Address there = *before_.begin();
+    core::StockAddress then = *node_.find(there);
+    then.state = state;
+    if (state == StockAddressState::lending) {
+      then.request = "r1";
+      then.peer = mac_of(3).to_string();
+    }
+    node_.put(core::warm_address_key(there), then);
+    cloud_.set_owner(there, node_.mac());
+    node_.keeper->look_before_serving();
+    return there;
+  }
   const net::Mac card_ = mac_of(7);
   std::set<net::Address> before_;
 };
@@ -142,32 +156,18 @@ TEST_F(OtherCardTest, IsFoundByTheRoundsWhileTheCloudHasNoList) {
   for (const net::Address& address : before_) EXPECT_EQ(cloud_.owner_of(address), mac_of(2));
 }
 
-/// In the image an address is on its way back to the cloud, which the live node's agent kept, and a pod has it.
+/// The live node's agent kept what was to go back to the cloud, and a pod has it.
 TEST_F(OtherCardTest, ReleasesNothingFromUnderTheNodeOfTheImage) {
-  const net::Address there = *before_.begin();
-  core::StockAddress then = *node_.find(there);
-  then.state = StockAddressState::releasing;
-  node_.put(core::warm_address_key(there), then);
-  cloud_.set_owner(there, node_.mac());
-  node_.keeper->look_before_serving();
+  const net::Address there = leave_in_image(StockAddressState::releasing);
   node_.settle(8);
   EXPECT_EQ(cloud_.owner_of(there), node_.mac());
   EXPECT_FALSE(node_.find(there));
 }
 
-/// The same of one that was on its way to another node.
 TEST_F(OtherCardTest, TakesNothingThatTheNodeOfTheImageHasForItsOwn) {
-  const net::Address there = *before_.begin();
-  core::StockAddress then = *node_.find(there);
-  then.state = StockAddressState::lending;
-  then.request = "r1";
-  then.peer = mac_of(3).to_string();
-  node_.put(core::warm_address_key(there), then);
-  cloud_.set_owner(there, node_.mac());
-  node_.keeper->look_before_serving();
+  const net::Address there = leave_in_image(StockAddressState::lending);
   for (int i = 0; i < 8; ++i) {
-    static_cast<void>(node_.keeper->step());
-    clock_.advance(31s);
+    node_.settle(1);
     const auto now = node_.find(there);
     EXPECT_TRUE(!now || now->state != StockAddressState::free);
   }

@@ -170,7 +170,6 @@ core::StockIntent StockKeeper::new_intent(core::StockIntent::What what, std::uin
   intent.subnet = interface ? subnet_of(*interface) : "";
   intent.begun = now.wall;
   intent.begun_at = {now.boot, now.since_boot};
-  intent.process = options_.process;
   return intent;
 }
 
@@ -376,7 +375,9 @@ Result<std::size_t> StockKeeper::probe_all(const std::vector<core::StockAddress>
 /// does not tell.
 Result<void> StockKeeper::check_nobodys(const net::Address& address, Deadline deadline) {
   const std::string text = address.to_string();
-  const warm::Look look = look_here(true, deadline);
+  warm::Look look;
+  look_at_host(look, deadline);
+  look_at_pods(look, deadline);
   if (look.pods) {
     for (const warm::LivePod& pod : *look.pods) {
       if (pod.ended || std::ranges::find(pod.addresses, address) == pod.addresses.end()) continue;

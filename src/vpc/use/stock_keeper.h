@@ -36,8 +36,7 @@ struct KeeperOptions {
   std::string node;
   std::string subnet;  ///< empty: that of the interface
   std::chrono::seconds reconcile_every{60};
-  bool looks_first = false;   ///< an agent's: may_give() waits for the first look_before_serving() too
-  std::uint32_t process = 0;  ///< this one, for its intents
+  bool looks_first = false;  ///< an agent's: may_give() waits for the first look_before_serving() too
 };
 
 /// The keeper's world. References and pointers outlive it; null: there is no such thing here.

@@ -221,6 +221,12 @@ class OfAnOlderCopy : public Borrowing {
     for (const char* pod : {"a1", "a2"}) lent_.insert(net::Address::parse(a_.add(pod)).value());
     EXPECT_EQ(cloud_.of(a_.mac()), lent_);
   }
+  void begin_on_the_copy() {
+    b_.keeper.reset();
+    b_.put_back(copy_);
+    b_.options.looks_first = true;
+    b_.begin();
+  }
   void expect_none_of_the_lent() {
     for (int i = 0; i < 4; ++i) {
       const std::string got = b_.add("b" + std::to_string(i));
@@ -234,20 +240,14 @@ class OfAnOlderCopy : public Borrowing {
 };
 
 TEST_F(OfAnOlderCopy, TheCloudIsAskedBeforeTheFirstAdd) {
-  b_.keeper.reset();
-  b_.put_back(copy_);
-  b_.options.looks_first = true;
-  b_.begin();
+  begin_on_the_copy();
   EXPECT_EQ(b_.add("early"), "") << "before the look nothing is given";
   b_.keeper->look_before_serving();
   expect_none_of_the_lent();
 }
 
 TEST_F(OfAnOlderCopy, WhileTheCloudIsAwayPodsStart) {
-  b_.keeper.reset();
-  b_.put_back(copy_);
-  b_.options.looks_first = true;
-  b_.begin();
+  begin_on_the_copy();
   cloud_.fate = [] { return CallFate::away; };
   b_.keeper->look_before_serving();
   EXPECT_NE(b_.add("b1"), "");

@@ -363,9 +363,8 @@ class Node {
     host.clock = &clock_;
     wire->others = std::move(others);
     options.node = "node-" + std::to_string(number_);
-    options.process = ++process_;
     KeeperWorld world{*mortal_, clock_, random, *provider_};
-    world.probe = probes ? wire.get() : nullptr;
+    world.probe = wire.get();
     world.peers.list = [this](const std::string& subnet, Deadline) { return peers.peers(subnet); };
     world.peers.borrow = [this](const Peer& peer, const net::Mac& to, const std::string& subnet,
                                 const std::string& request,
@@ -468,7 +467,6 @@ class Node {
   TestPods pods;
   TestClaims claims;
   TestPeers peers;
-  bool probes = true;
   std::unique_ptr<Life> life;
   std::unique_ptr<TestWire> wire;
   std::unique_ptr<StockKeeper> keeper;
@@ -479,7 +477,6 @@ class Node {
   TestCloud& cloud_;
   ManualClock& clock_;
   const int number_;
-  std::uint32_t process_ = 0;
   std::unique_ptr<MortalStore> mortal_;
   std::unique_ptr<TestProvider> provider_;
 };
