@@ -133,7 +133,6 @@ edge::CroftVpcWorld croft_vpc_world(const Clock& clock, Random& random) {
       },
       {},
       [&clock](const core::StockAddress& given) { return node_address(given, clock); },
-      os::own_process(),
       [&clock] { return used_by_host(clock); },
   };
 }

@@ -191,10 +191,12 @@ Result<std::string> AgentCaller::call(const AgentPlace& agent, Method method, st
 std::string name_by_agent(const std::string& address, const Clock& clock) {
   const auto bytes = AgentCaller{clock}.call({"", address}, Method::show_stock, "");
   const auto answer =
-      bytes ? wire::vpc::decode_show_answer(*bytes) : Result<wire::vpc::ShowAnswer>(fail(bytes.error()));
+      bytes ? wire::vpc::decode<wire::vpc::ShowAnswer>(*bytes) : Result<wire::vpc::ShowAnswer>(fail(bytes.error()));
   if (!answer) return "";
-  const auto node = std::ranges::find(answer->properties, "node", &std::pair<std::string, std::string>::first);
-  return node == answer->properties.end() ? "" : node->second;
+  for (const auto& property : answer->properties()) {
+    if (property.name() == "node") return property.value();
+  }
+  return "";
 }
 
 /// The name of this machine's node is not always its host name. `socket` is its agent's, "unix:/path"; empty: it has
@@ -276,11 +278,11 @@ bool is_there(const std::string& path) {
   return agents;
 }
 
-template <class Decode>
-[[nodiscard]] auto ask(const AgentCaller& caller, const AgentPlace& agent, Method method, const std::string& request,
-                       Decode decode) -> decltype(decode(std::string_view())) {
+template <class Answer>
+[[nodiscard]] Result<Answer> ask(const AgentCaller& caller, const AgentPlace& agent, Method method,
+                                 const std::string& request = {}) {
   TRY(const std::string bytes, caller.call(agent, method, request));
-  return decode(bytes);
+  return wire::vpc::decode<Answer>(bytes);
 }
 
 // ---------------------------------------------------------------- lists
@@ -293,23 +295,22 @@ template <class Decode>
     return std::vector{vpc_node_row(agent.node, agent.address, agent.subnet, *agent.pool)};
   }
   if (kind == VpcKind::node || kind == VpcKind::pool) {
-    TRY(const auto answer, ask(caller, agent, Method::describe_pool, "", wire::vpc::decode_stock_answer));
+    TRY(const auto answer, ask<wire::vpc::StockAnswer>(caller, agent, Method::describe_pool));
     if (kind == VpcKind::node) {
       std::string subnet = agent.subnet;
-      for (const auto* list : {&answer.cooldown, &answer.pool}) {
-        if (!list->empty()) subnet = list->front().subnet;
+      for (const auto* list : {&answer.cooldown(), &answer.pool()}) {
+        if (!list->empty()) subnet = list->begin()->subnetid();
       }
-      return std::vector{
-          vpc_node_row(agent.node, agent.address, subnet, static_cast<std::int64_t>(answer.pool.size()))};
+      return std::vector{vpc_node_row(agent.node, agent.address, subnet, answer.pool_size())};
     }
-    for (const PodNetwork& network : answer.pool) rows.push_back(vpc_pool_row(agent.node, network, false, now));
-    for (const PodNetwork& network : answer.cooldown) rows.push_back(vpc_pool_row(agent.node, network, true, now));
+    for (const PodNetwork& network : answer.pool()) rows.push_back(vpc_pool_row(agent.node, network, false, now));
+    for (const PodNetwork& network : answer.cooldown()) rows.push_back(vpc_pool_row(agent.node, network, true, now));
     return rows;
   }
   const bool pods = kind == VpcKind::pod;
-  TRY(const auto answer, ask(caller, agent, pods ? Method::list_pod_network_record : Method::list_unuse, "",
-                             wire::vpc::decode_networks_answer));
-  for (const PodNetwork& network : answer.networks) {
+  TRY(const auto answer,
+      ask<wire::vpc::NetworksAnswer>(caller, agent, pods ? Method::list_pod_network_record : Method::list_unuse));
+  for (const PodNetwork& network : answer.networks()) {
     rows.push_back(pods ? vpc_pod_row(agent.node, network, now) : vpc_unuse_row(agent.node, network));
   }
   return rows;
@@ -416,9 +417,9 @@ struct Target {
     return 0;
   }
   if (options.dry_run) {
-    TRY(const auto stock, ask(target.caller, target.agent, Method::describe_pool, "", wire::vpc::decode_stock_answer));
+    TRY(const auto stock, ask<wire::vpc::StockAnswer>(target.caller, target.agent, Method::describe_pool));
     const bool there = std::ranges::any_of(
-        stock.pool, [&](const PodNetwork& network) { return options.ip.empty() || network.ip == options.ip; });
+        stock.pool(), [&](const PodNetwork& network) { return options.ip.empty() || network.vpcip() == options.ip; });
     if (!there) {
       return fail(ErrorCode::not_found,
                   fmt::format("the pool of {} has no {}", node, options.ip.empty() ? "address" : options.ip));
@@ -426,17 +427,23 @@ struct Target {
     print(fmt::format("Would pop {} and give it back to the cloud\n", options.ip.empty() ? "an address" : options.ip));
     return 0;
   }
-  TRY(const auto answer, ask(target.caller, target.agent, is_pop ? Method::pop_pool : Method::push_pool,
-                             encode(wire::vpc::StockRequest{options.ip}), wire::vpc::decode_network_answer));
-  if (!answer.network || answer.network->ip.empty()) {
+  wire::vpc::StockRequest request;
+  request.set_ip(options.ip);
+  TRY(const auto answer,
+      ask<wire::vpc::NetworkAnswer>(target.caller, target.agent, is_pop ? Method::pop_pool : Method::push_pool,
+                                    request.SerializeAsString()));
+  const std::string& moved = answer.podnetwork().vpcip();
+  if (moved.empty()) {
     return fail(ErrorCode::internal, fmt::format("the agent of {} names no address in its answer", node));
   }
-  print(fmt::format("{} IP: {}\n", is_pop ? "Pop" : "Push", answer.network->ip));
+  print(fmt::format("{} IP: {}\n", is_pop ? "Pop" : "Push", moved));
   return 0;
 }
 
 [[nodiscard]] Result<void> release_ips(const Target& target, const std::vector<std::string>& ips) {
-  TRY_VOID(target.caller.call(target.agent, Method::release_ip, encode(wire::vpc::ReleaseRequest{ips})));
+  wire::vpc::ReleaseRequest request;
+  for (const std::string& ip : ips) request.add_ip(ip);
+  TRY_VOID(target.caller.call(target.agent, Method::release_ip, request.SerializeAsString()));
   return {};
 }
 
@@ -444,10 +451,10 @@ constexpr std::size_t kReleasedAtOnce = 30;
 constexpr int kNotConfirmed = static_cast<int>(edge::ExitCode::error);
 
 [[nodiscard]] Result<int> release_all(const Target& target, const VpcOptions& options) {
-  TRY(const auto answer, ask(target.caller, target.agent, Method::list_unuse, "", wire::vpc::decode_networks_answer));
+  TRY(const auto answer, ask<wire::vpc::NetworksAnswer>(target.caller, target.agent, Method::list_unuse));
   std::vector<VpcRow> rows;
-  for (const PodNetwork& network : answer.networks) {
-    if (network.why.ends_with(wire::vpc::kNotConfirmed)) continue;  // on its way, and the agent sees to it
+  for (const PodNetwork& network : answer.networks()) {
+    if (network.why().ends_with(wire::vpc::kNotConfirmed)) continue;  // on its way, and the agent sees to it
     rows.push_back(vpc_unuse_row(target.agent.node, network));
   }
   sort_vpc_rows(rows);
@@ -513,12 +520,12 @@ constexpr int kNotConfirmed = static_cast<int>(edge::ExitCode::error);
                                            "name its socket with --agent unix:/path",
                                            agents.front().address, why));
   }
-  TRY(const auto answer, wire::vpc::decode_show_answer(*bytes));
+  TRY(const auto answer, wire::vpc::decode<wire::vpc::ShowAnswer>(*bytes));
   Table table({"PROPERTY", "VALUE"});
   nlohmann::ordered_json object;
-  for (const auto& [name, value] : answer.properties) {
-    table.add({name, value});
-    object[name] = value;
+  for (const auto& property : answer.properties()) {
+    table.add({property.name(), property.value()});
+    object[property.name()] = property.value();
   }
   print(line.wants_data() ? line.data_text(Data(nlohmann::ordered_json::array({object}))) : table.to_string());
   return 0;

@@ -1,9 +1,12 @@
 #include "vpc/commands/vpc_views.h"
 
 #include <algorithm>
+#include <tuple>
 #include <utility>
 
 #include <fmt/format.h>
+
+#include "base/net/address.h"
 
 namespace croft::app {
 namespace {
@@ -15,6 +18,12 @@ constexpr const char* kNone = "<none>";
 /// The age of a time that may be unknown.
 std::string age_or_none(std::int64_t now, std::int64_t then) { return then == 0 ? kNone : vpc_age(now, then); }
 
+/// A name or an address in the order of lists: addresses by their number and before names, names by their bytes.
+std::tuple<bool, net::Address, std::string> order_of(const std::string& text) {
+  const auto address = net::Address::parse(text);
+  return {!address, address.value_or(net::Address()), text};
+}
+
 std::vector<std::string> cells_of(VpcKind kind, const VpcRow& row, bool wide) {
   std::vector<std::string> cells = row.cells;
   if (wide && kind != VpcKind::node) cells.push_back(row.node);
@@ -22,11 +31,6 @@ std::vector<std::string> cells_of(VpcKind kind, const VpcRow& row, bool wide) {
 }
 
 }  // namespace
-
-VpcOrder::VpcOrder(std::string text) {
-  if (const auto parsed = net::Address::parse(text)) address = *parsed;
-  name = std::move(text);
-}
 
 VpcRow vpc_node_row(const std::string& node, const std::string& address, const std::string& subnet, std::int64_t pool) {
   VpcRow row{node, "", "", "", {node, subnet.empty() ? kNone : subnet, std::to_string(pool)}, {}};
@@ -38,52 +42,52 @@ VpcRow vpc_node_row(const std::string& node, const std::string& address, const s
 }
 
 VpcRow vpc_pool_row(const std::string& node, const PodNetwork& network, bool cooldown, std::int64_t now) {
-  const std::string recycled = network.recycled ? age_or_none(now, network.recycle_time) : kNone;
-  VpcRow row{node, network.ip, "", network.ip, {}, {}};
-  row.cells = {network.ip, recycled, cooldown ? "true" : "false", age_or_none(now, network.create_time)};
-  row.object["ip"] = network.ip;
+  const std::string recycled = network.recycled() ? age_or_none(now, network.recycletime()) : kNone;
+  VpcRow row{node, network.vpcip(), "", network.vpcip(), {}, {}};
+  row.cells = {network.vpcip(), recycled, cooldown ? "true" : "false", age_or_none(now, network.createtime())};
+  row.object["ip"] = network.vpcip();
   row.object["node"] = node;
-  row.object["create_time"] = network.create_time;
-  row.object["recycled"] = network.recycled;
-  row.object["recycled_time"] = network.recycle_time;
+  row.object["create_time"] = network.createtime();
+  row.object["recycled"] = network.recycled();
+  row.object["recycled_time"] = network.recycletime();
   row.object["cooldown"] = cooldown;
   return row;
 }
 
 VpcRow vpc_pod_row(const std::string& node, const PodNetwork& network, std::int64_t now) {
-  VpcRow row{node, network.pod_name, network.pod_namespace + "/" + network.ip, network.ip, {}, {}};
-  row.cells = {network.pod_namespace, network.pod_name, network.ip, age_or_none(now, network.create_time)};
+  VpcRow row{node, network.podname(), network.podns() + "/" + network.vpcip(), network.vpcip(), {}, {}};
+  row.cells = {network.podns(), network.podname(), network.vpcip(), age_or_none(now, network.createtime())};
   row.object["node"] = node;
-  row.object["pod_ns"] = network.pod_namespace;
-  row.object["pod_name"] = network.pod_name;
-  row.object["pod_uid"] = network.pod_uid;
-  row.object["sandbox_id"] = network.sandbox_id;
-  row.object["net_ns"] = network.netns;
-  row.object["vpcip"] = network.ip;
-  row.object["vpcid"] = network.vpc;
-  row.object["subnet_id"] = network.subnet;
-  row.object["gateway"] = network.gateway;
-  row.object["mask"] = network.mask;
-  row.object["mac_address"] = network.mac;
-  row.object["dedicated_uni"] = network.dedicated_uni;
-  row.object["interface_id"] = network.interface_id;
-  row.object["eipid"] = network.eip_id;
-  row.object["create_time"] = network.create_time;
+  row.object["pod_ns"] = network.podns();
+  row.object["pod_name"] = network.podname();
+  row.object["pod_uid"] = network.poduid();
+  row.object["sandbox_id"] = network.sandboxid();
+  row.object["net_ns"] = network.netns();
+  row.object["vpcip"] = network.vpcip();
+  row.object["vpcid"] = network.vpcid();
+  row.object["subnet_id"] = network.subnetid();
+  row.object["gateway"] = network.gateway();
+  row.object["mask"] = network.mask();
+  row.object["mac_address"] = network.macaddress();
+  row.object["dedicated_uni"] = network.dedicateduni();
+  row.object["interface_id"] = network.interfaceid();
+  row.object["eipid"] = network.eipid();
+  row.object["create_time"] = network.createtime();
   return row;
 }
 
 VpcRow vpc_unuse_row(const std::string& node, const PodNetwork& network) {
-  VpcRow row{node, network.ip, "", network.ip, {network.ip, network.subnet}, {}};
+  VpcRow row{node, network.vpcip(), "", network.vpcip(), {network.vpcip(), network.subnetid()}, {}};
   row.object["Node"] = node;
-  row.object["IP"] = network.ip;
-  row.object["SubnetID"] = network.subnet;
-  if (!network.why.empty()) row.object["Why"] = row.why = network.why;
+  row.object["IP"] = network.vpcip();
+  row.object["SubnetID"] = network.subnetid();
+  if (!network.why().empty()) row.object["Why"] = row.why = network.why();
   return row;
 }
 
 void sort_vpc_rows(std::vector<VpcRow>& rows) {
   std::ranges::stable_sort(
-      rows, std::less{}, [](const VpcRow& row) { return std::tuple(VpcOrder(row.node), VpcOrder(row.id), row.also); });
+      rows, std::less{}, [](const VpcRow& row) { return std::tuple(order_of(row.node), order_of(row.id), row.also); });
 }
 
 void filter_vpc_rows(std::vector<VpcRow>& rows, const std::string& part) {

@@ -2,12 +2,10 @@
 
 #include <cstdint>
 #include <string>
-#include <tuple>
 #include <vector>
 
 #include <nlohmann/json.hpp>
 
-#include "base/net/address.h"
 #include "cli/croft/data.h"
 #include "cli/croft/table.h"
 #include "vpc/format/messages.h"
@@ -18,17 +16,6 @@
 namespace croft::app {
 
 enum class VpcKind : std::uint8_t { node, pool, pod, unuse };
-
-/// A name or an address in the order of lists: addresses by their number and before names, names by their bytes.
-struct VpcOrder {
-  net::Address address;  ///< invalid for a name
-  std::string name;
-
-  explicit VpcOrder(std::string text);
-  friend bool operator<(const VpcOrder& a, const VpcOrder& b) {
-    return std::tuple(!a.address.is_valid(), a.address, a.name) < std::tuple(!b.address.is_valid(), b.address, b.name);
-  }
-};
 
 /// One line of a list.
 struct VpcRow {

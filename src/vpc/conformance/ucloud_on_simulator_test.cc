@@ -52,10 +52,10 @@ class OnSimulator : public testing::TestWithParam<Family> {
   }
 
   std::unique_ptr<Provider> provider(const std::string& node) {
-    ucloud::Options options;
-    options.api = wire::Url::parse("http://" + where).value();
-    options.metadata = wire::Url::parse("http://" + where + "/" + node).value();
-    return ucloud::make_ucloud(options, clock);
+    ucloud::Place place;
+    place.api = "http://" + where;
+    place.metadata = place.api + "/" + node;
+    return ucloud::open_ucloud(place, {}, {}, clock).value();
   }
   std::string sim(const std::string& target, const std::string& form = {}) {
     os::Http1Client client(wire::Url::parse("http://" + where).value(), {}, clock);

@@ -190,7 +190,7 @@ constexpr std::size_t kCertificateBytesMax = std::size_t{64} << 10;
 /// Where the agent finds its cluster; nothing where it has none.
 struct ClusterOfStock {
   std::unique_ptr<store::kube::Api> api;
-  std::unique_ptr<edge::ApiPods> pods;
+  engine::NodePods pods;
   std::unique_ptr<ClusterClaims> claims;
   std::unique_ptr<VpcBoard> board;
   std::unique_ptr<store::kube::Events> events;
@@ -205,11 +205,11 @@ struct ClusterOfStock {
     return fail(invalid_argument("--kubernetes must be kube: or kube:/path/to/kubeconfig"));
   }
   TRY(cluster.api, open_kube_api(options.kubernetes, daemon.clock, kDaemonParts, kVpcApiTime));
-  cluster.pods = std::make_unique<edge::ApiPods>([&api = *cluster.api, &clock = daemon.clock, node = options.node](
-                                                     Deadline deadline, const std::function<void()>& begin,
-                                                     const std::function<void(const core::collect::PodFact&)>& take) {
-    return store::kube::for_each_pod_of_node(api, clock, node, deadline, begin, take);
-  });
+  cluster.pods = [&api = *cluster.api, &clock = daemon.clock, node = options.node](Deadline deadline) {
+    return edge::live_pods([&](const auto& begin, const auto& take) {
+      return store::kube::for_each_pod_of_node(api, clock, node, deadline, begin, take);
+    });
+  };
   cluster.claims = std::make_unique<ClusterClaims>(*cluster.api, options.node);
   store::kube::Events::Options how;
   how.component = "cni-vpc-ipamd";
@@ -223,12 +223,12 @@ struct ClusterOfStock {
 }
 
 /// "node-b=10.0.0.2:7312": an agent that needs no board to be found.
-[[nodiscard]] Result<engine::PeerAgents::Peer> peer_of(const std::string& text) {
+[[nodiscard]] Result<engine::Peer> peer_of(const std::string& text) {
   const std::size_t equals = text.find('=');
   if (equals == 0 || equals == text.npos || equals + 1 == text.size()) {
     return fail(invalid_argument(fmt::format("--peer {} must be NODE=ADDRESS:PORT", printable(text, Printed::line))));
   }
-  engine::PeerAgents::Peer peer;
+  engine::Peer peer;
   peer.node = text.substr(0, equals);
   peer.address = text.substr(equals + 1);
   if (const auto endpoint = os::Endpoint::parse_numeric(peer.address, true); !endpoint) {
@@ -242,7 +242,7 @@ struct ClusterOfStock {
 class VpcAgentProgram {
  public:
   VpcAgentProgram(const VpcAgentOptions& options, Daemon& daemon, const StockStore& opened, cloud::Provider& cloud,
-                  const ClusterOfStock& cluster, std::vector<engine::PeerAgents::Peer> fixed_peers)
+                  const ClusterOfStock& cluster, std::vector<engine::Peer> fixed_peers)
       : options_(options),
         daemon_(daemon),
         cloud_(cloud),
@@ -253,9 +253,6 @@ class VpcAgentProgram {
         probe_(
             {options.interface, [this](Deadline) { return mac(); }, std::chrono::milliseconds{options.probe_wait_ms}},
             daemon.clock, daemon.random),
-        host_(daemon.clock),
-        peers_([this](const std::string& subnet, Deadline deadline) { return directory(subnet, deadline); },
-               security_of_peers(options), daemon.clock),
         metrics_([this] { return figures(); }),
         health_(daemon.clock) {
     log_.sinks().push_back(std::make_shared<spdlog::sinks::stderr_sink_mt>());
@@ -330,7 +327,7 @@ class VpcAgentProgram {
     files.key_file = options.tls_key;
     return files;
   }
-  static edge::GrpcPeers::SecurityFor security_of_peers(const VpcAgentOptions& options) {
+  static edge::SecurityFor security_of_peers(const VpcAgentOptions& options) {
     if (options.insecure_peers) return [](const std::string&) { return nullptr; };
     if (options.tls_ca.empty()) return nullptr;
     return [files = files_of(options)](const std::string& node) {
@@ -380,16 +377,20 @@ class VpcAgentProgram {
     options.reconcile.cooldown = seconds{options_.cooldown_s};
     options.reconcile_every = seconds{options_.reconcile_s};
     options.looks_first = true;
-    options.process = os::own_process();
     return options;
   }
 
   engine::KeeperWorld keeper_world() {
     engine::KeeperWorld world{*opened_.store, daemon_.clock, daemon_.random, cloud_};
     world.probe = options_.no_probe ? nullptr : &probe_;
-    world.peers = &peers_;
-    world.pods = cluster_.pods.get();
-    world.host = &host_;
+    world.peers.list = [this](const std::string& subnet, Deadline deadline) { return directory(subnet, deadline); };
+    world.peers.borrow = [&clock = daemon_.clock, security = security_of_peers(options_)](
+                             const engine::Peer& peer, const net::Mac& mac, const std::string& subnet,
+                             const std::string& request, Deadline deadline) {
+      return edge::borrow_by_agent(peer, mac, subnet, request, security, clock, deadline);
+    };
+    world.pods = cluster_.pods;
+    world.host = [&clock = daemon_.clock](Deadline deadline) { return edge::host_use(clock, deadline); };
     world.fixed = cluster_.claims.get();
     world.log = [this](const std::string& line) { note(line); };
     world.warn = [this](const std::string& line) { log_.warn("{}", printable(line, Printed::line)); };
@@ -461,8 +462,8 @@ class VpcAgentProgram {
                             {.plugin = false, .operators = options_.operators_over_tcp || options_.insecure_peers});
   }
 
-  [[nodiscard]] Result<std::vector<engine::PeerAgents::Peer>> directory(const std::string& subnet, Deadline deadline) {
-    std::vector<engine::PeerAgents::Peer> all = fixed_peers_;
+  [[nodiscard]] Result<std::vector<engine::Peer>> directory(const std::string& subnet, Deadline deadline) {
+    std::vector<engine::Peer> all = fixed_peers_;
     for (auto& peer : all) peer.subnet = subnet;
     if (cluster_.board != nullptr) {
       TRY(auto said, cluster_.board->peers(subnet, deadline));
@@ -477,38 +478,37 @@ class VpcAgentProgram {
     const Instant now = daemon_.clock.now();
     const engine::StockSeen seen = keeper.actor().seen();
     const cloud::Interface interface = seen.interface.value_or(cloud::Interface{});
-    core::warm::Counts counts;
-    for (const core::StockAddress& one : view.addresses) core::warm::count(counts, one, now);
+    core::warm::Counts counts = core::warm::counts_of(view.addresses, now);
     for (const core::StockIntent& one : view.intents) counts.asked += one.count;
     const auto number = [](auto value) { return std::to_string(value); };
     const auto rest = std::chrono::ceil<seconds>(seen.grow_not_before - now.since_boot);
-    return wire::vpc::ShowAnswer{{{"version", CROFT_VERSION},
-                                  {"node", options_.node},
-                                  {"interface", seen.interface ? interface.mac.to_string() : "not known yet"},
-                                  {"object", interface.object},
-                                  {"vpc", interface.vpc},
-                                  {"subnet", interface.subnet},
-                                  {"store", options_.store},
-                                  {"listens", options_.listen},
-                                  {"lowWaterMark", number(options_.low)},
-                                  {"highWaterMark", number(options_.high)},
-                                  {"maxAddresses", options_.node_max == 0 ? "no limit" : number(options_.node_max)},
-                                  {"cooldownSeconds", number(options_.cooldown_s)},
-                                  {"free", number(counts.free)},
-                                  {"held", number(counts.held)},
-                                  {"cooling", number(counts.cooling)},
-                                  {"probing", number(counts.probing)},
-                                  {"asked", number(counts.asked)},
-                                  {"leaving", number(counts.leaving)},
-                                  {"quarantined", number(counts.quarantined)},
-                                  {"doubted", number(counts.doubted)},
-                                  {"damaged", number(view.damaged.size())},
-                                  {"waitingAdds", number(seen.calls.waiting)},
-                                  {"adds", fmt::format("{} ok, {} failed", seen.calls.adds, seen.calls.adds_failed)},
-                                  {"dels", fmt::format("{} ok, {} failed", seen.calls.dels, seen.calls.dels_failed)},
-                                  {"wish", seen.wish},
-                                  {"asksAgainInSeconds", number(std::max(rest, seconds{0}).count())},
-                                  {"trouble", seen.last_problem ? seen.last_problem->message : ""}}};
+    return wire::vpc::shown({{"version", CROFT_VERSION},
+                             {"node", options_.node},
+                             {"interface", seen.interface ? interface.mac.to_string() : "not known yet"},
+                             {"object", interface.object},
+                             {"vpc", interface.vpc},
+                             {"subnet", interface.subnet},
+                             {"store", options_.store},
+                             {"listens", options_.listen},
+                             {"lowWaterMark", number(options_.low)},
+                             {"highWaterMark", number(options_.high)},
+                             {"maxAddresses", options_.node_max == 0 ? "no limit" : number(options_.node_max)},
+                             {"cooldownSeconds", number(options_.cooldown_s)},
+                             {"free", number(counts.free)},
+                             {"held", number(counts.held)},
+                             {"cooling", number(counts.cooling)},
+                             {"probing", number(counts.probing)},
+                             {"asked", number(counts.asked)},
+                             {"leaving", number(counts.leaving)},
+                             {"quarantined", number(counts.quarantined)},
+                             {"doubted", number(counts.doubted)},
+                             {"damaged", number(view.damaged.size())},
+                             {"waitingAdds", number(seen.calls.waiting)},
+                             {"adds", fmt::format("{} ok, {} failed", seen.calls.adds, seen.calls.adds_failed)},
+                             {"dels", fmt::format("{} ok, {} failed", seen.calls.dels, seen.calls.dels_failed)},
+                             {"wish", seen.wish},
+                             {"asksAgainInSeconds", number(std::max(rest, seconds{0}).count())},
+                             {"trouble", seen.last_problem ? seen.last_problem->message : ""}});
   }
 
   /// The work between rounds.
@@ -570,8 +570,7 @@ class VpcAgentProgram {
     const auto view = engine::view_stock({*opened_.store, daemon_.clock, daemon_.random, seconds{1}});
     if (!view) return std::nullopt;
     edge::StockFigures figures;
-    const Instant now = daemon_.clock.now();
-    for (const core::StockAddress& one : view->addresses) core::warm::count(figures.counts, one, now);
+    figures.counts = core::warm::counts_of(view->addresses, daemon_.clock.now());
     figures.low = options_.low;
     figures.high = options_.high;
     const engine::StockSeen seen = keeper->actor().seen();
@@ -584,12 +583,10 @@ class VpcAgentProgram {
   Daemon& daemon_;
   cloud::Provider& cloud_;
   const ClusterOfStock& cluster_;
-  const std::vector<engine::PeerAgents::Peer> fixed_peers_;
+  const std::vector<engine::Peer> fixed_peers_;
   spdlog::logger log_;
   const StockStore& opened_;
   edge::WireProbe probe_;
-  edge::HostView host_;
-  edge::GrpcPeers peers_;
   edge::StockMetrics metrics_;
   edge::Health health_;
   std::atomic<bool> is_ending_ = false;
@@ -632,7 +629,7 @@ class VpcAgentProgram {
         "--listen needs --tls-ca, --tls-certificate and --tls-key (docs/runbooks/vpc-certificates.md), "
         "or --insecure-peers"));
   }
-  std::vector<engine::PeerAgents::Peer> peers;
+  std::vector<engine::Peer> peers;
   for (const std::string& text : options.peers) {
     TRY(auto peer, peer_of(text));
     peers.push_back(std::move(peer));

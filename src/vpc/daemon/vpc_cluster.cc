@@ -9,13 +9,14 @@
 
 #include "base/letters.h"
 #include "base/net/echo.h"
-#include "vpc/decide/promised.h"
+#include "vpc/decide/attachments.h"
 #include "vpc/format/messages.h"
 
 namespace croft::app {
 
 namespace {
 
+/// Each of which somebody else was faster.
 constexpr int kWritesMax = 4;
 constexpr std::size_t kReleaseTimeMax = 64;
 constexpr const char* kNever = "Never";
@@ -38,16 +39,44 @@ bool is_release_time(const std::string& text) {
 
 VpcIpClaimRecord claim_of(const core::StockAddress& held, VpcIpClaimRecord before) {
   const wire::vpc::PodNetwork network = wire::vpc::pod_network_of(held);
-  before.ip = network.ip;
-  before.mask = network.mask;
-  if (!network.gateway.empty()) before.gateway = network.gateway;
-  before.subnet = network.subnet;
-  before.vpc = network.vpc;
+  before.ip = network.vpcip();
+  before.mask = network.mask();
+  if (!network.gateway().empty()) before.gateway = network.gateway();
+  before.subnet = network.subnetid();
+  before.vpc = network.vpcid();
   before.attached = true;
-  before.sandbox = network.sandbox_id;
-  before.mac = network.mac;
+  before.sandbox = network.sandboxid();
+  before.mac = network.macaddress();
   if (before.owner_stateful_set.empty()) before.owner_stateful_set = core::warm::stateful_set_of(held.pod);
   return before;
+}
+
+/// Whether an API's pod is the mirror of a static pod, whose UID is the hash of its file.
+bool is_mirror_of(const wire::kube::ApiObject& seen, const core::PodIdentity& pod) {
+  return !pod.uid.empty() && pod.uid == text_of(seen, kStaticPodAnnotation);
+}
+
+/// Has the object say what `record_of` makes of the one that is there: of `before`, or of what is read. Where somebody
+/// else wrote it meanwhile, or nobody heard what became of the write, it is read again.
+template <class Record, class RecordOf>
+[[nodiscard]] Result<wire::kube::VpcObject<Record>> put(store::kube::VpcObjects<Record>& objects,
+                                                        const std::string& name_space, const std::string& name,
+                                                        std::optional<wire::kube::VpcObject<Record>> before,
+                                                        RecordOf record_of, Deadline deadline) {
+  for (int writes = 1;; ++writes) {
+    if (!before) {
+      TRY(before, objects.find(name_space, name, deadline));
+    }
+    TRY(const Record record, record_of(before));
+    if (before && before->record == record) return *std::move(before);
+    auto written = objects.write(before, name_space, name, record, deadline);
+    if (written) return written;
+    const ErrorCode code = written.error().code;
+    const bool may_be_there = code == ErrorCode::conflict || code == ErrorCode::already_exists ||
+                              code == ErrorCode::not_found || code == ErrorCode::unknown_outcome;
+    if (!may_be_there || writes == kWritesMax) return written;
+    before.reset();
+  }
 }
 
 /// As UK8S' agent writes it: the node's local time.
@@ -60,10 +89,6 @@ std::string local_time() {
 }
 
 }  // namespace
-
-bool is_mirror_of(const wire::kube::ApiObject& seen, const core::PodIdentity& pod) {
-  return !pod.uid.empty() && pod.uid == text_of(seen, kStaticPodAnnotation);
-}
 
 Result<engine::FixedAddresses::Wish> ClusterClaims::wish_of(const core::PodIdentity& pod, Deadline deadline) {
   TRY(const auto seen, store::kube::pod_of_stock(api_, pod.namespace_name, pod.name, deadline));
@@ -115,8 +140,7 @@ Result<std::optional<engine::FixedAddresses::Promise>> ClusterClaims::promise_to
 
 Result<void> ClusterClaims::attach(const core::StockAddress& held, const Wish& wish, Deadline deadline) {
   const core::PodIdentity& pod = held.pod;
-  for (int writes = 0;; ++writes) {
-    TRY(const auto before, claims_.find(pod.namespace_name, pod.name, deadline));
+  const auto record_of = [&](const std::optional<Claim>& before) -> Result<VpcIpClaimRecord> {
     if (before && !before->record.ip.empty() && before->record.ip != held.address.to_string()) {
       return fail(
           ErrorCode::conflict,
@@ -127,15 +151,10 @@ Result<void> ClusterClaims::attach(const core::StockAddress& held, const Wish& w
     VpcIpClaimRecord record = claim_of(held, before ? before->record : VpcIpClaimRecord{});
     record.node = node_;
     if (record.release_time.empty()) record.release_time = wish.release_time.empty() ? kNever : wish.release_time;
-    if (before && before->record == record) return {};
-    const auto written = claims_.write(before, pod.namespace_name, pod.name, record, deadline);
-    if (written) return {};
-    // Read again: somebody else wrote it, or this very write came through.
-    const ErrorCode code = written.error().code;
-    const bool may_be_there = code == ErrorCode::conflict || code == ErrorCode::already_exists ||
-                              code == ErrorCode::unknown_outcome || (before && code == ErrorCode::not_found);
-    if (!may_be_there || writes == kWritesMax) return fail(written.error());
-  }
+    return record;
+  };
+  TRY_VOID(put<VpcIpClaimRecord>(claims_, pod.namespace_name, pod.name, std::nullopt, record_of, deadline));
+  return {};
 }
 
 // ---------------------------------------------------------------- those of the whole cluster
@@ -197,8 +216,6 @@ Result<bool> ClusterClaims::detach(const Claim& seen, Deadline deadline) {
 namespace {
 
 constexpr std::chrono::nanoseconds kLookAgain = std::chrono::minutes{10};
-/// Each of which somebody else was faster.
-constexpr int kTries = 4;
 /// Where all of them are.
 const std::string kNamespace = "kube-system";
 
@@ -208,28 +225,11 @@ Result<void> VpcBoard::publish(const cloud::Interface& interface, const Status& 
   const wire::kube::IpamdRecord record{node_,       address_,   interface.subnet, status.free,
                                        status.high, status.low, status.status};
   if (own_ && own_->record == record && clock_.now().since_boot - own_at_ < kLookAgain) return {};
-  // With what was read before the first try needs one request; after a conflict it is read again.
-  const bool is_new = own_ && own_->record != record;
+  // A write over what was read last needs one request; what is unchanged is read, since somebody may have changed it.
   std::optional<Ipamd> before = std::exchange(own_, std::nullopt);
-  if (!is_new) before.reset();
-  for (int tries = 1;; ++tries) {
-    if (!before) {
-      TRY(before, stocks_.find(kNamespace, node_, deadline));
-    }
-    if (before && before->record == record) {
-      own_ = std::move(before);
-      break;
-    }
-    auto written = stocks_.write(before, kNamespace, node_, record, deadline);
-    if (written) {
-      own_ = *std::move(written);
-      break;
-    }
-    const ErrorCode code = written.error().code;
-    const bool again = code == ErrorCode::conflict || code == ErrorCode::already_exists || code == ErrorCode::not_found;
-    if (!again || tries == kTries) return fail(std::move(written).error());
-    before.reset();
-  }
+  if (before && before->record == record) before.reset();
+  const auto record_of = [&](const auto&) -> Result<wire::kube::IpamdRecord> { return record; };
+  TRY(own_, put<wire::kube::IpamdRecord>(stocks_, kNamespace, node_, std::move(before), record_of, deadline));
   own_at_ = clock_.now().since_boot;
   return {};
 }
@@ -251,9 +251,9 @@ Result<void> VpcBoard::clean_up(Deadline deadline) {
   return {};
 }
 
-Result<std::vector<engine::PeerAgents::Peer>> VpcBoard::peers(const std::string& subnet, Deadline deadline) {
+Result<std::vector<engine::Peer>> VpcBoard::peers(const std::string& subnet, Deadline deadline) {
   TRY(const auto all, stocks_.all(deadline));
-  std::vector<engine::PeerAgents::Peer> peers;
+  std::vector<engine::Peer> peers;
   for (const auto& one : all) {
     const wire::kube::IpamdRecord& record = one.record;
     if (record.node == node_ || record.node.empty() || record.address.empty() || record.subnet != subnet) continue;

@@ -22,9 +22,6 @@
 
 namespace croft::app {
 
-/// Whether an API's pod is the mirror of a static pod, whose UID is the hash of its file.
-[[nodiscard]] bool is_mirror_of(const wire::kube::ApiObject& seen, const core::PodIdentity& pod);
-
 /// Fixed addresses as a cluster of UK8S has them: a pod's annotation asks for one, a VpcIpClaim of the pod's name in
 /// its namespace is the promise (docs/notes/warm-pool.md#fixed-addresses). Safe to use from several threads.
 class ClusterClaims final : public engine::FixedAddresses {
@@ -84,8 +81,8 @@ class VpcBoard {
   /// list is not to be believed.
   [[nodiscard]] Result<void> clean_up(Deadline deadline);
 
-  /// engine::PeerAgents::peers, without those that give no address.
-  [[nodiscard]] Result<std::vector<engine::PeerAgents::Peer>> peers(const std::string& subnet, Deadline deadline);
+  /// engine::PeerAgents::list, without those that give no address.
+  [[nodiscard]] Result<std::vector<engine::Peer>> peers(const std::string& subnet, Deadline deadline);
 
  private:
   using Ipamd = wire::kube::VpcObject<wire::kube::IpamdRecord>;

@@ -24,13 +24,21 @@ const std::string kClaims = "/apis/vpc.uk8s.ucloud.cn/v1beta1/namespaces/shop/vp
 constexpr const char* kFixedAnnotation = "network.beta.kubernetes.io/ucloud-statefulset-static-ip";
 constexpr const char* kPolicyAnnotation = "network.beta.kubernetes.io/ucloud-statefulset-ip-claim-policy";
 
-class FixedAddressesTest : public testing::Test {
+class ClusterTest : public testing::Test {
+ protected:
+  [[nodiscard]] Deadline soon() const { return Deadline::after(clock_.now(), 10s); }
+
+  os::SystemClock clock_;
+  std::shared_ptr<FakeCluster> cluster_ = std::make_shared<FakeCluster>();
+  FakeApi api_{cluster_, clock_};
+};
+
+class FixedAddressesTest : public ClusterTest {
  protected:
   core::PodIdentity make_pod(const std::string& name, const Json& annotations) {
     cluster_->make(kPods + name, {{"metadata", {{"name", name}, {"namespace", "shop"}, {"annotations", annotations}}}});
     return {name, "shop", cluster_->object(kPods + name)["metadata"].value("uid", "")};
   }
-  [[nodiscard]] Deadline soon() const { return Deadline::after(clock_.now(), 10s); }
   static core::StockAddress held_by(const core::PodIdentity& pod, const std::string& address = "10.9.0.7") {
     core::StockAddress held;
     held.address = net::Address::parse(address).value();
@@ -45,9 +53,6 @@ class FixedAddressesTest : public testing::Test {
     return held;
   }
 
-  os::SystemClock clock_;
-  std::shared_ptr<FakeCluster> cluster_ = std::make_shared<FakeCluster>();
-  FakeApi api_{cluster_, clock_};
   ClusterClaims fixed_{api_, ""};
 };
 
@@ -193,7 +198,7 @@ class AllNamespaces final : public store::kube::Api {
   store::kube::Api& api_;
 };
 
-class DeletedClaimsTest : public testing::Test {
+class DeletedClaimsTest : public ClusterTest {
  protected:
   DeletedClaimsTest() {
     for (const char* node : {"node-a", "node-b"}) {
@@ -205,7 +210,7 @@ class DeletedClaimsTest : public testing::Test {
     record.ip = ip;
     record.attached = true;
     record.node = node;
-    store::kube::VpcObjects<wire::kube::VpcIpClaimRecord> objects(api_);
+    store::kube::VpcObjects<wire::kube::VpcIpClaimRecord> objects(all_);
     const auto made = objects.write({}, "shop", pod, record, soon());
     ASSERT_TRUE(made) << made.error().message;
   }
@@ -220,13 +225,9 @@ class DeletedClaimsTest : public testing::Test {
     EXPECT_TRUE(gone) << gone.error().message;
     return gone ? *gone : -1;
   }
-  [[nodiscard]] Deadline soon() const { return Deadline::after(clock_.now(), 10s); }
 
-  os::SystemClock clock_;
-  std::shared_ptr<FakeCluster> cluster_ = std::make_shared<FakeCluster>();
-  FakeApi one_namespace_{cluster_, clock_};
-  AllNamespaces api_{one_namespace_};
-  ClusterClaims claims_{api_, "node-a"};
+  AllNamespaces all_{api_};
+  ClusterClaims claims_{all_, "node-a"};
 };
 
 TEST_F(DeletedClaimsTest, OneOfThisNodeGoesOnceNoPodLivesWithItsAddress) {
@@ -252,7 +253,7 @@ TEST_F(DeletedClaimsTest, OneOfAnotherNodeGoesWhenThatIsGone) {
   EXPECT_TRUE(has("web-2")) << "UK8S' own";
   make_claim("web-3", "10.9.0.10", "node-x");
   remove("web-3");
-  ClusterClaims stranger(api_, "node-y");
+  ClusterClaims stranger(all_, "node-y");
   EXPECT_EQ(stranger.let_go([](const net::Address&) { return false; }, soon()).value_or(-1), 0)
       << "a list without the own node is not to be believed";
 }
@@ -271,27 +272,17 @@ TEST_F(DeletedClaimsTest, FinalizersOfOthersStay) {
   EXPECT_EQ(pass(), 0) << "once is enough";
 }
 
-class ClusterClaimsTest : public testing::Test {
- protected:
-  void make(const std::string& name_space, const std::string& name, const Json& spec) {
+TEST_F(ClusterTest, AClaimOfWhatIsNoAddressPromisesNothing) {
+  const auto make = [&](const std::string& name_space, const std::string& name, const std::string& ip) {
     // As the API lists them of all namespaces.
     cluster_->make("/apis/vpc.uk8s.ucloud.cn/v1beta1/vpcipclaims/" + name,
-                   {{"metadata", {{"name", name}, {"namespace", name_space}}}, {"spec", spec}});
-  }
-  [[nodiscard]] Deadline soon() const { return Deadline::after(clock_.now(), 10s); }
-
-  os::SystemClock clock_;
-  std::shared_ptr<store::kube::FakeCluster> cluster_ = std::make_shared<store::kube::FakeCluster>();
-  store::kube::FakeApi api_{cluster_, clock_};
-  ClusterClaims claims_{api_, "node-a"};
-};
-
-TEST_F(ClusterClaimsTest, WhatIsNoAddressPromisesNothing) {
-  make("shop", "web-0", {{"ip", "10.9.0.7"}});
-  make("shop", "web-1", {{"ip", ""}});
-  make("tenant", "bad", {{"ip", "10.7.0.999"}});
-  make("tenant", "worse", {{"ip", "\x1b[31m\n"}});
-  const auto claimed = claims_.claimed(soon());
+                   {{"metadata", {{"name", name}, {"namespace", name_space}}}, {"spec", {{"ip", ip}}}});
+  };
+  make("shop", "web-0", "10.9.0.7");
+  make("shop", "web-1", "");
+  make("tenant", "bad", "10.7.0.999");
+  make("tenant", "worse", "\x1b[31m\n");
+  const auto claimed = ClusterClaims(api_, "node-a").claimed(soon());
   ASSERT_TRUE(claimed) << claimed.error().message;
   EXPECT_THAT(*claimed, testing::ElementsAre(net::Address::parse("10.9.0.7").value()));
 }
@@ -300,7 +291,7 @@ TEST_F(ClusterClaimsTest, WhatIsNoAddressPromisesNothing) {
 
 const std::string kStocks = "/apis/vpc.uk8s.ucloud.cn/v1beta1/namespaces/kube-system/ipamds";
 
-class VpcBoardTest : public testing::Test {
+class VpcBoardTest : public ClusterTest {
  protected:
   void SetUp() override {
     for (const char* node : {"node-a", "node-b"}) make_node(node);
@@ -314,11 +305,7 @@ class VpcBoardTest : public testing::Test {
   [[nodiscard]] bool is_there(const std::string& node) const {
     return !cluster_->object(kStocks + "/" + node).is_null();
   }
-  [[nodiscard]] Deadline soon() const { return Deadline::after(clock_.now(), 10s); }
 
-  os::SystemClock clock_;
-  std::shared_ptr<FakeCluster> cluster_ = std::make_shared<FakeCluster>();
-  FakeApi api_{cluster_, clock_};
   VpcBoard board_{api_, clock_, "node-a", "10.0.0.2:7312"};
   cloud::Interface interface_ = [] {
     cloud::Interface made;
@@ -368,16 +355,11 @@ TEST_F(VpcBoardTest, FindsPeersOfTheSubnet) {
 TEST_F(VpcBoardTest, CleansUpWhatNamesANodeThatIsNotThere) {
   make_stock("node-b", "subnet-1", 4, "normal");
   make_stock("gone", "subnet-1", 4, "normal");
+  ASSERT_TRUE(VpcBoard(api_, clock_, "stranger", "10.0.0.9:7312").clean_up(soon()));
+  EXPECT_TRUE(is_there("gone")) << "a list of nodes without the own one is not to be believed";
   ASSERT_TRUE(board_.clean_up(soon()));
   EXPECT_FALSE(is_there("gone"));
   EXPECT_TRUE(is_there("node-b"));
-}
-
-TEST_F(VpcBoardTest, DoesNotBelieveAListOfNodesWithoutItself) {
-  VpcBoard stranger(api_, clock_, "stranger", "10.0.0.9:7312");
-  make_stock("gone", "subnet-1", 4, "normal");
-  ASSERT_TRUE(stranger.clean_up(soon()));
-  EXPECT_TRUE(is_there("gone"));
 }
 
 TEST_F(VpcBoardTest, AMissingKindIsNamed) {

@@ -5,7 +5,7 @@
 
 #include <gtest/gtest.h>
 
-#include "vpc/decide/promised.h"
+#include "vpc/decide/attachments.h"
 #include "vpc/decide/test_stock.h"
 
 namespace croft::core::warm {
@@ -98,15 +98,11 @@ TEST(WarmAssign, WithoutACooldownTheNewSandboxGetsTheOldOnes) {
 
 /// An ADD as a writer decides it that took `term`; 0: a plugin alone.
 Result<Answer> assign_in(TestStock& stock, std::uint64_t term, const std::string& container) {
-  return stock.records.decide<Answer>([&](const Snapshot& snapshot) {
-    return in_term(snapshot, term, plan_assign(snapshot, request_of(container), stock.clock.now()));
+  return stock.decide([&](const Snapshot& snapshot, const Instant& now) {
+    return in_term(snapshot, term, plan_assign(snapshot, request_of(container), now));
   });
 }
-std::uint64_t next_term(TestStock& stock, std::uint64_t own) {
-  const auto taken =
-      stock.records.decide<std::uint64_t>([&](const Snapshot& snapshot) { return plan_term(snapshot, own); });
-  return taken ? *taken : 0;
-}
+std::uint64_t next_term(TestStock& stock, std::uint64_t own) { return stock.decide(plan_term, own).value(); }
 
 TEST(WarmTerm, EachTakesTheOneAfterTheLast) {
   TestStock stock;
@@ -196,14 +192,9 @@ TEST(WarmRelease, WhatWasTakenInFromAPodsStatusGoesByThePodsNameAndIsUnsure) {
 
 TEST(WarmRecord, WhatAnOldClientTookBackIsForgottenAndNeverCools) {
   TestStock stock;
-  ASSERT_TRUE(stock.records.decide<StockAddress>(
-      [&](const Snapshot& snapshot) { return plan_record(snapshot, told("10.9.0.7", "c1"), stock.clock.now()); }));
+  ASSERT_TRUE(stock.decide(plan_record, told("10.9.0.7", "c1")));
   const auto forget = [&](const std::string& container) {
-    return stock.records
-        .decide<std::vector<StockAddress>>([&](const Snapshot& snapshot) {
-          return plan_forget(snapshot, {{"", container, ""}, {"c1", "shop", ""}, {}, {}});
-        })
-        ->size();
+    return stock.decide(plan_forget, Release{{"", container, ""}, {"c1", "shop", ""}, {}, {}})->size();
   };
   EXPECT_EQ(forget("c2"), 0U) << "another sandbox";
   EXPECT_EQ(forget("c1"), 1U);
@@ -213,10 +204,7 @@ TEST(WarmRecord, WhatAnOldClientTookBackIsForgottenAndNeverCools) {
 
 TEST(WarmRecord, WhatAnOldClientTellsIsTakenInUnlessItIsAnothers) {
   TestStock stock;
-  const auto record = [&](const StockAddress& address) {
-    return stock.records.decide<StockAddress>(
-        [&](const Snapshot& snapshot) { return plan_record(snapshot, address, stock.clock.now()); });
-  };
+  const auto record = [&](const StockAddress& address) { return stock.decide(plan_record, address); };
   ASSERT_TRUE(record(told("10.9.0.7", "c1")));
   EXPECT_EQ(stock.find("10.9.0.7")->state, StockAddressState::held);
   ASSERT_TRUE(record(told("10.9.0.7", "c1"))) << "again";
@@ -283,12 +271,11 @@ TEST(WarmAssign, AnyHistoryKeepsToTheModel) {
   }));
 }
 
-// ---------------------------------------------------------------- by name (promised.h)
+// ---------------------------------------------------------------- by name (attachments.h)
 
 /// An ADD of a pod that keeps its address.
 Result<Assigned> give(TestStock& stock, const Given& address, const Request& request) {
-  return stock.records.decide<Assigned>(
-      [&](const Snapshot& snapshot) { return plan_give_promised(snapshot, "", address, request, stock.clock.now()); });
+  return stock.decide(plan_give_promised, std::string(), address, request);
 }
 
 TEST(WarmPromised, OnlyNamesOfStatefulSetsAreStable) {
@@ -352,10 +339,7 @@ TEST(WarmPromised, NeverFromUnderAnotherHolder) {
 TEST(WarmPromised, WhatSomebodyAnswersForIsRefused) {
   TestStock stock;
   stock.take({given("10.9.0.7")});
-  const auto probed = stock.records.decide<Changed>([&](const Snapshot& snapshot) {
-    return plan_probed(snapshot, {{address_of("10.9.0.7"), kOtherMac}}, stock.clock.now());
-  });
-  ASSERT_TRUE(probed);
+  ASSERT_TRUE(stock.decide(plan_probed, std::vector{Probed{address_of("10.9.0.7"), kOtherMac}}));
   const auto refused = give(stock, given("10.9.0.7", true), request_of("c2", "web-0", "u1"));
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().code, ErrorCode::refused_for_safety);

@@ -4,7 +4,7 @@
 
 #include <fmt/format.h>
 
-#include "vpc/decide/promised.h"
+#include "vpc/decide/attachments.h"
 #include "vpc/decide/stock.h"
 
 namespace croft::core::warm {
@@ -44,13 +44,7 @@ bool is_used_by_host(const Look& look, const net::Address& address) {
 
 /// Records whose address lies on this node's interface, or is said to.
 bool is_in_the_cloud(StockAddressState state) {
-  return state == StockAddressState::free || state == StockAddressState::cooling || state == StockAddressState::held ||
-         state == StockAddressState::probing || state == StockAddressState::quarantined;
-}
-
-/// Records of an address that no pod has and that may come to one.
-bool is_nobodys(StockAddressState state) {
-  return state == StockAddressState::free || state == StockAddressState::cooling || state == StockAddressState::probing;
+  return is_nobodys(state) || state == StockAddressState::held || state == StockAddressState::quarantined;
 }
 
 /// Whether it is the pod that let go of it last: its status is late, and no witness against the record.
@@ -355,7 +349,6 @@ Step<std::vector<Correction>> plan_corrections(const Snapshot& snapshot, const s
     for (const Correction& one : corrections) {
       const auto key = warm_address_key(one.address);
       const StockAddress* known = stock.find(one.address);
-      if (plan.writes.size() == kChangesMax) break;
       if (stock.is_damaged(one.address)) continue;
       Correction done = one;
       const bool is_as_judged = one.before ? known != nullptr && *known == *one.before : known == nullptr;

@@ -120,7 +120,7 @@ struct Findings {
                                  const std::vector<StockIntent>& intents, Memory memory, const ReconcilePolicy& policy,
                                  const Instant& now);
 
-/// Writes corrections where the records still are as they were judged, at most kChangesMax. A record that has changed
+/// Writes corrections, at most kChangesMax, where the records still are as they were judged. A record that has changed
 /// since (a DEL came) gets what speaks against its address, and loses nothing: it is no news of the cloud. But not of
 /// one that came anew, or leaves. The answer is what was done.
 [[nodiscard]] Step<std::vector<Correction>> plan_corrections(const Snapshot& snapshot,

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "vpc/decide/promised.h"
+#include "vpc/decide/attachments.h"
 
 namespace croft::core::warm {
 namespace {
@@ -75,6 +75,12 @@ void count(Counts& counts, const StockAddress& address, const Instant& now) {
   }
 }
 
+Counts counts_of(const std::vector<StockAddress>& records, const Instant& now) {
+  Counts counts;
+  for (const StockAddress& one : records) count(counts, one, now);
+  return counts;
+}
+
 bool is_holder(const StockAddress& address, const Owner& owner) {
   return address.state == StockAddressState::held && !owner.container_id.empty() &&
          address.owner.container_id == owner.container_id && may_be_same(address.owner.network, owner.network) &&
@@ -85,12 +91,11 @@ bool is_of_subnet(const StockAddress& address, const std::string& subnet) {
   return may_be_same(address.subnet, subnet);
 }
 
-bool is_unsure(const StockAddress& address) {
-  const StockAddressState state = address.state;
-  const bool is_nobodys =
-      state == StockAddressState::free || state == StockAddressState::cooling || state == StockAddressState::probing;
-  return is_nobodys && !address.doubts.empty();
+bool is_nobodys(StockAddressState state) {
+  return state == StockAddressState::free || state == StockAddressState::cooling || state == StockAddressState::probing;
 }
+
+bool is_unsure(const StockAddress& address) { return is_nobodys(address.state) && !address.doubts.empty(); }
 
 PlannedWrite put_of(StockAddress address) {
   const auto key = warm_address_key(address.address);

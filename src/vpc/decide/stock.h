@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include "base/clock.h"
@@ -38,6 +39,7 @@ struct Counts {
 
 /// Counts one more.
 void count(Counts& counts, const StockAddress& address, const Instant& now);
+[[nodiscard]] Counts counts_of(const std::vector<StockAddress>& records, const Instant& now);
 
 /// Addresses that one decision changes at most; a commit has room for as many, and one fill brings fewer.
 inline constexpr std::size_t kChangesMax = 120;
@@ -74,11 +76,14 @@ class Stock {
 [[nodiscard]] StockAddress entered(StockAddress address, StockAddressState state, const Instant& now);
 
 /// As it is when its holder lets go: cooling, or free where the cooldown is 0; quarantined for its pod where it is
-/// promised to that (promised.h).
+/// promised to that (attachments.h).
 [[nodiscard]] StockAddress let_go(StockAddress address, std::chrono::seconds cooldown, const Instant& now);
 
 /// Whether it is of a subnet; empty on either side: not known, or any.
 [[nodiscard]] bool is_of_subnet(const StockAddress& address, const std::string& subnet);
+
+/// Whether no pod has an address in this state, and it may come to one.
+[[nodiscard]] bool is_nobodys(StockAddressState state);
 
 /// Whether it is nobody's, and something speaks against giving it to a pod.
 [[nodiscard]] bool is_unsure(const StockAddress& address);
@@ -123,6 +128,16 @@ template <class Answer>
   const auto* plan = std::get_if<Plan<Answer>>(&step);
   if (plan == nullptr || plan->writes.empty()) return step;
   return put_in_term(snapshot, own, std::move(step));
+}
+
+/// `plan` with its arguments. Most plans take the moment as their last one.
+template <class P, class... Arguments>
+[[nodiscard]] auto planned(const P& plan, const Snapshot& snapshot, const Instant& now, const Arguments&... arguments) {
+  if constexpr (std::is_invocable_v<const P&, const Snapshot&, const Arguments&..., const Instant&>) {
+    return plan(snapshot, arguments..., now);
+  } else {
+    return plan(snapshot, arguments...);
+  }
 }
 
 /// The lists that a stock is read from.

@@ -8,6 +8,7 @@
 #include <iterator>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <utility>
 #include <variant>
@@ -18,7 +19,7 @@
 
 #include "base/net/test_scenario.h"
 #include "vpc/decide/attachments.h"
-#include "vpc/decide/planner.h"
+#include "vpc/decide/reconcile.h"
 #include "vpc/decide/supply.h"
 #include "vpc/decide/test_stock.h"
 
@@ -36,10 +37,31 @@ class World {
     out_.clear();
     Command command(line);
     static const std::map<std::string, void (World::*)(Command&)> kCommands = {
-        {"marks", &World::marks},     {"cloud", &World::cloud},     {"rounds", &World::rounds},
-        {"restart", &World::restart}, {"reboot", &World::reboot},   {"set-clock", &World::set_clock},
-        {"wait", &World::wait},       {"add", &World::add},         {"del", &World::del},
-        {"show", &World::show},       {"waiting", &World::waiting}, {"release", &World::release},
+        {"marks", &World::marks},
+        {"cloud", &World::cloud},
+        {"rounds", &World::rounds},
+        {"restart", &World::restart},
+        {"reboot", &World::reboot},
+        {"set-clock", &World::set_clock},
+        {"wait", &World::wait},
+        {"add", &World::add},
+        {"del", &World::del},
+        {"show", &World::show},
+        {"waiting", &World::waiting},
+        {"release", &World::release},
+        {"stock", &World::stock},
+        {"pods", &World::pods},
+        {"host", &World::host},
+        {"said", &World::said},
+        {"denied", &World::denied},
+        {"apart", &World::apart},
+        {"asked", &World::asked},
+        {"pass", &World::pass},
+        {"records", &World::records},
+        {"other-card", &World::other_card},
+        {"aside", &World::enter<StockAddressState::quarantined>},
+        {"releasing", &World::enter<StockAddressState::releasing>},
+        {"lent", &World::enter<StockAddressState::lent>},
     };
     const auto found = kCommands.find(command.word("the command"));
     if (found == kCommands.end()) throw Malformed("unknown command");
@@ -66,7 +88,14 @@ class World {
   }
   /// What it answers from now on; `left`: how many addresses its subnet has still; `used`: of so many of the next ones
   /// the wire says that somebody has them.
+  /// `has`: its whole list for a pass, and `silent`: none.
   void cloud(Command& c) {
+    if (c.flag("silent")) return look_.cloud.reset();
+    if (c.flag("has")) {
+      look_.cloud.emplace();
+      for (const net::Address& one : set_of(c)) look_.cloud->push_back(given(one.to_string()));
+      return;
+    }
     static const std::map<std::string, Outcome> kAnswers = {
         {"gives", Outcome::done}, {"is-away", Outcome::away}, {"refuses", Outcome::refused}};
     const auto found = kAnswers.find(c.word("what the cloud does"));
@@ -83,9 +112,7 @@ class World {
     stock_.clock.reboot(Command::span_of(c.word("how long it is down")));
     memory_ = {};
     next_ = {};
-    const auto marked =
-        stock_.records.decide<std::size_t>([&](const Snapshot& s) { return plan_mark_clocks(s, now()); });
-    if (!marked) throw Malformed(marked.error().message);
+    if (!stock_.decide(plan_mark_clocks)) throw Malformed("reboot");
   }
   void set_clock(Command& c) {
     const bool back = c.flag("back");
@@ -119,17 +146,10 @@ class World {
       say("{:g}s asked for {}, got {}{} ({})", at, wish.grow, given,
           good < given ? fmt::format(", {} of them somebody's", given - good) : "", wish.why);
     } else if (wish.shrink > 0) {
-      const auto moved = stock_.records.decide<Changed>(
-          [&](const Snapshot& s) { return plan_return_to_cloud(s, {.count = wish.shrink}, now()); });
-      if (!moved) throw Malformed(moved.error().message);
-      std::vector<net::Address> gone;
-      for (const StockAddress& one : moved->addresses) gone.push_back(one.address);
-      if (!stock_.records.decide<Changed>([&](const Snapshot& s) { return plan_returned(s, gone); }))
-        throw Malformed("gone");
-      left_ += static_cast<std::uint32_t>(gone.size());
+      const std::size_t gone = give_back({.count = wish.shrink});
       memory_ = after_shrinking(memory_, Outcome::done, 0, now());
       next_ = memory_.shrink_not_before;
-      say("{:g}s gave {} back ({})", at, gone.size(), wish.why);
+      say("{:g}s gave {} back ({})", at, gone, wish.why);
     } else if (wish.why != std::exchange(told_, wish.why)) {
       say("{:g}s {}", at, wish.why);
     }
@@ -147,25 +167,25 @@ class World {
     left_ -= count;
     if (into.empty()) return 0;
     stock_.take(into);
-    const auto moved = stock_.records.decide<Changed>([&](const Snapshot& s) { return plan_probed(s, probed, now()); });
-    if (!moved) throw Malformed(moved.error().message);
-    return static_cast<std::uint32_t>(
-        std::ranges::count(moved->addresses, StockAddressState::free, &StockAddress::state));
+    const auto moved = stock_.decide(plan_probed, probed);
+    return static_cast<std::uint32_t>(std::ranges::count(moved.value(), StockAddressState::free, &StockAddress::state));
+  }
+  std::size_t give_back(const ReturnToCloud& what) {
+    std::vector<net::Address> gone;
+    const Changed going = stock_.decide(plan_return_to_cloud, what).value();
+    for (const StockAddress& one : going) gone.push_back(one.address);
+    if (!stock_.decide(plan_returned, gone)) throw Malformed("what is given back");
+    left_ += static_cast<std::uint32_t>(gone.size());
+    return gone.size();
   }
   /// An operator gives the quarantined ones back.
   void release(Command&) {
-    std::vector<net::Address> gone;
+    std::vector<net::Address> aside;
     for (const StockAddress& one : stock_.all()) {
-      if (one.state == StockAddressState::quarantined) gone.push_back(one.address);
+      if (one.state == StockAddressState::quarantined) aside.push_back(one.address);
     }
-    const auto moved = stock_.records.decide<Changed>(
-        [&](const Snapshot& s) { return plan_return_to_cloud(s, {.addresses = gone, .unused = true}, now()); });
-    if (!moved || !stock_.records.decide<Changed>([&](const Snapshot& s) { return plan_returned(s, gone); })) {
-      throw Malformed("release");
-    }
-    left_ += static_cast<std::uint32_t>(gone.size());
+    say("released {}", give_back({.addresses = aside, .unused = true}));
     memory_ = without_shortage(memory_);
-    say("released {}", gone.size());
   }
 
   void add(Command& c) {
@@ -187,7 +207,109 @@ class World {
         counts.free, counts.cooling, counts.held, counts.on_node(), left_);
   }
 
+  // ---- what cloud, pods and host say of the records (reconcile.h)
+
+  static std::string at(const std::string& byte) { return "10.9.0." + byte; }
+  static std::set<net::Address> set_of(Command& c) {
+    std::set<net::Address> all;
+    while (c.more()) all.insert(address_of(at(c.word("an address"))));
+    return all;
+  }
+  /// The agent has seen it before its first pass.
+  void put(StockAddress record) {
+    stock_.records.put(warm_address_key(record.address), std::move(record));
+    passes_.note(stock_.all(), now());
+  }
+  /// `7`: a free one; `7=a`: pod a holds it.
+  void stock(Command& c) {
+    std::map<std::string, std::string> held = c.rest();
+    for (const net::Address& one : set_of(c)) stock_.take({given(one.to_string(), true)});
+    for (const auto& [byte, pod] : held) {
+      stock_.take({given(at(byte), true)});
+      const Request request = request_of(pod);
+      StockAddress record = entered(*stock_.find(at(byte)), StockAddressState::held, now());
+      record.owner = request.owner;
+      record.pod = request.pod;
+      record.netns = request.netns;
+      put(std::move(record));
+    }
+    passes_.note(stock_.all(), now());
+  }
+  template <StockAddressState State>
+  void enter(Command& c) {
+    put(entered(*stock_.find(at(c.word("an address"))), State, now()));
+  }
+  void other_card(Command& c) {
+    StockAddress record = *stock_.find(at(c.word("an address")));
+    record.mac = kOtherMac;
+    put(std::move(record));
+  }
+  /// Living ones, `a=7` with its address.
+  void pods(Command& c) {
+    if (c.flag("silent")) return look_.pods.reset();
+    look_.pods.emplace();
+    for (const auto& [pod, byte] : c.rest()) look_.pods->push_back({{pod, "shop", ""}, {address_of(at(byte))}, false});
+    while (c.more()) look_.pods->push_back({{c.word("a pod"), "shop", ""}, {}, false});
+  }
+  /// What the host's own namespace uses.
+  void host(Command& c) {
+    if (c.flag("silent")) return look_.host.reset();
+    look_.host = set_of(c);
+  }
+  /// What a pod's namespace says beside that.
+  void said(Command& c) {
+    look_.said_by_pods = set_of(c);
+    look_.host->insert(look_.said_by_pods.begin(), look_.said_by_pods.end());
+  }
+  /// The cloud was asked by name, and does not have them.
+  void denied(Command& c) { look_.denied = set_of(c); }
+  /// A claim names them.
+  void apart(Command& c) { look_.apart = set_of(c); }
+  /// An intent is open.
+  void asked(Command&) {
+    StockIntent intent;
+    intent.id = std::string(32, '0');
+    stock_.records.put(warm_intent_key(intent.id), intent);
+  }
+  /// Time goes by, and a pass is made.
+  void pass(Command& c) {
+    stock_.clock.advance(Command::span_of(c.word("how long")));
+    look_.begun = now();
+    std::vector<StockIntent> intents;
+    for (const auto& [key, value] : stock_.records.records()) {
+      if (const auto* intent = std::get_if<StockIntent>(&value)) intents.push_back(*intent);
+    }
+    passes_.note(stock_.all(), look_.begun);
+    Findings found = reconcile(look_, stock_.all(), intents, passes_, {}, now());
+    passes_ = std::move(found.memory);
+    const auto done = stock_.decide(plan_corrections, found.corrections);
+    EXPECT_EQ(done.value().size(), found.corrections.size());
+  }
+  void records(Command&) {
+    static const std::map<StockAddressState, std::string> kStates{
+        {StockAddressState::probing, "probing"},     {StockAddressState::free, "free"},
+        {StockAddressState::held, "held"},           {StockAddressState::cooling, "cooling"},
+        {StockAddressState::releasing, "releasing"}, {StockAddressState::lending, "lending"},
+        {StockAddressState::lent, "lent"},           {StockAddressState::quarantined, "aside"}};
+    static const std::map<StockDoubt, std::string> kDoubts{
+        {StockDoubt::not_in_cloud, "cloud"}, {StockDoubt::used_by_host, "host"}, {StockDoubt::used_by_pod, "pod"}};
+    std::map<net::Address, std::string> all;
+    for (const StockAddress& one : stock_.all()) {
+      const std::string text = one.address.to_string();
+      std::string& out = all[one.address];
+      out = fmt::format("{} {}", text.substr(text.rfind('.') + 1), kStates.at(one.state));
+      if (one.state == StockAddressState::held) out += " " + one.pod.name;
+      for (const StockDoubt doubt : one.doubts) out += " ?" + kDoubts.at(doubt);
+    }
+    std::string text;
+    for (const auto& [address, one] : all) text += (text.empty() ? "" : ", ") + one;
+    const bool is_open = stock_.records.get(warm_intent_key(std::string(32, '0'))) != nullptr;
+    say("{}{}", text.empty() ? "nothing" : text, is_open ? ", asked" : "");
+  }
+
   TestStock stock_;
+  Look look_;
+  Memory passes_;
   Marks marks_;
   std::chrono::seconds cooldown_{30};
   PlannerMemory memory_;

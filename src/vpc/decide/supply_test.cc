@@ -4,8 +4,7 @@
 
 #include <gtest/gtest.h>
 
-#include "vpc/decide/planner.h"
-#include "vpc/decide/promised.h"
+#include "vpc/decide/attachments.h"
 #include "vpc/decide/test_stock.h"
 
 namespace croft::core::warm {
@@ -15,35 +14,23 @@ using namespace std::chrono_literals;
 
 class WarmSupply : public testing::Test {
  protected:
-  template <class Answer, class Plan>
-  Answer decide(Plan plan) {
-    auto answer = stock_.records.decide<Answer>(plan);
-    EXPECT_TRUE(answer) << answer.error().message;
-    return answer ? *std::move(answer) : Answer{};
+  template <class P, class... Arguments>
+  auto decide(const P& plan, const Arguments&... arguments) {
+    return stock_.decide(plan, arguments...).value();
   }
   bool begin(const std::string& id, std::uint32_t count) {
     StockIntent intent;
     intent.id = id;
     intent.count = count;
-    return decide<bool>([&](const Snapshot& snapshot) { return plan_begin(snapshot, intent, stock_.clock.now()); });
+    return decide(plan_begin, intent);
   }
   std::size_t take(const std::string& id, const std::vector<Given>& given) {
-    return decide<Changed>([&](const Snapshot& snapshot) { return plan_take(snapshot, id, given, stock_.clock.now()); })
-        .addresses.size();
+    return decide(plan_take, id, given).size();
   }
-  std::size_t probed(const std::vector<Probed>& probed) {
-    return decide<Changed>([&](const Snapshot& snapshot) { return plan_probed(snapshot, probed, stock_.clock.now()); })
-        .addresses.size();
-  }
-  std::vector<StockAddress> give_back(const ReturnToCloud& what) {
-    return decide<Changed>(
-               [&](const Snapshot& snapshot) { return plan_return_to_cloud(snapshot, what, stock_.clock.now()); })
-        .addresses;
-  }
+  std::size_t probed(const std::vector<Probed>& probed) { return decide(plan_probed, probed).size(); }
+  Changed give_back(const ReturnToCloud& what) { return decide(plan_return_to_cloud, what); }
   std::optional<StockAddress> lend(const std::string& request) {
-    return decide<std::optional<StockAddress>>([&](const Snapshot& snapshot) {
-      return plan_lend(snapshot, {request, kOtherMac, "subnet-1"}, stock_.clock.now());
-    });
+    return decide(plan_lend, Lend{request, kOtherMac, "subnet-1"});
   }
   TestStock stock_;
 };
@@ -75,13 +62,10 @@ class WarmLoans : public WarmSupply {
     Lend lend{request.empty() ? "r" + std::to_string(++requests_) : request, mac, "subnet-1"};
     lend.node = node;
     lend.keeps = keeps;
-    auto lending = stock_.records.decide<std::optional<StockAddress>>(
-        [&](const Snapshot& snapshot) { return plan_lend(snapshot, lend, stock_.clock.now()); });
+    auto lending = stock_.decide(plan_lend, lend);
     if (!lending || !*lending) return lending;
-    const StockAddress& one = **lending;
-    const auto lent = decide<Changed>(
-        [&](const Snapshot& snapshot) { return plan_lent(snapshot, one.address, one.request, stock_.clock.now()); });
-    return lent.addresses.empty() ? one : lent.addresses.front();
+    const Changed lent = decide(plan_lent, (*lending)->address, (*lending)->request);
+    return lent.empty() ? **lending : lent.front();
   }
   const net::Mac mac_b_ = net::Mac::parse("52:54:00:00:00:0b").value();
   const net::Mac mac_x_ = net::Mac::parse("52:54:00:00:00:0c").value();
@@ -190,15 +174,10 @@ TEST_F(WarmSupply, OnlyFreeOnesGoBackTheNewestFirst) {
   EXPECT_EQ(going[0].address, address_of("10.9.0.10"));
   EXPECT_EQ(give_back({.count = 5}).size(), 1U) << "held and cooling ones stay";
   EXPECT_TRUE(give_back({.addresses = {address_of("10.9.0.7"), address_of("10.9.0.8")}}).empty());
-  const auto keep = decide<Changed>([&](const Snapshot& snapshot) {
-    return plan_not_returned(snapshot, {address_of("10.9.0.10")}, {}, stock_.clock.now());
-  });
-  EXPECT_EQ(keep.addresses.size(), 1U);
+  const std::vector<StockDoubt> no_doubts;
+  EXPECT_EQ(decide(plan_not_returned, std::vector{address_of("10.9.0.10")}, no_doubts).size(), 1U);
   EXPECT_EQ(stock_.find("10.9.0.10")->state, StockAddressState::free);
-  const auto gone = decide<Changed>([&](const Snapshot& snapshot) {
-    return plan_returned(snapshot, {address_of("10.9.0.9"), address_of("10.9.0.7")});
-  });
-  EXPECT_EQ(gone.addresses.size(), 1U);
+  EXPECT_EQ(decide(plan_returned, std::vector{address_of("10.9.0.9"), address_of("10.9.0.7")}).size(), 1U);
   EXPECT_EQ(stock_.find("10.9.0.9"), nullptr);
   EXPECT_NE(stock_.find("10.9.0.7"), nullptr);
 }
@@ -207,9 +186,7 @@ TEST_F(WarmSupply, WhatSomebodyElseAnswersForNeverGetsFree) {
   take("", {given("10.9.0.7")});
   probed({{address_of("10.9.0.7"), kOtherMac}});
   ASSERT_EQ(give_back({.addresses = {address_of("10.9.0.7")}, .unused = true}).size(), 1U);
-  decide<Changed>([&](const Snapshot& snapshot) {
-    return plan_not_returned(snapshot, {address_of("10.9.0.7")}, {}, stock_.clock.now());
-  });
+  decide(plan_not_returned, std::vector{address_of("10.9.0.7")}, std::vector<StockDoubt>());
   EXPECT_EQ(stock_.find("10.9.0.7")->state, StockAddressState::quarantined);
 }
 
@@ -218,8 +195,7 @@ TEST_F(WarmSupply, TheSameRequestIsLentTheSameAddress) {
   const auto first = lend("r1");
   ASSERT_TRUE(first);
   EXPECT_EQ(lend("r1")->address, first->address);
-  decide<Changed>(
-      [&](const Snapshot& snapshot) { return plan_lent(snapshot, first->address, "r1", stock_.clock.now()); });
+  decide(plan_lent, first->address, std::string("r1"));
   const auto again = lend("r1");
   ASSERT_TRUE(again);
   EXPECT_EQ(again->address, first->address);
@@ -228,15 +204,14 @@ TEST_F(WarmSupply, TheSameRequestIsLentTheSameAddress) {
   EXPECT_NE(lend("r2")->address, first->address);
   EXPECT_FALSE(lend("r3")) << "nothing is left";
   EXPECT_EQ(stock_.address_for(request_of("c1")), "") << "what goes to another is nobody's here";
-  decide<Changed>(
-      [&](const Snapshot& snapshot) { return plan_not_lent(snapshot, first->address, "r1", stock_.clock.now()); });
+  decide(plan_not_lent, first->address, std::string("r1"));
   EXPECT_EQ(stock_.find(first->address.to_string())->state, StockAddressState::lent) << "it was";
   // It comes back one day.
   EXPECT_EQ(take("", {given(first->address.to_string(), true)}), 1U);
   EXPECT_EQ(stock_.find(first->address.to_string())->state, StockAddressState::free);
 }
 
-// ---------------------------------------------------------------- how many (planner.h)
+// ---------------------------------------------------------------- how many (supply.h)
 
 class WarmPlanner : public testing::Test {
  protected:

@@ -3,6 +3,7 @@
 #include <chrono>
 #include <string>
 #include <utility>
+#include <variant>
 
 #include "base/manual_clock.h"
 #include "base/net/test_values.h"
@@ -46,15 +47,18 @@ struct TestStock {
   ManualClock clock;
   TestRegister records;
 
+  /// Decides by a plan with its arguments (planned).
+  template <class P, class... Arguments>
+  auto decide(const P& plan, const Arguments&... arguments) {
+    using Planned = decltype(planned(plan, std::declval<const Snapshot&>(), clock.now(), arguments...));
+    return records.decide<decltype(std::variant_alternative_t<1, Planned>::answer)>(
+        [&](const Snapshot& snapshot) { return planned(plan, snapshot, clock.now(), arguments...); });
+  }
   void take(const std::vector<Given>& given) {
-    const auto moved =
-        records.decide<Changed>([&](const Snapshot& snapshot) { return plan_take(snapshot, "", given, clock.now()); });
+    const auto moved = decide(plan_take, std::string(), given);
     EXPECT_TRUE(moved) << moved.error().message;
   }
-  [[nodiscard]] Result<Answer> assign(const Request& request) {
-    return records.decide<Answer>(
-        [&](const Snapshot& snapshot) { return plan_assign(snapshot, request, clock.now()); });
-  }
+  [[nodiscard]] Result<Answer> assign(const Request& request) { return decide(plan_assign, request); }
   /// Its address; empty when there is none.
   [[nodiscard]] std::string address_for(const Request& request) {
     const auto answer = assign(request);
@@ -64,8 +68,7 @@ struct TestStock {
   }
   /// How many addresses were let go.
   std::size_t release(const Release& release) {
-    const auto let_go = records.decide<std::vector<StockAddress>>(
-        [&](const Snapshot& snapshot) { return plan_release(snapshot, release, clock.now()); });
+    const auto let_go = decide(plan_release, release);
     EXPECT_TRUE(let_go) << let_go.error().message;
     return let_go ? let_go->size() : 0;
   }
@@ -83,7 +86,7 @@ struct TestStock {
   [[nodiscard]] Counts counts() {
     Counts counts;
     const auto done = records.decide<bool>([&](const Snapshot& snapshot) {
-      return decide(snapshot, [&](Reader& reader) -> Flow<Plan<bool>> {
+      return core::decide(snapshot, [&](Reader& reader) -> Flow<Plan<bool>> {
         TRY(const Stock stock, Stock::read(reader));
         for (const StockAddress* address : stock.addresses()) count(counts, *address, clock.now());
         for (const StockIntent* intent : stock.intents()) counts.asked += intent->count;

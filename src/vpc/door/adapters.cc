@@ -98,14 +98,14 @@ net::Address from_bytes(const os::IpBytes& bytes) {
   return net::Address::from(bytes.is_v6 ? net::Family::v6 : net::Family::v4, value);
 }
 
-Result<HostView::Use> HostView::use(Deadline deadline) {
-  TRY(const auto found, os::host_use(namespaces_directory_, clock_, deadline));
-  Use use{addresses_of(found.own), {}};
+Result<engine::HostUse> host_use(const Clock& clock, Deadline deadline) {
+  TRY(const auto found, os::host_use(os::kNamedNamespaces, clock, deadline));
+  engine::HostUse use{addresses_of(found.own), {}};
   for (const auto& one : found.namespaces) use.namespaces.push_back(addresses_of(one));
   return use;
 }
 
-Result<std::vector<core::warm::LivePod>> ApiPods::pods(Deadline deadline) {
+Result<std::vector<core::warm::LivePod>> live_pods(const ListPods& list) {
   std::vector<core::warm::LivePod> all;
   const auto take = [&](const core::collect::PodFact& fact) {
     if (fact.is_in_node_network) return;
@@ -114,8 +114,7 @@ Result<std::vector<core::warm::LivePod>> ApiPods::pods(Deadline deadline) {
                    fact.addresses,
                    fact.phase == "Succeeded" || fact.phase == "Failed"});
   };
-  TRY_VOID(list_(
-      deadline, [&] { all.clear(); }, take));
+  TRY_VOID(list([&] { all.clear(); }, take));
   return all;
 }
 

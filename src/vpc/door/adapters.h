@@ -4,13 +4,13 @@
 #include <functional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "base/clock.h"
 #include "base/net/address.h"
 #include "base/net/mac.h"
 #include "collector/decide/facts.h"
 #include "os/host_route.h"
-#include "os/interfaces.h"
 #include "os/neighbour_probe.h"
 #include "vpc/use/stock_sources.h"
 
@@ -50,36 +50,14 @@ class WireProbe final : public engine::AddressProbe {
 [[nodiscard]] net::Address from_bytes(const os::IpBytes& bytes);
 
 /// The addresses that the kernel of this host has (os/interfaces.h). Needs CAP_SYS_ADMIN, the host's network
-/// namespace, and its /run/netns.
-class HostView final : public engine::HostAddresses {
- public:
-  /// `clock` outlives it.
-  explicit HostView(const Clock& clock, std::string namespaces_directory = os::kNamedNamespaces)
-      : clock_(clock), namespaces_directory_(std::move(namespaces_directory)) {}
+/// namespace, and its /run/netns. Errors: permission_denied, unavailable, deadline_exceeded.
+[[nodiscard]] Result<engine::HostUse> host_use(const Clock& clock, Deadline deadline);
 
-  /// Errors: permission_denied, unavailable, deadline_exceeded.
-  [[nodiscard]] Result<Use> use(Deadline deadline) override;
-
- private:
-  const Clock& clock_;
-  const std::string namespaces_directory_;
-};
-
-/// A list of pods, as the stock's keeper needs it. The list is the program's: store::kube::for_each_pod_of_node() of
-/// this node.
-class ApiPods final : public engine::NodePods {
- public:
-  /// Asks anew and takes every pod of this node, as engine::PodSource::pods() does.
-  using List = std::function<Result<void>(Deadline deadline, const std::function<void()>& begin,
-                                          const std::function<void(const core::collect::PodFact&)>& take)>;
-  explicit ApiPods(List list) : list_(std::move(list)) {}
-
-  /// Addresses that cannot be understood, as an annotation may hold any, are left out; the pod is not. Errors: of the
-  /// list.
-  [[nodiscard]] Result<std::vector<core::warm::LivePod>> pods(Deadline deadline) override;
-
- private:
-  const List list_;
-};
+/// Lists pods, as store::kube::for_each_pod_of_node() does: `begin` once a list begins (anew), `take` for each.
+using ListPods = std::function<Result<void>(const std::function<void()>& begin,
+                                            const std::function<void(const core::collect::PodFact&)>& take)>;
+/// Such a list as the stock's keeper needs it. Addresses that cannot be understood, as an annotation may hold any, are
+/// left out; the pod is not. Errors: of the list.
+[[nodiscard]] Result<std::vector<core::warm::LivePod>> live_pods(const ListPods& list);
 
 }  // namespace croft::edge

@@ -48,9 +48,7 @@ TEST(Vpc, TheWireAndTheHostThroughTheirPorts) {
       probe.announce({"10.1.0.9"_ip});
     });
     os::shell("ip -n b neigh show 10.1.0.9 | grep -q 02:00:00:00:00:0a");
-    HostView view(os::kClock);
-    engine::HostAddresses& host = view;
-    const auto use = host.use(deadline());
+    const auto use = host_use(os::kClock, deadline());
     ASSERT_TRUE(use) << use.error().message;
     std::vector<net::Address> all = use->own;
     for (const auto& one : use->namespaces) all.insert(all.end(), one.begin(), one.end());
@@ -58,7 +56,7 @@ TEST(Vpc, TheWireAndTheHostThroughTheirPorts) {
       EXPECT_EQ(std::ranges::count(all, one), 1) << one.to_string();
     }
     EXPECT_EQ(std::ranges::count(all, "10.1.0.9"_ip), 0);
-    EXPECT_EQ(host.use(Deadline{std::chrono::nanoseconds(0)}).error().code, ErrorCode::deadline_exceeded);
+    EXPECT_EQ(host_use(os::kClock, Deadline{std::chrono::nanoseconds(0)}).error().code, ErrorCode::deadline_exceeded);
   });
 }
 
@@ -68,7 +66,7 @@ TEST(Vpc, PodsAsAListTellsOfThem) {
   fact.namespace_name = "shop";
   fact.uid = "u1";
   fact.addresses = {"10.1.0.7"_ip, "fd00:1::7"_ip};
-  ApiPods pods([&](Deadline, const std::function<void()>& begin, const auto& take) -> Result<void> {
+  const ListPods list = [&](const std::function<void()>& begin, const auto& take) -> Result<void> {
     begin();
     core::collect::PodFact torn;
     torn.name = "torn";
@@ -76,26 +74,26 @@ TEST(Vpc, PodsAsAListTellsOfThem) {
     begin();  // the list had to be read anew
     take(fact);
     return {};
-  });
-  const auto all = pods.pods({});
+  };
+  const auto all = live_pods(list);
   ASSERT_TRUE(all) << all.error().message;
   ASSERT_EQ(all->size(), 1U);
   EXPECT_EQ(all->front().pod, (core::PodIdentity{"web-0", "shop", "u1"}));
   EXPECT_EQ(all->front().addresses, fact.addresses);
   fact.is_mirror = true;
-  EXPECT_EQ(pods.pods({})->front().pod.uid, "") << "the runtime knows a static pod by another";
+  EXPECT_EQ(live_pods(list)->front().pod.uid, "") << "the runtime knows a static pod by another";
   fact.is_mirror = false;
   EXPECT_FALSE(all->front().ended);
   for (const char* phase : {"Succeeded", "Failed"}) {
     fact.phase = phase;
-    EXPECT_TRUE(pods.pods({})->front().ended);
+    EXPECT_TRUE(live_pods(list)->front().ended);
   }
   fact.phase = "Running";
   fact.is_in_node_network = true;
-  EXPECT_TRUE(pods.pods({})->empty());
+  EXPECT_TRUE(live_pods(list)->empty());
   fact.is_in_node_network = false;
-  ApiPods away([](Deadline, const auto&, const auto&) -> Result<void> { return fail(ErrorCode::unavailable, "away"); });
-  EXPECT_EQ(away.pods({}).error().code, ErrorCode::unavailable);
+  const auto away = live_pods([](const auto&, const auto&) { return fail(ErrorCode::unavailable, "away"); });
+  EXPECT_EQ(away.error().code, ErrorCode::unavailable);
 }
 
 }  // namespace

@@ -3,8 +3,6 @@
 #include <functional>
 #include <memory>
 #include <string>
-#include <utility>
-#include <vector>
 
 #include "base/clock.h"
 #include "base/result.h"
@@ -27,30 +25,17 @@ namespace croft::edge {
 [[nodiscard]] Result<void> release_by_agent(const std::string& socket, const core::warm::Release& release,
                                             const Clock& clock);
 
-/// The agents of other nodes by gRPC over TCP, with certificates on both sides unless it is told otherwise. The
-/// `directory` tells who they are, each at a numeric `10.0.0.2:7312`.
-class GrpcPeers final : public engine::PeerAgents {
- public:
-  using Directory = std::function<Result<std::vector<Peer>>(const std::string& subnet, Deadline deadline)>;
-  /// Takes no server for a node's but one whose certificate has the node's name. The answer null: plain gRPC, as UK8S'
-  /// own agents speak it.
-  using SecurityFor = std::function<std::shared_ptr<const os::TransportSecurity>(const std::string& node)>;
-  /// `security` may be null: then nobody is spoken to. `clock` outlives it.
-  GrpcPeers(Directory directory, SecurityFor security, const Clock& clock)
-      : directory_(std::move(directory)), security_(std::move(security)), clock_(clock) {}
+/// Takes no server for a node's but one whose certificate has the node's name. The answer null: plain gRPC, as UK8S'
+/// own agents speak it.
+using SecurityFor = std::function<std::shared_ptr<const os::TransportSecurity>(const std::string& node)>;
 
-  [[nodiscard]] Result<std::vector<Peer>> peers(const std::string& subnet, Deadline deadline) override {
-    return directory_(subnet, deadline);
-  }
-  /// Connects within a second, or it did not answer at all. Errors also: invalid_argument (its address is not numeric:
-  /// nobody was spoken to); permission_denied (a certificate is refused, here or there).
-  [[nodiscard]] Result<cloud::CloudAddress> borrow(const Peer& peer, const net::Mac& mac, const std::string& subnet,
-                                                   const std::string& request, Deadline deadline) override;
-
- private:
-  const Directory directory_;
-  const SecurityFor security_;
-  const Clock& clock_;
-};
+/// engine::PeerAgents::borrow by gRPC over TCP, with certificates on both sides unless it is told otherwise; `security`
+/// null: nobody is spoken to. The peer is at a numeric `10.0.0.2:7312`. Connects within a second, or it did not answer
+/// at all. Errors also: invalid_argument (its address is not numeric: nobody was spoken to); permission_denied (a
+/// certificate is refused, here or there).
+[[nodiscard]] Result<cloud::CloudAddress> borrow_by_agent(const engine::Peer& peer, const net::Mac& mac,
+                                                          const std::string& subnet, const std::string& request,
+                                                          const SecurityFor& security_for, const Clock& clock,
+                                                          Deadline deadline);
 
 }  // namespace croft::edge

@@ -134,7 +134,6 @@ Result<void> VpcCall::fetch_one(store::Store& store, const std::string& agent_sa
   world.log = [this](const std::string& line) { warn(line); };
   engine::KeeperOptions options;
   options.subnet = config_.subnet;
-  options.process = world_.process;
   engine::StockKeeper keeper(world, options);
   return keeper.fetch(Deadline::after(world_.clock.now(), kCloudTime));
 }

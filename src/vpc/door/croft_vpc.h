@@ -43,7 +43,6 @@ struct CroftVpcWorld {
   /// The node's own address on the interface that a cloud address came to, in the same subnet: the pod's gateway, which
   /// `ptp` needs in the pod's own subnet. Nothing: it has none. May be null.
   std::function<std::optional<net::Address>(const core::StockAddress& given)> node_address = nullptr;
-  std::uint32_t process = 0;  ///< this one, for what it asks of the cloud
   /// Every address that an interface of the host has or a route of it leads to by itself: a plugin that works alone
   /// gives none of them. May be null.
   std::function<Result<std::set<net::Address>>()> used_by_host = nullptr;

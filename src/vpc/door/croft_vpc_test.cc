@@ -22,38 +22,6 @@ namespace {
 
 using testing::HasSubstr;
 
-/// A provider that outlives its owner's deletion, as each call of the plugin opens its own.
-class ForwardingProvider final : public cloud::Provider {
- public:
-  explicit ForwardingProvider(cloud::Provider& to) : to_(to) {}
-  Result<cloud::Interface> interface(Deadline d) override { return to_.interface(d); }
-  Result<std::vector<cloud::CloudAddress>> allocate(const cloud::Interface& i, const std::string& s, std::uint32_t n,
-                                                    Deadline d) override {
-    return to_.allocate(i, s, n, d);
-  }
-  Result<cloud::CloudAddress> allocate_address(const cloud::Interface& i, const std::string& s, const net::Address& a,
-                                               Deadline d) override {
-    return to_.allocate_address(i, s, a, d);
-  }
-  Result<void> release(const cloud::CloudAddress& a, Deadline d) override { return to_.release(a, d); }
-  Result<void> move(const cloud::CloudAddress& a, const net::Mac& m, Deadline d) override { return to_.move(a, m, d); }
-  Result<std::vector<cloud::CloudAddress>> describe(const cloud::Interface& i, const std::string& s,
-                                                    Deadline d) override {
-    return to_.describe(i, s, d);
-  }
-  Result<std::optional<cloud::CloudAddress>> describe_address(const std::string& v, const std::string& s,
-                                                              const net::Address& a, Deadline d) override {
-    return to_.describe_address(v, s, a, d);
-  }
-  Result<cloud::SubnetState> subnet(const std::string& v, const std::string& s, Deadline d) override {
-    return to_.subnet(v, s, d);
-  }
-  void on_call(std::function<void(const Call&)> tell) override { to_.on_call(std::move(tell)); }
-
- private:
-  cloud::Provider& to_;
-};
-
 class CroftVpcTest : public testing::Test {
  protected:
   /// `ipam` and `more` are further members, each with a comma before it.
@@ -93,7 +61,7 @@ class CroftVpcTest : public testing::Test {
   SeededRandom random_{1};
   engine::Life life_;
   engine::TestCloud cloud_{5};
-  engine::TestProvider provider_{cloud_, net::Mac::parse("52:54:00:00:00:01").value(), life_};
+  const net::Mac mac_ = engine::mac_of(1);
   store::MemoryStore store_;
   std::vector<std::string> log_;
   Result<core::StockAddress> agents_answer_ = fail(ErrorCode::unavailable, "there is no agent");
@@ -115,10 +83,9 @@ class CroftVpcTest : public testing::Test {
         return agents_release_;
       },
       [this](const wire::cni::VpcConfig&) -> Result<VpcCloud> {
-        return VpcCloud{std::make_unique<ForwardingProvider>(provider_), nullptr};
+        return VpcCloud{std::make_unique<engine::TestProvider>(cloud_, mac_, life_), nullptr};
       },
       nullptr,
-      1,
   };
 };
 
@@ -136,10 +103,9 @@ TEST_F(CroftVpcTest, WithoutAgentItAsksTheCloudAndThenTheStock) {
 }
 
 TEST_F(CroftVpcTest, WithoutAgentTheNodeKeepsTheAgentsLimit) {
-  const net::Mac mac = net::Mac::parse("52:54:00:00:00:01").value();
   core::StockNode node;
   node.node = "node-a";
-  node.mac = mac;
+  node.mac = mac_;
   node.cooldown_seconds = 30;
   node.node_max = 2;
   describe(node);
@@ -149,9 +115,8 @@ TEST_F(CroftVpcTest, WithoutAgentTheNodeKeepsTheAgentsLimit) {
   core::StockIntent other;
   other.id = std::string(32, 'a');
   other.count = 1;
-  other.mac = mac;
+  other.mac = mac_;
   other.subnet = "subnet-1";
-  other.process = 7;
   other.begun_at = {clock_.now().boot, clock_.now().since_boot};
   ASSERT_TRUE(engine::transact({store_, clock_, random_}, engine::TurnTaking::before_writing,
                                [&](const core::Snapshot& snapshot, const Instant& now) {
@@ -159,7 +124,7 @@ TEST_F(CroftVpcTest, WithoutAgentTheNodeKeepsTheAgentsLimit) {
                                }));
   const CniAnswer between = call("ADD", "c2");
   EXPECT_EQ(code_of(between), "100") << between.out;
-  EXPECT_EQ(cloud_.of(mac).size(), 1U);
+  EXPECT_EQ(cloud_.of(mac_).size(), 1U);
   ASSERT_TRUE(engine::transact({store_, clock_, random_}, engine::TurnTaking::before_writing,
                                [&](const core::Snapshot& snapshot, const Instant&) {
                                  return core::warm::plan_drop_intent(snapshot, other.id);
@@ -168,27 +133,26 @@ TEST_F(CroftVpcTest, WithoutAgentTheNodeKeepsTheAgentsLimit) {
   const CniAnswer refused = call("ADD", "c3");
   EXPECT_EQ(code_of(refused), "100") << refused.out;
   EXPECT_THAT(refused.out, HasSubstr("the node may have 2 addresses (--max-addresses)"));
-  EXPECT_EQ(cloud_.of(mac).size(), 2U) << "the cloud was not asked";
+  EXPECT_EQ(cloud_.of(mac_).size(), 2U) << "the cloud was not asked";
   // What rests is the node's too; once it has rested a pod may have it.
   const std::string before = address_of(call("ADD", "c1"));
   EXPECT_EQ(call("DEL", "c1").exit_code, 0);
   EXPECT_EQ(code_of(call("ADD", "c3")), "100");
   clock_.advance(std::chrono::seconds{30});
   EXPECT_EQ(address_of(call("ADD", "c3")), before);
-  EXPECT_EQ(cloud_.of(mac).size(), 2U);
+  EXPECT_EQ(cloud_.of(mac_).size(), 2U);
 }
 
 /// The agent knew another card: what is on that one is given to nobody, and what comes is of the card of now.
 TEST_F(CroftVpcTest, WithoutAgentAReplacedCardIsFollowed) {
-  const net::Mac mac = net::Mac::parse("52:54:00:00:00:01").value();
   core::StockNode node;
   node.node = "node-a";
   node.mac = net::Mac::parse("52:54:00:00:00:09").value();
   describe(node);
   const CniAnswer first = call("ADD", "c1");
   ASSERT_EQ(first.exit_code, 0) << first.out;
-  EXPECT_EQ(cloud_.of(mac).size(), 1U) << "one was asked for";
-  EXPECT_EQ(engine::view_stock({store_, clock_, random_})->node->mac, mac);
+  EXPECT_EQ(cloud_.of(mac_).size(), 1U) << "one was asked for";
+  EXPECT_EQ(engine::view_stock({store_, clock_, random_})->node->mac, mac_);
 }
 
 TEST_F(CroftVpcTest, TheAgentsAnswerIsTheAnswer) {
@@ -200,12 +164,12 @@ TEST_F(CroftVpcTest, TheAgentsAnswerIsTheAnswer) {
   EXPECT_EQ(address_of(answer), "10.9.0.99/24");
   EXPECT_THAT(answer.out, HasSubstr("\"gateway\": \"10.9.0.250\""));
   EXPECT_THAT(answer.out, HasSubstr("\"dst\": \"0.0.0.0/0\""));
-  EXPECT_TRUE(cloud_.of(net::Mac::parse("52:54:00:00:00:01").value()).empty());
+  EXPECT_TRUE(cloud_.of(mac_).empty());
   agents_answer_ = fail(ErrorCode::exhausted, "subnet-1 has no addresses left");
   const CniAnswer refused = call("ADD", "c2");
   EXPECT_EQ(code_of(refused), "100");
   EXPECT_THAT(refused.out, HasSubstr("subnet-1 has no addresses left"));
-  EXPECT_TRUE(cloud_.of(net::Mac::parse("52:54:00:00:00:01").value()).empty()) << "the cloud is the agent's to ask";
+  EXPECT_TRUE(cloud_.of(mac_).empty()) << "the cloud is the agent's to ask";
 }
 
 TEST_F(CroftVpcTest, WhatTheHostUsesIsNotGivenThoughTheRecordsSayThatItIsFree) {

@@ -7,7 +7,6 @@
 #include "base/hex.h"
 #include "base/json/decode.h"
 #include "base/net/echo.h"
-#include "base/time_text.h"
 
 namespace croft::wire::ucloud {
 
@@ -513,9 +512,8 @@ Result<Metadata> decode_metadata(std::string_view bytes) {
 namespace {
 
 struct RawCredentials {
-  std::optional<std::int64_t> ret_code, seconds;
+  std::optional<std::int64_t> ret_code, expires;  ///< in seconds since 1970
   Keys keys;
-  std::string time;
 };
 
 /// Keys and tokens: up to 4096 bytes, never in a fault.
@@ -529,23 +527,16 @@ MaybeFault secret(const JsonAt& at, RawCredentials& out) {
   return {};
 }
 
-MaybeFault read_expiration(const JsonAt& at, RawCredentials& out) {
-  return read_count(at, out.seconds) ? read_word(at, out.time) : MaybeFault();
-}
-
-constexpr Members<RawCredentials, 7> kCredentialsMembers{{
-    {"RetCode", count<&RawCredentials::ret_code>},
+constexpr Members<RawCredentials, 4> kDataMembers{{
     {"PublicKey", secret<&Keys::public_key>},
     {"PrivateKey", secret<&Keys::private_key>},
-    {"AccessKeyId", secret<&Keys::public_key>},
-    {"AccessKeySecret", secret<&Keys::private_key>},
     {"SecurityToken", secret<&Keys::security_token>},
-    {"Expiration", read_expiration},
+    {"Expiration", count<&RawCredentials::expires>},
 }};
 
-constexpr Members<RawCredentials, 1> kDataMembers{{
-    {"Data",
-     [](const JsonAt& at, RawCredentials& out) { return read_object<RawCredentials>(at, kCredentialsMembers, out); }},
+constexpr Members<RawCredentials, 2> kCredentialsMembers{{
+    {"RetCode", count<&RawCredentials::ret_code>},
+    {"Data", [](const JsonAt& at, RawCredentials& out) { return read_object<RawCredentials>(at, kDataMembers, out); }},
 }};
 
 }  // namespace
@@ -557,7 +548,6 @@ Result<Credentials> decode_credentials(std::string_view bytes) {
   if (auto fault = read_object<RawCredentials>(root_of(*document), kCredentialsMembers, raw)) {
     return fail(error_of(*fault));
   }
-  if (auto fault = read_object<RawCredentials>(root_of(*document), kDataMembers, raw)) return fail(error_of(*fault));
   if (raw.ret_code.value_or(0) != 0) {
     return fail(ErrorCode::refused_by_configuration,
                 "the machine's metadata give no credentials: RetCode " + std::to_string(*raw.ret_code));
@@ -565,17 +555,12 @@ Result<Credentials> decode_credentials(std::string_view bytes) {
   if (raw.keys.public_key.empty() || raw.keys.private_key.empty() || raw.keys.security_token.empty()) {
     return fail(invalid_argument("a public key, a private key and a security token are needed, not all are there"));
   }
-  Credentials credentials{std::move(raw.keys), {}};
-  if (raw.seconds) {
-    constexpr std::int64_t kSecondsMax = 9'000'000'000;  // year 2255; beyond, nanoseconds do not fit
-    if (*raw.seconds <= 0 || *raw.seconds > kSecondsMax) {
-      return fail(invalid_argument("Expiration: " + std::to_string(*raw.seconds) + " is no time"));
-    }
-    credentials.expires = WallTime(std::chrono::seconds(*raw.seconds));
-  } else {
-    TRY(credentials.expires, parse_rfc3339(raw.time));
+  constexpr std::int64_t kSecondsMax = 9'000'000'000;  // year 2255; beyond, nanoseconds do not fit
+  const std::int64_t expires = raw.expires.value_or(0);
+  if (expires <= 0 || expires > kSecondsMax) {
+    return fail(invalid_argument("Expiration: " + std::to_string(expires) + " is no time"));
   }
-  return credentials;
+  return Credentials{std::move(raw.keys), WallTime(std::chrono::seconds(expires))};
 }
 
 }  // namespace croft::wire::ucloud

@@ -143,9 +143,7 @@ struct Credentials {
   Keys keys;
   WallTime expires{};
 };
-/// Reads both forms: v1 with PublicKey, PrivateKey and seconds since 1970 in Data, v2 with AccessKeyId, AccessKeySecret
-/// and an RFC 3339 time, in Data or beside it. Errors: refused_by_configuration for a RetCode that is not 0;
-/// invalid_argument; no message tells a key.
+/// Errors: refused_by_configuration for a RetCode that is not 0; invalid_argument; no message tells a key.
 [[nodiscard]] Result<Credentials> decode_credentials(std::string_view bytes);
 
 }  // namespace croft::wire::ucloud

@@ -35,6 +35,9 @@ using Verdict = wu::Verdict;
               fmt::format("HTTP {}{}", response->status, passes ? "" : ". " + remedy));
 }
 
+constexpr const char* kRole = "Uk8sServiceCharacter";
+/// One call of the API, within the deadline.
+constexpr std::chrono::seconds kCallTime{30};
 constexpr std::chrono::minutes kRenewBefore{5};
 constexpr std::chrono::seconds kFetchTime{5};
 /// How long keys that are still good, or given ones, are used before the metadata are asked again in vain.
@@ -118,12 +121,16 @@ class CredentialSource {
 
 class Ucloud final : public Provider {
  public:
-  Ucloud(Options options, const Clock& clock)
-      : options_(std::move(options)),
+  /// `http` is for both URLs.
+  Ucloud(const Place& place, const wire::Url& api, const wire::Url& metadata, const os::Http1Options& http,
+         wu::Keys keys, const Clock& clock)
+      : place_(place),
+        api_url_(api),
+        metadata_url_(metadata),
         clock_(clock),
-        api_(options_.api, options_.http, clock),
-        metadata_(options_.metadata, options_.http, clock),
-        credentials_(metadata_, std::string(wu::kCredentialsPath) + options_.role, options_.keys, clock) {}
+        api_(api, http, clock),
+        metadata_(metadata, http, clock),
+        credentials_(metadata_, std::string(wu::kCredentialsPath) + kRole, std::move(keys), clock) {}
 
   void on_call(std::function<void(const Call&)> tell) override { tell_ = std::move(tell); }
 
@@ -224,7 +231,7 @@ class Ucloud final : public Provider {
                 within(deadline));
     Result<wu::Metadata> metadata =
         page ? wu::decode_metadata(*page)
-             : fail(Error(page.error()).in(options_.metadata.text() + std::string(wu::kMetadataPath)));
+             : fail(Error(page.error()).in(metadata_url_.text() + std::string(wu::kMetadataPath)));
     if (page && !metadata) metadata = fail(ErrorCode::internal, metadata.error().message);
     tell("metadata", started, metadata ? "ok" : name_of(metadata.error().code));
     if (!metadata) return fail(metadata.error().in("metadata"));
@@ -234,11 +241,11 @@ class Ucloud final : public Provider {
   [[nodiscard]] Result<Interface> find_interface(Deadline deadline) {
     TRY(const wu::Metadata said, metadata(deadline));
     Interface found = said.interface;
-    if (found.project.empty()) found.project = options_.place.project;
+    if (found.project.empty()) found.project = place_.project;
     for (const auto& [value, given, what, variable] :
-         {std::tuple(&found.region, &options_.place.region, "region", "UCLOUD_REGION_ID"),
-          std::tuple(&found.vpc, &options_.place.vpc, "VPC", "UCLOUD_VPC_ID"),
-          std::tuple(&found.subnet, &options_.place.subnet, "subnet", "UCLOUD_SUBNET_ID")}) {
+         {std::tuple(&found.region, &place_.region, "region", "UCLOUD_REGION_ID"),
+          std::tuple(&found.vpc, &place_.vpc, "VPC", "UCLOUD_VPC_ID"),
+          std::tuple(&found.subnet, &place_.subnet, "subnet", "UCLOUD_SUBNET_ID")}) {
       if (value->empty()) *value = *given;
       if (value->empty()) {
         return fail(ErrorCode::refused_by_configuration,
@@ -272,8 +279,8 @@ class Ucloud final : public Provider {
     const std::lock_guard lock(mutex_);
     if (interface_) return *interface_;
     Interface given;
-    given.region = options_.place.region;
-    given.project = options_.place.project;
+    given.region = place_.region;
+    given.project = place_.project;
     return given;
   }
 
@@ -372,7 +379,7 @@ class Ucloud final : public Provider {
 
   static std::string on_one_line(std::string_view text) { return printable(text, Printed::line); }
 
-  [[nodiscard]] Deadline within(Deadline deadline) const { return sooner(deadline, options_.call_time, clock_); }
+  [[nodiscard]] Deadline within(Deadline deadline) const { return sooner(deadline, kCallTime, clock_); }
 
   [[nodiscard]] Result<wu::Answer> read(wu::Parameters parameters, Deadline deadline) {
     return call(parameters, false, deadline, nullptr);
@@ -429,7 +436,7 @@ class Ucloud final : public Provider {
     }
     if (response->status >= 300) {
       return fail(ErrorCode::refused_by_configuration,
-                  fmt::format("{}: HTTP {} of {}: is it the API?", action, response->status, options_.api.text()));
+                  fmt::format("{}: HTTP {} of {}: is it the API?", action, response->status, api_url_.text()));
     }
     auto answer = wu::decode_answer(response->body);
     if (!answer) {
@@ -448,7 +455,8 @@ class Ucloud final : public Provider {
     if (tell_) tell_({action, std::string(outcome), clock_.now().since_boot - started.since_boot});
   }
 
-  const Options options_;
+  const Place place_;
+  const wire::Url api_url_, metadata_url_;
   const Clock& clock_;
   os::Http1Client api_;
   os::Http1Client metadata_;
@@ -471,24 +479,18 @@ wire::ucloud::Keys keys_of_environment(const std::function<std::string(const cha
 
 Result<std::unique_ptr<Provider>> open_ucloud(const Place& place, wire::ucloud::Keys keys, os::LookUp look_up,
                                               const Clock& clock) {
-  Options options;
-  TRY(options.api, wire::Url::parse(place.api.empty() ? kDefaultApi : place.api));
-  TRY(options.metadata, wire::Url::parse(place.metadata.empty() ? kDefaultMetadata : place.metadata));
-  options.http.look_up = std::move(look_up);
-  if (options.api.secure) {
+  TRY(const wire::Url api, wire::Url::parse(place.api.empty() ? kDefaultApi : place.api));
+  TRY(const wire::Url metadata, wire::Url::parse(place.metadata.empty() ? kDefaultMetadata : place.metadata));
+  os::Http1Options http;
+  http.look_up = std::move(look_up);
+  if (api.secure) {
     os::TlsFiles files;
     files.ca_file = "/etc/ssl/certs/ca-certificates.crt";
-    if (!options.api.is_numeric) files.server_name = options.api.host;
+    if (!api.is_numeric) files.server_name = api.host;
     files.http1 = true;
-    options.http.security = os::make_tls(std::move(files));
+    http.security = os::make_tls(std::move(files));
   }
-  options.keys = std::move(keys);
-  options.place = place;
-  return make_ucloud(std::move(options), clock);
-}
-
-std::unique_ptr<Provider> make_ucloud(Options options, const Clock& clock) {
-  return std::make_unique<Ucloud>(std::move(options), clock);
+  return std::make_unique<Ucloud>(place, api, metadata, http, std::move(keys), clock);
 }
 
 }  // namespace croft::cloud::ucloud

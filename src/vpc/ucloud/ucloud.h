@@ -1,6 +1,5 @@
 #pragma once
 
-#include <chrono>
 #include <functional>
 #include <memory>
 #include <string>
@@ -23,28 +22,14 @@ struct Place {
   std::string region, project, vpc, subnet;
 };
 
-/// All that cannot be learned of the machine itself. Its bytes: docs/formats/ucloud.md.
-struct Options {
-  wire::Url api;
-  wire::Url metadata;
-  os::Http1Options http;  ///< for both
-  /// Used when the metadata give no credentials (keys_of_environment); may be empty.
-  wire::ucloud::Keys keys;
-  std::string role = "Uk8sServiceCharacter";
-  Place place;
-  std::chrono::nanoseconds call_time{30'000'000'000};  ///< one call of the API, within the deadline
-};
-
 /// Keys of UCLOUD_API_PUBKEY and UCLOUD_API_PRIKEY, or of UCLOUD_ACCESS_PUBKEY and UCLOUD_ACCESS_PRIKEY. Empty ones
 /// when a pair is not whole. `environment` tells a variable's value; empty: there is none.
 [[nodiscard]] wire::ucloud::Keys keys_of_environment(const std::function<std::string(const char* name)>& environment);
 
-/// UCloud at a place. `look_up` may be empty: then the URLs have numeric addresses. Error: invalid_argument for a URL.
-/// `clock` outlives it.
+/// UCloud at a place; its bytes: docs/formats/ucloud.md. Nothing is asked before the first call. `keys` are used where
+/// the metadata give none; may be empty. `look_up` may be empty: then the URLs have numeric addresses. Error:
+/// invalid_argument for a URL. `clock` outlives it.
 [[nodiscard]] Result<std::unique_ptr<Provider>> open_ucloud(const Place& place, wire::ucloud::Keys keys,
                                                             os::LookUp look_up, const Clock& clock);
-
-/// UCloud. Nothing is asked before the first call. `clock` must outlive it.
-[[nodiscard]] std::unique_ptr<Provider> make_ucloud(Options options, const Clock& clock);
 
 }  // namespace croft::cloud::ucloud

@@ -82,12 +82,10 @@ class Scripted : public testing::Test {
   }
 
   void restart() {
-    Options options;
-    options.api = wire::Url::parse("http://" + server_->where()).value();
-    options.metadata = wire::Url::parse("http://" + server_->where() + "/node-a").value();
-    options.keys = keys;
-    options.call_time = call_time;
-    provider = make_ucloud(options, machine);
+    Place place;
+    place.api = "http://" + server_->where();
+    place.metadata = place.api + "/node-a";
+    provider = open_ucloud(place, keys, {}, machine).value();
     provider->on_call([this](const Provider::Call& call) { calls.push_back(call.action + " " + call.outcome); });
   }
 
@@ -138,7 +136,6 @@ class Scripted : public testing::Test {
   os::SystemClock clock;
   SetClock machine;
   wu::Keys keys;
-  std::chrono::nanoseconds call_time = seconds(10);
   std::string metadata = kMetadataAnswer;
   bool has_tokens = true;
   seconds token_life{3600};
@@ -199,14 +196,7 @@ TEST_F(Scripted, SignsEachRequest) {
   EXPECT_EQ(tokens, 1);
 }
 
-TEST_F(Scripted, KeepsWhatABatchGot) {
-  script = {{"AllocateBatchSecondaryIp", 200,
-             R"({"RetCode":"0","IpsInfo":[)" + address("10.9.1.7") + R"(,{"Ip":"","Status":{"StatusCode":"Failed"}},)" +
-                 address("10.9.1.8") + "]}"}};
-  const auto given = provider->allocate(own(), "subnet-1", 3, soon()).value();
-  EXPECT_EQ(given.size(), 2U);
-  EXPECT_EQ(*wu::find(requests.back(), "Count"), "3");
-  // None of them: the subnet says why.
+TEST_F(Scripted, WhereABatchGotNoneTheSubnetSaysWhy) {
   const std::string failed = R"({"RetCode":0,"IpsInfo":[{"Status":{"StatusCode":"Failed","Message":"x"}}]})";
   for (const auto& [left, code] : {std::pair("0", ErrorCode::exhausted), std::pair("5", ErrorCode::unavailable)}) {
     script = {{"AllocateBatchSecondaryIp", 200, failed},
@@ -265,16 +255,6 @@ TEST_F(Scripted, FiltersWhatIsDescribed) {
   ASSERT_TRUE(one);
   EXPECT_EQ(one->mac.to_string(), "52:54:00:00:00:0b");
   EXPECT_FALSE(provider->describe_address("uvnet-1", "subnet-1", "10.9.1.8"_ip, soon()).value());
-}
-
-TEST_F(Scripted, ReleasesWhatIsNotThere) {
-  const CloudAddress one{"10.9.1.7"_ip, 24, {}, own().mac, "uvnet-1", "subnet-1", "uni-1"};
-  script = {{"DeleteSecondaryIp", 200, R"({"RetCode":58221})"},
-            {"DeleteSecondaryIp", 200, R"({"RetCode":0})"},
-            {"DeleteSecondaryIp", 200, R"({"RetCode":153})"}};
-  EXPECT_TRUE(provider->release(one, soon()));
-  EXPECT_TRUE(provider->release(one, soon()));
-  EXPECT_EQ(provider->release(one, soon()).error().code, ErrorCode::unavailable);
 }
 
 // A code that is not known: who has the address decides.

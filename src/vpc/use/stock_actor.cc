@@ -318,13 +318,9 @@ void StockActor::serve_waiting() {
 
 /// In the order of arrival.
 StockActor::Batch StockActor::next_batch() {
-  Batch batch;
-  const std::size_t count = std::min(queue_.size(), kBatchMax);
-  batch.reserve(count);
-  for (std::size_t i = 0; i < count; ++i) {
-    batch.push_back(std::move(queue_.front()));
-    queue_.pop_front();
-  }
+  const auto end = queue_.begin() + static_cast<std::ptrdiff_t>(std::min(queue_.size(), kBatchMax));
+  Batch batch(std::move_iterator(queue_.begin()), std::move_iterator(end));
+  queue_.erase(queue_.begin(), end);
   return batch;
 }
 

@@ -24,7 +24,7 @@
 #include "ipam/use/batch.h"
 #include "ipam/use/transact.h"
 #include "vpc/decide/attachments.h"
-#include "vpc/decide/planner.h"
+#include "vpc/decide/supply.h"
 #include "vpc/provider.h"
 #include "vpc/use/stock_calls.h"
 #include "vpc/use/stock_sources.h"
@@ -165,16 +165,16 @@ class StockActor {
   /// Has the loop do this, and waits for its answer. Within the loop it is done at once.
   template <class F>
   auto ask(F message) const;
-  /// Decides and commits in the loop, in this actor's term. Where that is over the decision fails, and the next one is
-  /// taken.
-  template <class Answer, class Plan>
-  [[nodiscard]] Result<Answer> decide(Plan plan);
+  /// Decides by a plan with its arguments (core::warm::planned) and commits in the loop, in this actor's term. Where
+  /// that is over the decision fails, and the next one is taken.
+  template <class Plan, class... Arguments>
+  [[nodiscard]] auto decide(Plan plan, const Arguments&... arguments);
   /// The same of what rests on the records alone: it is done again in the next term.
-  template <class Answer, class Plan>
-  [[nodiscard]] Result<Answer> decide_in_any_term(Plan plan);
+  template <class Plan, class... Arguments>
+  [[nodiscard]] auto decide_in_any_term(Plan plan, const Arguments&... arguments);
   /// The same where may_give(); else unavailable.
-  template <class Answer, class Plan>
-  [[nodiscard]] Result<Answer> decide_giving(Plan plan);
+  template <class Plan, class... Arguments>
+  [[nodiscard]] auto decide_giving(Plan plan, const Arguments&... arguments);
   /// As of the loop's last pass.
   [[nodiscard]] StockSeen seen() const;
 
@@ -270,34 +270,36 @@ auto StockActor::ask(F message) const {
   return answer.get();
 }
 
-template <class Answer, class Plan>
-Result<Answer> StockActor::decide(Plan plan) {
-  return ask([&]() -> Result<Answer> {
+template <class Plan, class... Arguments>
+auto StockActor::decide(Plan plan, const Arguments&... arguments) {
+  return ask([&] {
     auto answer =
         transact(context(), TurnTaking::before_writing, [&](const core::Snapshot& snapshot, const Instant& now) {
-          return core::warm::in_term<Answer>(snapshot, state.term, plan(snapshot, now));
+          return core::warm::in_term(snapshot, state.term, core::warm::planned(plan, snapshot, now, arguments...));
         });
     if (!answer && core::warm::is_term_over(answer.error())) take_term();
     return answer;
   });
 }
 
-template <class Answer, class Plan>
-Result<Answer> StockActor::decide_giving(Plan plan) {
-  return decide<Answer>([&](const core::Snapshot& snapshot, const Instant& now) -> core::Step<Answer> {
-    if (may_give()) return plan(snapshot, now);
+template <class Plan, class... Arguments>
+auto StockActor::decide_giving(Plan plan, const Arguments&... arguments) {
+  const auto giving = [&](const core::Snapshot& snapshot,
+                          const Instant& now) -> decltype(core::warm::planned(plan, snapshot, now, arguments...)) {
+    if (may_give()) return core::warm::planned(plan, snapshot, now, arguments...);
     return Error{ErrorCode::unavailable,
                  "the store was just opened, or its files were replaced: host, pods and cloud are looked at first",
                  {}};
-  });
+  };
+  return decide(giving);
 }
 
-template <class Answer, class Plan>
-Result<Answer> StockActor::decide_in_any_term(Plan plan) {
-  return ask([&]() -> Result<Answer> {
-    auto answer = decide<Answer>(plan);
+template <class Plan, class... Arguments>
+auto StockActor::decide_in_any_term(Plan plan, const Arguments&... arguments) {
+  return ask([&] {
+    auto answer = decide(plan, arguments...);
     if (answer || !core::warm::is_term_over(answer.error())) return answer;
-    return decide<Answer>(plan);
+    return decide(plan, arguments...);
   });
 }
 

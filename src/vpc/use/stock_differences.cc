@@ -7,7 +7,7 @@
 
 #include <fmt/format.h>
 
-#include "vpc/decide/promised.h"
+#include "vpc/decide/attachments.h"
 #include "vpc/decide/reconcile.h"
 #include "vpc/use/stock_keeper.h"
 
@@ -47,33 +47,28 @@ warm::Look StockKeeper::look(const LookLimits& limits, Deadline last) {
   return look;
 }
 
-/// A look at host and pods alone.
-void StockKeeper::look_at_host_and_pods(warm::Look& look, Deadline deadline) {
-  look.begun = world_.clock.now();
-  look_at_host(look, deadline);
-  look_at_pods(look, deadline);
+/// One of its sources does not speak.
+void StockKeeper::note_silent(warm::Look& look, const std::string& what, const Error& error) {
+  note_problem(error);
+  look.silent.push_back(what + error.message);
 }
 
 void StockKeeper::look_at_host(warm::Look& look, Deadline deadline) {
-  if (world_.host != nullptr) {
-    if (const auto used = world_.host->use(deadline); used) {
-      const auto range = ask([this] { return actor_.state.range; });
-      warm::take_host(look, {used->own.begin(), used->own.end()}, used->namespaces, range);
-    } else {
-      note_problem(used.error());
-      look.silent.push_back("what the host uses is not known: " + used.error().message);
-    }
+  if (!world_.host) return;
+  if (const auto used = world_.host(deadline); used) {
+    const auto range = ask([this] { return actor_.state.range; });
+    warm::take_host(look, {used->own.begin(), used->own.end()}, used->namespaces, range);
+  } else {
+    note_silent(look, "what the host uses is not known: ", used.error());
   }
 }
 
 void StockKeeper::look_at_pods(warm::Look& look, Deadline deadline) {
-  if (world_.pods != nullptr) {
-    if (auto pods = world_.pods->pods(deadline); pods) {
-      look.pods = *std::move(pods);
-    } else {
-      note_problem(pods.error());
-      look.silent.push_back("which pods live here is not known: " + pods.error().message);
-    }
+  if (!world_.pods) return;
+  if (auto pods = world_.pods(deadline); pods) {
+    look.pods = *std::move(pods);
+  } else {
+    note_silent(look, "which pods live here is not known: ", pods.error());
   }
 }
 
@@ -98,9 +93,7 @@ void StockKeeper::set_apart(warm::Look& look, const StockView& view, bool may_go
   if (strays.empty() || world_.fixed == nullptr) return;
   const auto claimed = world_.fixed->claimed(deadline);
   if (!claimed) {
-    const Error error = claimed.error().in("whether claims name addresses that have no record is not known");
-    note_problem(error);
-    look.silent.push_back(error.message);
+    note_silent(look, "", claimed.error().in("whether claims name addresses that have no record is not known"));
     look.apart.merge(strays);
     return;
   }
@@ -131,9 +124,8 @@ void StockKeeper::confirm_missing(warm::Look& look, const StockView& view, const
   if (missing.size() > kNamedMax) missing.resize(kNamedMax);
   std::size_t left_out = 0;
   for (const core::StockAddress* one : missing) {
-    const auto there = world_.cloud.describe_address(one->vpc, one->subnet, one->address, deadline);
+    const auto there = noted(world_.cloud.describe_address(one->vpc, one->subnet, one->address, deadline));
     if (!there) {
-      note_problem(there.error());
       // One that cannot be asked for keeps the others from no answer.
       if (deadline.passed(world_.clock.now())) break;
       continue;
@@ -185,13 +177,8 @@ void StockKeeper::tell(const warm::Correction& done) {
 Result<void> StockKeeper::apply(const std::vector<warm::Correction>& corrections) {
   bool is_any_free_again = false;
   for (const std::vector<warm::Correction>& part : parts_of(corrections)) {
-    const auto written = decide<std::vector<warm::Correction>>(
-        [&](const core::Snapshot& snapshot, const Instant&) { return warm::plan_corrections(snapshot, part); });
-    if (!written) {
-      note_problem(written.error());
-      return fail(written.error());
-    }
-    for (const warm::Correction& done : *written) {
+    TRY(const auto written, noted(decide(warm::plan_corrections, part)));
+    for (const warm::Correction& done : written) {
       is_any_free_again =
           is_any_free_again || (done.what == warm::Correction::What::unsure && done.after->doubts.empty());
       tell(done);
@@ -203,19 +190,16 @@ Result<void> StockKeeper::apply(const std::vector<warm::Correction>& corrections
 
 /// Beside step(), which may not have found the interface yet: the answer is what was found.
 std::optional<cloud::Interface> StockKeeper::look_at_cloud(warm::Look& look, Deadline deadline) {
-  const auto silent = [&](const Error& error) {
-    note_problem(error);
-    look.silent.push_back("what the cloud has is not known: " + error.message);
-  };
+  constexpr const char* kSilent = "what the cloud has is not known: ";
   auto interface = this->interface();
   if (!interface) {
     auto found = world_.cloud.interface(deadline);
-    if (!found) silent(found.error());
+    if (!found) note_silent(look, kSilent, found.error());
     if (!found) return std::nullopt;
     interface = *std::move(found);
   }
   auto all = world_.cloud.describe(*interface, subnet_of(*interface), deadline);
-  if (!all) silent(all.error());
+  if (!all) note_silent(look, kSilent, all.error());
   if (all) look.cloud = *std::move(all);
   return interface;
 }
@@ -312,14 +296,11 @@ void StockKeeper::reconcile() {
 Result<std::vector<core::StockAddress>> StockKeeper::unused(Deadline deadline) {
   warm::Look look = this->look(kRoundsLook, deadline);
   if (!look.cloud) return fail(last_problem().value_or(Error{ErrorCode::unavailable, "the cloud does not answer", {}}));
-  // A silent source might have said that somebody lives by it.
-  if (!look.silent.empty()) {
-    return fail(ErrorCode::unavailable, "no address is known to be unused: " + look.silent.front());
-  }
   const Now now = look_at_records();
   if (!now.view) return fail(now.view.error());
   const StockView& view = *now.view;
   set_apart(look, view, true, deadline);
+  // A silent source might have said that somebody lives by it.
   if (!look.silent.empty()) {
     return fail(ErrorCode::unavailable, "no address is known to be unused: " + look.silent.front());
   }
@@ -359,32 +340,23 @@ Result<void> StockKeeper::release_unused(const std::vector<net::Address>& addres
   if (!looked) {
     return fail(ErrorCode::refused_for_safety, looked.error().message + "; nothing was released, try again");
   }
-  const std::vector<core::StockAddress>& unused = *looked;
+  std::vector<warm::Correction> set_aside;  // those that have a record are quarantined already
   for (const net::Address& address : addresses) {
-    if (std::ranges::find(unused, address, &core::StockAddress::address) == unused.end()) {
+    const auto found = std::ranges::find(*looked, address, &core::StockAddress::address);
+    if (found == looked->end()) {
       return fail(
           ErrorCode::refused_for_safety,
           fmt::format("{} is in use, in the stock, or not this node's: nothing was released", address.to_string()));
     }
-  }
-  for (const net::Address& address : addresses) {
-    const auto& found = *std::ranges::find(unused, address, &core::StockAddress::address);
-    core::StockAddress record = warm::entered(found, core::StockAddressState::quarantined, world_.clock.now());
+    core::StockAddress record = warm::entered(*found, core::StockAddressState::quarantined, world_.clock.now());
     record.created = record.since;
     record.why = "an operator released it";
-    // One that has a record is quarantined already.
-    TRY_VOID(apply(
-        {{address, warm::Correction::What::set_aside, std::nullopt, std::move(record), "an operator released it"}}));
+    set_aside.push_back({address, warm::Correction::What::set_aside, std::nullopt, record, record.why});
   }
+  TRY_VOID(apply(set_aside));
   UnderWay under_way(*this);
-  TRY(const auto moved, ask([&] {
-        auto made = actor_.decide<warm::Changed>([&](const core::Snapshot& snapshot, const Instant& now) {
-          return warm::plan_return_to_cloud(snapshot, {.addresses = addresses, .unused = true}, now);
-        });
-        if (made) under_way.leave(made->addresses);
-        return made;
-      }));
-  const auto gone = give_back(moved.addresses, deadline);
+  TRY(const auto moved, under_way.decide_leaving({.addresses = addresses, .unused = true}));
+  const auto gone = give_back(moved, deadline);
   // The operator who releases them has looked into what others answer for: asking is worth while again.
   ask([this] { actor_.state.is_due = true; });
   return gone;
@@ -396,7 +368,7 @@ void StockKeeper::settle(const StockView& first) {
   StockView view = first;
   if (!view.intents.empty()) settle_intents(view);
   static_cast<void>(probe_all(in_state(view, core::StockAddressState::probing)));  // told as the trouble
-  if (world_.host == nullptr) return;  // a plugin alone leaves the rest to the agent
+  if (!world_.host) return;  // a plugin alone leaves the rest to the agent
   const Now now = look_at_records();
   if (!now.view) return;
   std::optional<warm::Look> look;
@@ -422,21 +394,16 @@ bool StockKeeper::settle_leaving(const core::StockAddress& address, bool may_sti
                                  std::optional<warm::Look>& look) {
   const auto interface = this->interface();  // not of the record, which may be of another card or node
   if (!interface) return false;
-  const auto there = world_.cloud.describe_address(address.vpc, address.subnet, address.address, cloud_deadline());
-  if (!there) {
-    note_problem(there.error());
-    return false;
-  }
+  const auto there =
+      noted(world_.cloud.describe_address(address.vpc, address.subnet, address.address, cloud_deadline()));
+  if (!there) return false;
   const bool is_loan = address.state == core::StockAddressState::lending;
   const bool is_here = *there && (*there)->mac == interface->mac;
   const bool is_done = is_loan ? *there && (*there)->mac.to_string() == address.peer : !is_here;
   if (!is_done && may_still_come) return true;
   if (is_here) {
     // In an older copy of the records it may be on its way still, and a pod have it since.
-    if (!look) {
-      learn_range(cloud_deadline());
-      look_at_host_and_pods(look.emplace(), cloud_deadline());
-    }
+    if (!look) look = look_here(true, cloud_deadline());
     const bool is_used =
         (look->host && look->host->contains(address.address)) || warm::is_used_by_pod(*look, address.address);
     if (!look->silent.empty() || is_used) return true;
@@ -445,7 +412,7 @@ bool StockKeeper::settle_leaving(const core::StockAddress& address, bool may_sti
     // Asked for again since, it may be on its way again.
     TRY(const auto view, view_stock(context()));
     if (std::ranges::find(view.addresses, address) == view.addresses.end()) return warm::Changed{};
-    return decide<warm::Changed>([&](const core::Snapshot& snapshot, const Instant& now) {
+    return decide([&](const core::Snapshot& snapshot, const Instant& now) {
       if (!is_loan) {
         return is_here ? warm::plan_not_returned(snapshot, {address.address}, {}, now)
                        : warm::plan_returned(snapshot, {address.address});
@@ -454,8 +421,7 @@ bool StockKeeper::settle_leaving(const core::StockAddress& address, bool may_sti
                      : warm::plan_lent(snapshot, address.address, address.request, now);
     });
   });
-  if (!moved) note_problem(moved.error());
-  if (!moved || moved->addresses.empty()) return true;
+  if (!noted(moved) || moved->empty()) return true;
   log(fmt::format("{}, which was being {}, {}", text_of(address), is_loan ? "lent to " + address.peer : "given back",
                   is_here ? "stayed" : "went"));
   if (is_here) stocked();
@@ -473,8 +439,7 @@ bool StockKeeper::leave_those_here(std::vector<warm::Given>& brought) {
   const Deadline deadline = cloud_deadline();
   std::vector<warm::Given> here;
   for (warm::Given& one : brought) {
-    const auto there = world_.cloud.describe_address(one.vpc, one.subnet, one.address, deadline);
-    if (!there) note_problem(there.error());
+    const auto there = noted(world_.cloud.describe_address(one.vpc, one.subnet, one.address, deadline));
     if (!there) return false;
     if (*there && (*there)->mac == interface->mac) here.push_back(std::move(one));
   }
@@ -505,16 +470,14 @@ void StockKeeper::settle_intents(StockView& view) {
     if (!promise.empty()) {
       for (warm::Given& one : fit) one = warm::kept_for(std::move(one), promise);
     }
-    const auto moved = decide<warm::Changed>([&](const core::Snapshot& snapshot, const Instant& moment) {
-      return warm::plan_take(snapshot, is_whole || is_old ? intent.id : std::string(), fit, moment);
-    });
+    const auto moved = decide(warm::plan_take, is_whole || is_old ? intent.id : std::string(), fit);
     if (!moved) return note_problem(moved.error());
     log(fmt::format("what was asked for at {} and not heard of brought {} of {} addresses{}{}", intent.id,
-                    moved->addresses.size(), intent.count, is_whole || is_old ? "" : " so far",
+                    moved->size(), intent.count, is_whole || is_old ? "" : " so far",
                     promise.empty() ? "" : ", " + warm::waits_for(promise)));
     ask([&] {
       KeeperTally& tally = actor_.state.seen.keeper;
-      (intent.what == core::StockIntent::What::borrow ? tally.borrowed : tally.allocated) += moved->addresses.size();
+      (intent.what == core::StockIntent::What::borrow ? tally.borrowed : tally.allocated) += moved->size();
     });
     auto after = view_stock(context());
     if (!after) return;

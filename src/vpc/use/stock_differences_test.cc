@@ -101,6 +101,20 @@ class OtherCardTest : public StockKeeperTest {
     node_.options.looks_first = true;
     node_.begin();
   }
+  /// In the image an address is on its way, and the node of the image has it: what is there after the first look.
+  net::Address leave_in_image(StockAddressState state) {
+    const net::Address there = *before_.begin();
+    core::StockAddress then = *node_.find(there);
+    then.state = state;
+    if (state == StockAddressState::lending) {
+      then.request = "r1";
+      then.peer = mac_of(3).to_string();
+    }
+    node_.put(core::warm_address_key(there), then);
+    cloud_.set_owner(there, node_.mac());
+    node_.keeper->look_before_serving();
+    return there;
+  }
   const net::Mac card_ = mac_of(7);
   std::set<net::Address> before_;
 };
@@ -142,34 +156,18 @@ TEST_F(OtherCardTest, IsFoundByTheRoundsWhileTheCloudHasNoList) {
   for (const net::Address& address : before_) EXPECT_EQ(cloud_.owner_of(address), mac_of(2));
 }
 
-/// In the image an address is on its way back to the cloud, which the live node's agent kept, and a pod has it.
+/// The live node's agent kept what was to go back to the cloud, and a pod has it.
 TEST_F(OtherCardTest, ReleasesNothingFromUnderTheNodeOfTheImage) {
-  const net::Address there = *before_.begin();
-  core::StockAddress then = *node_.find(there);
-  then.state = StockAddressState::releasing;
-  const store::Write write{core::warm_address_key(there), core::Value(then), store::Condition::always()};
-  ASSERT_TRUE(node_.store.commit({&write, 1}, {}, Deadline::after(clock_.now(), 30s)));
-  cloud_.set_owner(there, node_.mac());
-  node_.keeper->look_before_serving();
+  const net::Address there = leave_in_image(StockAddressState::releasing);
   node_.settle(8);
   EXPECT_EQ(cloud_.owner_of(there), node_.mac());
   EXPECT_FALSE(node_.find(there));
 }
 
-/// The same of one that was on its way to another node.
 TEST_F(OtherCardTest, TakesNothingThatTheNodeOfTheImageHasForItsOwn) {
-  const net::Address there = *before_.begin();
-  core::StockAddress then = *node_.find(there);
-  then.state = StockAddressState::lending;
-  then.request = "r1";
-  then.peer = mac_of(3).to_string();
-  const store::Write write{core::warm_address_key(there), core::Value(then), store::Condition::always()};
-  ASSERT_TRUE(node_.store.commit({&write, 1}, {}, Deadline::after(clock_.now(), 30s)));
-  cloud_.set_owner(there, node_.mac());
-  node_.keeper->look_before_serving();
+  const net::Address there = leave_in_image(StockAddressState::lending);
   for (int i = 0; i < 8; ++i) {
-    static_cast<void>(node_.keeper->step());
-    clock_.advance(31s);
+    node_.settle(1);
     const auto now = node_.find(there);
     EXPECT_TRUE(!now || now->state != StockAddressState::free);
   }
@@ -181,8 +179,7 @@ TEST_F(StockKeeperTest, ACopyThatKnowsAnotherCardIsToldTheOneOfNow) {
   core::StockNode then = *node_.view().node;
   const net::Mac now = then.mac;
   then.mac = mac_of(7);
-  const store::Write write{core::warm_node_key(), core::Value(then), store::Condition::always()};
-  ASSERT_TRUE(node_.store.commit({&write, 1}, {}, Deadline::after(clock_.now(), 30s)));
+  node_.put(core::warm_node_key(), then);
   node_.replace_files(node_.view());
   ASSERT_EQ(node_.add("c1"), "") << "nothing is given before it was looked at";
   node_.keeper->look_before_serving();
@@ -197,10 +194,7 @@ class OlderCopyTest : public StockKeeperTest {
     static_cast<void>(node_.keeper->step());
     const auto before = node_.view();
     web_ = net::Address::parse(node_.add("web")).value();
-    for (const auto& one : before.addresses) {
-      const store::Write write{core::warm_address_key(one.address), core::Value(one), store::Condition::always()};
-      EXPECT_TRUE(node_.store.commit({&write, 1}, {}, Deadline::after(clock_.now(), 30s)));
-    }
+    for (const auto& one : before.addresses) node_.put(core::warm_address_key(one.address), one);
     EXPECT_EQ(node_.find(web_)->state, StockAddressState::free);
     clock_.advance(1s);
   }
@@ -242,8 +236,7 @@ TEST_F(OlderCopyTest, ALateDelOfTheHolderOfThenSparesTheHolderOfNow) {
   then.state = StockAddressState::held;
   then.owner = {"net", "old", "eth0"};
   then.pod = {"old", "shop", ""};
-  const store::Write write{core::warm_address_key(web_), core::Value(then), store::Condition::always()};
-  ASSERT_TRUE(node_.store.commit({&write, 1}, {}, Deadline::after(clock_.now(), 30s)));
+  node_.put(core::warm_address_key(web_), then);
   node_.begin();
   look_without_the_cloud();
   EXPECT_EQ(node_.find(web_)->doubts, std::vector{core::StockDoubt::used_by_pod});
@@ -295,8 +288,7 @@ TEST_F(OlderCopyTest, WhatWasBeingLentThenIsThePodsNow) {
   then.state = StockAddressState::lending;
   then.request = "r1";
   then.peer = mac_of(2).to_string();
-  const store::Write write{core::warm_address_key(web_), core::Value(then), store::Condition::always()};
-  ASSERT_TRUE(node_.store.commit({&write, 1}, {}, Deadline::after(clock_.now(), 30s)));
+  node_.put(core::warm_address_key(web_), then);
   node_.begin();
   look_without_the_cloud();
   clock_.advance(120s);

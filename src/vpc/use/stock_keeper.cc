@@ -1,12 +1,15 @@
 #include "vpc/use/stock_keeper.h"
 
+#include <algorithm>
 #include <array>
+#include <utility>
 
 #include <fmt/format.h>
 
 #include "base/hex.h"
 
-// Its rounds, its interface, and what it tells.
+// A keeper's rounds and its interface; how it gets addresses from the cloud, asks the wire about them, and gives them
+// back.
 
 namespace croft::engine {
 namespace {
@@ -15,6 +18,26 @@ namespace warm = core::warm;
 using std::chrono::nanoseconds;
 
 constexpr nanoseconds kFindAgain = std::chrono::seconds{2};
+
+warm::Outcome outcome_of(const Error& error) {
+  switch (error.code) {
+    case ErrorCode::exhausted:
+      return warm::Outcome::exhausted;
+    case ErrorCode::refused_by_configuration:
+      return warm::Outcome::refused;
+    default:
+      return warm::Outcome::away;
+  }
+}
+
+double jitter_of(Random& random) { return static_cast<double>(random.next() % 1024) / 1024; }
+
+std::vector<net::Address> addresses_of(const std::vector<core::StockAddress>& all) {
+  std::vector<net::Address> addresses;
+  addresses.reserve(all.size());
+  for (const core::StockAddress& one : all) addresses.push_back(one.address);
+  return addresses;
+}
 
 }  // namespace
 
@@ -34,11 +57,8 @@ bool StockKeeper::take(bool StockState::*flag) {
 
 nanoseconds StockKeeper::step() {
   if (!find_interface()) return world_.clock.now().since_boot + kFindAgain;
-  auto view = view_stock(context());
-  if (!view) {
-    note_problem(view.error());
-    return world_.clock.now().since_boot + kFindAgain;
-  }
+  auto view = noted(view_stock(context()));
+  if (!view) return world_.clock.now().since_boot + kFindAgain;
   if (take(&StockState::read_anew)) {
     seen_ = {};
     next_reconcile_ = nanoseconds{0};
@@ -59,8 +79,7 @@ nanoseconds StockKeeper::step() {
   if (take(&StockState::gave_back)) memory_ = warm::without_shortage(memory_);
   const Instant now = world_.clock.now();
   seen_.note(view->addresses, now);
-  warm::Counts counts;
-  for (const core::StockAddress& address : view->addresses) warm::count(counts, address, now);
+  warm::Counts counts = warm::counts_of(view->addresses, now);
   std::uint32_t waiting = 0;
   ask([&] {
     for (const core::StockIntent& intent : view->intents) {
@@ -103,21 +122,11 @@ nanoseconds StockKeeper::step() {
 }
 
 bool StockKeeper::find_interface() {
-  auto interface = this->interface();
-  const bool is_new = !interface;
-  if (is_new) {
-    auto found = world_.cloud.interface(cloud_deadline());
-    if (!found) {
-      note_problem(found.error());
-      return false;
-    }
-    interface = *std::move(found);
-  }
-  if (!begin_here(*interface)) return false;
-  if (!is_new) return true;
-  log(fmt::format("interface {} in subnet {} of {}", interface->mac.to_string(), subnet_of(*interface),
-                  interface->vpc));
-  ask([&] { actor_.state.seen.interface = std::move(interface); });
+  if (const auto known = interface()) return begin_here(*known);
+  auto found = noted(world_.cloud.interface(cloud_deadline()));
+  if (!found || !begin_here(*found)) return false;
+  log(fmt::format("interface {} in subnet {} of {}", found->mac.to_string(), subnet_of(*found), found->vpc));
+  ask([&] { actor_.state.seen.interface = *std::move(found); });
   return true;
 }
 
@@ -136,21 +145,13 @@ Result<void> StockKeeper::describe_here(const cloud::Interface& interface) {
   node.high = options_.marks.high;
   if (options_.marks.node_max > 0) node.node_max = options_.marks.node_max;
   node.cooldown_seconds = static_cast<std::uint32_t>(options_.reconcile.cooldown.count());
-  TRY_VOID(actor_.decide_in_any_term<bool>(
-      [&](const core::Snapshot& snapshot, const Instant&) { return warm::plan_describe(snapshot, node); }));
+  TRY_VOID(actor_.decide_in_any_term(warm::plan_describe, node));
   return {};
 }
 
 /// Most rounds find that nothing is to be written.
 bool StockKeeper::begin_here(const cloud::Interface& interface) {
-  if (const auto described = describe_here(interface); !described) {
-    note_problem(described.error());
-    return false;
-  }
-  const auto marked = decide<std::size_t>(
-      [](const core::Snapshot& snapshot, const Instant& now) { return warm::plan_mark_clocks(snapshot, now); });
-  if (!marked) note_problem(marked.error());
-  return marked.has_value();
+  return noted(describe_here(interface)) && noted(decide(warm::plan_mark_clocks));
 }
 
 core::StockIntent StockKeeper::new_intent(core::StockIntent::What what, std::uint32_t count) const {
@@ -169,8 +170,371 @@ core::StockIntent StockKeeper::new_intent(core::StockIntent::What what, std::uin
   intent.subnet = interface ? subnet_of(*interface) : "";
   intent.begun = now.wall;
   intent.begun_at = {now.boot, now.since_boot};
-  intent.process = options_.process;
   return intent;
+}
+
+// ---------------------------------------------------------------- in
+
+Result<void> StockKeeper::fetch(Deadline deadline) {
+  TRY(auto interface, world_.cloud.interface(deadline));
+  ask([&] {
+    actor_.state.seen.interface = std::move(interface);
+    actor_.state.seen.last_problem.reset();
+  });
+  TRY(auto view, view_stock(context()));
+  const auto is = this->interface();
+  if (is_of_other_card(view, *is)) {
+    // Its card was replaced while no agent ran: what comes to the new one would be nobody's.
+    view.node->mac = is->mac;
+    view.node->object = is->object;
+    TRY_VOID(decide(warm::plan_describe, *view.node));
+  }
+  const auto free_ones = [&](const StockView& all) {
+    const Instant now = world_.clock.now();
+    return std::ranges::count_if(all.addresses, [&](const core::StockAddress& one) {
+      return core::is_free_at(one, now) && one.verified.has_value() && one.mac == is->mac;
+    });
+  };
+  const auto before = free_ones(view);
+  // An address that the wire cannot be asked about is no pod's, and more of them would not be either: nothing is asked
+  // for.
+  if (const auto asked = probe_all(in_state(view, core::StockAddressState::probing)); !asked)
+    return fail(asked.error());
+  TRY(view, view_stock(context()));
+  // A call that another left half done may have brought what is wanted here.
+  settle(view);
+  TRY(view, view_stock(context()));
+  if (free_ones(view) > before) return {};
+  warm::Marks marks = options_.marks;
+  if (view.node && !view.node->node.empty()) marks.high = view.node->high;
+  if (const auto why = warm::why_not_more(view.addresses, marks, world_.clock.now())) {
+    return fail(ErrorCode::exhausted, *why);
+  }
+  grow(1);
+  if (const auto trouble = this->last_problem()) return fail(*trouble);
+  return {};
+}
+
+Result<cloud::Interface> StockKeeper::known_interface() const {
+  if (const auto interface = this->interface()) return *interface;
+  return fail(last_problem().value_or(Error{ErrorCode::unavailable, "the agent is still starting", {}}));
+}
+
+void StockKeeper::grow(std::uint32_t count) {
+  const cloud::Interface interface = *this->interface();
+  const core::StockIntent intent = new_intent(core::StockIntent::What::allocate, count);
+  const UnderWay under_way(*this, intent.id);
+  const auto done = [&](warm::Outcome outcome) {
+    memory_ = warm::after_growing(memory_, outcome, jitter_of(world_.random), world_.clock.now());
+  };
+  if (!noted(begin(intent))) return done(warm::Outcome::away);
+  const auto since = world_.clock.now().since_boot;
+  const auto given = noted(world_.cloud.allocate(interface, intent.subnet, count, cloud_deadline()));
+  if (!given) {
+    done(outcome_of(given.error()));
+    if (given.error().code == ErrorCode::unknown_outcome) return;  // settle() finds out
+    static_cast<void>(noted(drop(intent.id)));
+    return;
+  }
+  ask([this] { actor_.state.seen.last_problem.reset(); });  // but for what is found out from here on
+  const auto taken = take(intent.id, *given, world_.probe == nullptr, "");
+  if (!taken) return done(warm::Outcome::away);  // as above
+  // An address with a record came for a call whose reply was lost: it is settled so, and says nothing of others.
+  const std::size_t came = given->size() - std::min(given->size(), taken->recorded);
+  const warm::Outcome outcome = warm::outcome_of_fill(came, taken->usable);
+  done(outcome);
+  if (outcome == warm::Outcome::conflict) {
+    note_problem({ErrorCode::unavailable,
+                  fmt::format("of {} addresses that the cloud gave {} may be given to pods, the others are quarantined "
+                              "or doubted: one more is asked for after a rest",
+                              given->size(), taken->usable),
+                  {}});
+  }
+  ask([&] {
+    KeeperTally& tally = actor_.state.seen.keeper;
+    tally.allocated += taken->usable;
+    if (taken->usable > 0) tally.last_fill = world_.clock.now().since_boot - since;
+  });
+}
+
+/// Learns the range of the node's subnet, by which a look knows whose word counts. A range that the cloud does not tell
+/// now is asked for the next time.
+void StockKeeper::learn_range(Deadline deadline) {
+  const auto interface = this->interface();
+  if (!interface || ask([this] { return actor_.state.range.has_value(); })) return;
+  const auto asked = world_.cloud.subnet(interface->vpc, subnet_of(*interface), deadline);
+  if (asked) ask([&] { actor_.state.range = asked->range; });
+}
+
+/// A look without the cloud.
+warm::Look StockKeeper::look_here(bool with_pods, Deadline deadline) {
+  if (world_.host) learn_range(deadline);
+  warm::Look look;
+  look.begun = world_.clock.now();
+  look_at_host(look, deadline);
+  if (with_pods) look_at_pods(look, deadline);
+  return look;
+}
+
+/// Those of them that are for this node's interface, each with what speaks against a pod's having it. The word of a
+/// pod's namespace is no reason to put an address aside for good.
+std::vector<warm::Given> StockKeeper::checked(std::vector<warm::Given> given, Deadline deadline) {
+  const auto interface = this->interface();
+  if (given.empty() || !interface) return given;
+  const warm::Look look = look_here(false, deadline);
+  for (warm::Given& one : given) {
+    if (one.mac != interface->mac) {
+      one.unfit = "it was given to another interface, " + one.mac.to_string();
+    } else if (look.said_by_pods.contains(one.address)) {
+      one.doubts = {core::StockDoubt::used_by_host};
+      log(fmt::format("{} is given to no pod for now: a network namespace of this node has it",
+                      one.address.to_string()));
+    } else if (look.host && look.host->contains(one.address)) {
+      one.unfit = "the host uses it, though nobody here is said to have it";
+    }
+    if (one.unfit.empty()) continue;
+    log(fmt::format("{} is given to no pod: {}", one.address.to_string(), one.unfit));
+  }
+  // Another interface's address is nobody's to keep or release here.
+  std::erase_if(given, [&](const warm::Given& one) { return one.mac != interface->mac; });
+  return given;
+}
+
+Result<StockKeeper::Taken> StockKeeper::take(const std::string& intent, const std::vector<cloud::CloudAddress>& came,
+                                             bool verified, const std::string& from) {
+  std::vector<warm::Given> given;
+  given.reserve(came.size());
+  for (const cloud::CloudAddress& one : came) given.push_back({one, from, verified});
+  given = checked(std::move(given), cloud_deadline());
+  TRY(const auto moved, noted(decide(warm::plan_take, intent, given)));
+  Taken taken;
+  for (const warm::Given& one : given) {
+    if (std::ranges::find(moved, one.address, &core::StockAddress::address) != moved.end()) continue;
+    ++taken.recorded;
+    log(fmt::format("{} was said to be new, and has a record, which stays as it is", one.address.to_string()));
+  }
+  std::vector<core::StockAddress> fit = moved;
+  std::erase_if(fit, [](const core::StockAddress& one) { return one.state == core::StockAddressState::quarantined; });
+  // An address that a pod's namespace says it has comes to nobody as long as it does; else a pod that says so of more
+  // and more would get the subnet for this node.
+  const auto doubted = static_cast<std::size_t>(
+      std::ranges::count_if(fit, [](const core::StockAddress& one) { return !one.doubts.empty(); }));
+  ask([&] { actor_.state.seen.keeper.quarantined += moved.size() - fit.size(); });
+  if (fit.empty()) return taken;
+  std::size_t unusable = doubted;
+  if (!verified) {
+    const auto conflicts = probe_all(fit);
+    unusable += conflicts ? *conflicts : 0;  // those that cannot be probed may be, later
+  } else {
+    stocked();
+  }
+  taken.usable = fit.size() - std::min(fit.size(), unusable);
+  return taken;
+}
+
+/// How many of them are quarantined now. Error: they could not be probed, and stay as they are; it is the trouble, too.
+Result<std::size_t> StockKeeper::probe_all(const std::vector<core::StockAddress>& addresses) {
+  if (addresses.empty()) return 0;
+  std::vector<warm::Probed> probed;
+  if (world_.probe == nullptr) {
+    for (const core::StockAddress& one : addresses) probed.push_back({one.address, std::nullopt});
+  } else {
+    const auto answers = world_.probe->probe(addresses_of(addresses), cloud_deadline());
+    if (!answers) {
+      const Error error = answers.error().in("addresses are not probed and so not given to pods");
+      note_problem(error);
+      return fail(error);
+    }
+    for (const AddressProbe::Answer& answer : *answers) probed.push_back({answer.address, answer.other});
+  }
+  std::vector<net::Address> good;
+  std::size_t conflicts = 0;
+  for (const std::vector<warm::Probed>& part : parts_of(probed)) {
+    TRY(const auto moved, noted(decide(warm::plan_probed, part)));
+    for (const core::StockAddress& one : moved) {
+      if (one.state == core::StockAddressState::free) {
+        good.push_back(one.address);
+        continue;
+      }
+      log(fmt::format("{} is quarantined: {}", text_of(one), one.why));
+      if (world_.conflicted) world_.conflicted(one);
+      ++conflicts;
+    }
+  }
+  ask([&] {
+    actor_.state.seen.keeper.conflicts += conflicts;
+    actor_.state.seen.keeper.quarantined += conflicts;
+  });
+  if (good.empty()) return conflicts;
+  stocked();
+  if (world_.probe != nullptr) world_.probe->announce(good);
+  return conflicts;
+}
+
+/// Whether somebody lives by an address that has no record. Error: refused_for_safety, naming who, or the source that
+/// does not tell.
+Result<void> StockKeeper::check_nobodys(const net::Address& address, Deadline deadline) {
+  const std::string text = address.to_string();
+  warm::Look look;
+  look_at_host(look, deadline);
+  look_at_pods(look, deadline);
+  if (look.pods) {
+    for (const warm::LivePod& pod : *look.pods) {
+      if (pod.ended || std::ranges::find(pod.addresses, address) == pod.addresses.end()) continue;
+      return fail(ErrorCode::refused_for_safety,
+                  fmt::format("{} is in use: pod {}/{} has it", text, pod.pod.namespace_name, pod.pod.name));
+    }
+  }
+  if (look.host && look.host->contains(address)) {
+    return fail(ErrorCode::refused_for_safety,
+                fmt::format("{} is in use: an interface or a route of this node has it", text));
+  }
+  if (!look.silent.empty()) {
+    return fail(ErrorCode::refused_for_safety,
+                fmt::format("whether {} is in use is not known: {}; try again", text, look.silent.front()));
+  }
+  if (world_.fixed == nullptr) return {};
+  const auto claimed = world_.fixed->claimed(deadline);
+  if (!claimed) {
+    return fail(ErrorCode::refused_for_safety, fmt::format("whether a VpcIpClaim names {} is not known: {}; try again",
+                                                           text, claimed.error().message));
+  }
+  if (std::ranges::find(*claimed, address) == claimed->end()) return {};
+  return fail(ErrorCode::refused_for_safety, fmt::format("{} is promised to a pod: a VpcIpClaim names it", text));
+}
+
+Result<core::StockAddress> StockKeeper::push(const std::optional<net::Address>& address, Deadline deadline) {
+  TRY(const cloud::Interface interface, known_interface());
+  if (address) {
+    TRY(const auto view, view_stock(context()));
+    const core::StockAddress* known = view.find(*address);
+    if (known != nullptr && known->state == core::StockAddressState::held) {
+      return fail(ErrorCode::conflict, fmt::format("{} is a pod's already", address->to_string()));
+    }
+    if (known != nullptr && known->state == core::StockAddressState::quarantined) {
+      return fail(ErrorCode::refused_for_safety,
+                  fmt::format("{} is quarantined: {}", address->to_string(), known->why));
+    }
+    if (known != nullptr && known->state != core::StockAddressState::lent) return *known;
+    if (view.damaged.contains(core::warm_address_key(*address).name)) {
+      return fail(ErrorCode::corrupt,
+                  fmt::format("the record of {} is damaged: whose it is is not known", address->to_string()));
+    }
+    TRY_VOID(check_nobodys(*address, deadline));
+  }
+  core::StockIntent intent = new_intent(core::StockIntent::What::allocate, 1);
+  intent.address = address;
+  const UnderWay under_way(*this, intent.id);
+  TRY_VOID(begin(intent));
+  const auto asked = [&]() -> Result<cloud::CloudAddress> {
+    if (!address) {
+      TRY(auto given, world_.cloud.allocate(interface, intent.subnet, 1, deadline));
+      return std::move(given.front());
+    }
+    auto given = world_.cloud.allocate_address(interface, intent.subnet, *address, deadline);
+    if (given || given.error().code != ErrorCode::already_exists) return given;
+    // Ours already, perhaps.
+    TRY(const auto there, world_.cloud.describe_address(interface.vpc, intent.subnet, *address, deadline));
+    if (there && there->mac == interface.mac) return *there;
+    return fail(given.error());
+  }();
+  if (!asked) {
+    if (asked.error().code != ErrorCode::unknown_outcome) TRY_VOID(drop(intent.id));
+    return fail(asked.error());
+  }
+  const auto given = checked({{*asked, "", world_.probe == nullptr}}, deadline);
+  TRY(const auto moved, decide(warm::plan_take, intent.id, given));
+  ask([&] {
+    actor_.state.seen.keeper.allocated += moved.size();
+    actor_.state.is_due = true;  // to be probed
+  });
+  if (world_.probe == nullptr) stocked();
+  if (moved.empty()) {
+    // A fill has brought it meanwhile.
+    TRY(const auto view, view_stock(context()));
+    if (const auto* known = view.find(asked->address)) return *known;
+    return fail(ErrorCode::conflict, asked->address.to_string() + " has left the stock again");
+  }
+  if (moved.front().state == core::StockAddressState::quarantined) {
+    return fail(ErrorCode::refused_for_safety,
+                fmt::format("{} is quarantined: {}", asked->address.to_string(), moved.front().why));
+  }
+  return moved.front();
+}
+
+// ---------------------------------------------------------------- out
+
+void StockKeeper::shrink(std::uint32_t count) {
+  const Deadline deadline = cloud_deadline();
+  UnderWay under_way(*this);
+  const auto done = [&](warm::Outcome outcome) {
+    memory_ = warm::after_shrinking(memory_, outcome, jitter_of(world_.random), world_.clock.now());
+  };
+  const auto moved = noted(under_way.decide_leaving({.count = count}));
+  if (!moved) return done(warm::Outcome::away);
+  const auto gone = noted(give_back(*moved, deadline));
+  done(gone ? warm::Outcome::done : outcome_of(gone.error()));
+}
+
+/// Has the cloud take back addresses that are `releasing`. One whose fate is not known stays so; behind the first that
+/// surely was not taken back all are kept. The error of the first that did not go.
+Result<void> StockKeeper::give_back(std::vector<core::StockAddress> addresses, Deadline deadline) {
+  std::vector<net::Address> gone, kept, used;
+  std::optional<Error> trouble;
+  const warm::Look look = look_here(false, deadline);
+  if (!look.silent.empty()) trouble = Error{ErrorCode::unavailable, look.silent.front() + "; no address goes back", {}};
+  for (const core::StockAddress& address : addresses) {
+    // docs/notes/warm-pool.md#states: the record is no witness against the host.
+    if (look.host && look.host->contains(address.address)) {
+      used.push_back(address.address);
+      continue;
+    }
+    if (trouble && trouble->code != ErrorCode::unknown_outcome) {
+      kept.push_back(address.address);
+      continue;
+    }
+    const auto released = world_.cloud.release(cloud_address_of(address), deadline);
+    if (released) {
+      gone.push_back(address.address);
+      continue;
+    }
+    if (!trouble || released.error().code != ErrorCode::unknown_outcome) trouble = released.error();
+    if (released.error().code != ErrorCode::unknown_outcome) kept.push_back(address.address);
+  }
+  if (!gone.empty()) {
+    TRY_VOID(decide(warm::plan_returned, gone));
+    ask([&] {
+      actor_.state.gave_back = true;
+      actor_.state.seen.keeper.given_back += gone.size();
+      actor_.state.is_due = actor_.state.is_due || actor_.state.waiting > 0;
+    });
+  }
+  if (!kept.empty()) {
+    TRY_VOID(decide(warm::plan_not_returned, kept, std::vector<core::StockDoubt>()));
+  }
+  if (!used.empty()) {
+    TRY_VOID(decide(warm::plan_not_returned, used, std::vector{core::StockDoubt::used_by_host}));
+    trouble = Error{ErrorCode::refused_for_safety,
+                    fmt::format("{} is in use: an interface or a route of this node has it; it was not given back",
+                                used.front().to_string()),
+                    {}};
+  }
+  if (trouble) return fail(*std::move(trouble));
+  return {};
+}
+
+Result<core::StockAddress> StockKeeper::pop(const std::optional<net::Address>& address, Deadline deadline) {
+  UnderWay under_way(*this);
+  warm::ReturnToCloud what;
+  what.count = 1;
+  if (address) what.addresses = {*address};
+  TRY(const auto moved, under_way.decide_leaving(what));
+  if (moved.empty()) {
+    return fail(ErrorCode::not_found, address ? address->to_string() + " is not free in the stock"
+                                              : std::string("the stock has no free address"));
+  }
+  TRY_VOID(give_back(moved, deadline));
+  return moved.front();
 }
 
 }  // namespace croft::engine

@@ -15,7 +15,6 @@
 #include "base/result.h"
 #include "ipam/use/transact.h"
 #include "vpc/decide/attachments.h"
-#include "vpc/decide/planner.h"
 #include "vpc/decide/reconcile.h"
 #include "vpc/decide/supply.h"
 #include "vpc/provider.h"
@@ -37,8 +36,7 @@ struct KeeperOptions {
   std::string node;
   std::string subnet;  ///< empty: that of the interface
   std::chrono::seconds reconcile_every{60};
-  bool looks_first = false;   ///< an agent's: may_give() waits for the first look_before_serving() too
-  std::uint32_t process = 0;  ///< this one, for its intents
+  bool looks_first = false;  ///< an agent's: may_give() waits for the first look_before_serving() too
 };
 
 /// The keeper's world. References and pointers outlive it; null: there is no such thing here.
@@ -48,9 +46,9 @@ struct KeeperWorld {
   Random& random;  ///< safe to call from several threads
   cloud::Provider& cloud;
   AddressProbe* probe = nullptr;  ///< null: what the cloud gives is taken for good
-  PeerAgents* peers = nullptr;
-  NodePods* pods = nullptr;
-  HostAddresses* host = nullptr;
+  PeerAgents peers{};
+  NodePods pods = nullptr;
+  HostAddresses host = nullptr;
   FixedAddresses* fixed = nullptr;
   /// One line for each thing that happens, without newline; never fails. From several threads.
   std::function<void(const std::string& line)> log = nullptr;
@@ -165,7 +163,7 @@ class StockKeeper {
   /// unknown_outcome; conflict, where it went another way meanwhile; those of the cloud.
   [[nodiscard]] Result<core::StockAddress> lend(const core::warm::Lend& lend, Deadline deadline);
 
-  // For pods that keep their address by name (vpc/decide/promised.h); from any thread, no longer than `deadline`.
+  // For pods that keep their address by name (vpc/decide/attachments.h); from any thread, no longer than `deadline`.
 
   /// Whether the records tell that the pod of this UID keeps its address, or does not. Nothing: they say nothing of it.
   [[nodiscard]] std::optional<bool> is_known_as_fixed(const core::PodIdentity& pod);
@@ -192,6 +190,12 @@ class StockKeeper {
   void note_problem(const Error& error) {
     ask([&] { actor_.note_problem(error); });
   }
+  /// As it is; an error is the trouble.
+  template <class T>
+  [[nodiscard]] Result<T> noted(Result<T> done) {
+    if (!done) note_problem(done.error());
+    return done;
+  }
   /// Something came into the stock: those that wait may look again.
   void stocked() {
     actor_.post([this] { actor_.state.stocked = true; });
@@ -199,9 +203,9 @@ class StockKeeper {
   [[nodiscard]] Context context() const { return {world_.store, world_.clock, world_.random}; }
   [[nodiscard]] Deadline cloud_deadline() const { return Deadline::after(world_.clock.now(), kCloudLimit); }
   [[nodiscard]] std::string subnet_of(const cloud::Interface& interface) const;
-  template <class Answer, class Plan>
-  [[nodiscard]] Result<Answer> decide(Plan plan) {
-    return actor_.decide<Answer>(std::move(plan));
+  template <class... PlanAndArguments>
+  [[nodiscard]] auto decide(const PlanAndArguments&... all) {
+    return actor_.decide(all...);
   }
   void log(const std::string& line) const { world_.log(line); }
 
@@ -211,7 +215,8 @@ class StockKeeper {
   [[nodiscard]] core::warm::Look look(const LookLimits& limits, Deadline last);
   void look_at_host(core::warm::Look& look, Deadline deadline);
   void look_at_pods(core::warm::Look& look, Deadline deadline);
-  void look_at_host_and_pods(core::warm::Look& look, Deadline deadline);
+  [[nodiscard]] core::warm::Look look_here(bool with_pods, Deadline deadline);
+  void note_silent(core::warm::Look& look, const std::string& what, const Error& error);
   [[nodiscard]] std::optional<cloud::Interface> look_at_cloud(core::warm::Look& look, Deadline deadline);
   void confirm_missing(core::warm::Look& look, const StockView& view, const core::warm::Memory& memory,
                        Deadline deadline);
@@ -220,11 +225,11 @@ class StockKeeper {
   void set_apart(core::warm::Look& look, const StockView& view, bool may_go, Deadline deadline);
   [[nodiscard]] core::StockIntent new_intent(core::StockIntent::What what, std::uint32_t count) const;
 
-  [[nodiscard]] Result<void> begin(const core::StockIntent& intent);
-  [[nodiscard]] Result<void> drop(const std::string& intent);
+  [[nodiscard]] auto begin(const core::StockIntent& intent) { return decide(core::warm::plan_begin, intent); }
+  [[nodiscard]] auto drop(const std::string& intent) { return decide(core::warm::plan_drop_intent, intent); }
+  [[nodiscard]] Result<cloud::Interface> known_interface() const;
   void grow(std::uint32_t count);
   void learn_range(Deadline deadline);
-  [[nodiscard]] core::warm::Look look_at_host_alone(Deadline deadline);
   [[nodiscard]] std::vector<core::warm::Given> checked(std::vector<core::warm::Given> given, Deadline deadline);
   struct Taken {
     std::size_t usable = 0;    ///< a pod may come to have them, once the wire was asked
@@ -283,11 +288,10 @@ class StockKeeper::UnderWay {
   UnderWay& operator=(const UnderWay&) = delete;
 
   /// Decides which addresses leave, where any may. They are under way from its commit on.
-  template <class Plan>
-  [[nodiscard]] Result<core::warm::Changed> decide_leaving(Plan plan) {
+  [[nodiscard]] Result<core::warm::Changed> decide_leaving(const core::warm::ReturnToCloud& what) {
     return keeper_.ask([&] {
-      auto moved = keeper_.actor_.decide_giving<core::warm::Changed>(plan);
-      if (moved) leave(moved->addresses);
+      auto moved = keeper_.actor_.decide_giving(core::warm::plan_return_to_cloud, what);
+      if (moved) leave(*moved);
       return moved;
     });
   }

@@ -38,25 +38,6 @@ TEST_F(StockKeeperTest, OneThatAnswersForTheWholeSubnetDoesNotGetItIntoQuarantin
   EXPECT_FALSE(node_.keeper->last_problem());
 }
 
-/// A few addresses that somebody has by hand, at the low end of the subnet.
-TEST_F(StockKeeperTest, WhoWaitsDoesNotWaitForTheRestThatConflictsCost) {
-  const std::vector<net::Address> all = cloud_.unowned();
-  for (std::size_t i = 0; i < 9; ++i) node_.wire->others[all[i]] = mac_of(9);
-  node_.wait(1);
-  const auto begun = clock_.now().since_boot;
-  const auto until_free = [&] {
-    for (int i = 0; i < 40 && node_.counts().free == 0; ++i) {
-      const auto next = node_.keeper->step();
-      clock_.advance(std::max<std::chrono::nanoseconds>(next - clock_.now().since_boot, 0s));
-    }
-    return node_.counts().free;
-  };
-  EXPECT_GE(until_free(), 1U);
-  EXPECT_LE(clock_.now().since_boot - begun, 60s) << "one after the other, with a short pause";
-  EXPECT_EQ(node_.counts().conflicting, 9U);
-  EXPECT_EQ(cloud_.of(node_.mac()).size(), 10U) << "a fill, and then one at a time";
-}
-
 TEST_F(StockKeeperTest, WhoReleasesTheConflictsEndsTheRest) {
   node_.begin();
   for (const net::Address& address : cloud_.unowned()) node_.wire->others[address] = mac_of(9);
@@ -305,16 +286,6 @@ TEST_F(StockKeeperTest, APluginThatGoesAloneTakesTheNextTerm) {
   EXPECT_TRUE(std::ranges::any_of(node_.log, [](const auto& line) { return line.find("anew") != line.npos; }));
 }
 
-TEST_F(StockKeeperTest, WhatAKilledProcessAskedForIsNotAskedForAgain) {
-  cloud_.fate = [] { return CallFate::reply_lost; };
-  static_cast<void>(node_.keeper->step());
-  cloud_.fate = [] { return CallFate::done; };
-  node_.begin();
-  static_cast<void>(node_.keeper->step());
-  EXPECT_EQ(cloud_.of(node_.mac()).size(), 3U);
-  EXPECT_EQ(node_.counts().free, 3U);
-}
-
 TEST_F(StockKeeperTest, PushAndPop) {
   static_cast<void>(node_.keeper->step());
   const net::Address wanted = cloud_.unowned().back();
@@ -374,17 +345,6 @@ TEST_F(StockKeeperTest, WhatTheCloudGivesAndTheHostUsesIsQuarantined) {
   static_cast<void>(node_.keeper->step());
   EXPECT_EQ(node_.counts().free, 2U);
   EXPECT_THAT(node_.find(used)->why, testing::HasSubstr("the host uses it"));
-}
-
-TEST_F(StockKeeperTest, ALostReplyIsNotAskedAgain) {
-  int calls = 0;
-  cloud_.fate = [&] { return ++calls == 1 ? CallFate::reply_lost : CallFate::done; };
-  static_cast<void>(node_.keeper->step());
-  node_.settle(4);
-  EXPECT_EQ(node_.recorded(), cloud_.of(node_.mac()));
-  EXPECT_EQ(node_.counts().free, 3U);
-  EXPECT_EQ(cloud_.of(node_.mac()).size(), 3U);
-  EXPECT_TRUE(node_.view().intents.empty());
 }
 
 class ReleasedUnheardTest : public StockKeeperTest {

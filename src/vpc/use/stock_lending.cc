@@ -8,7 +8,7 @@
 #include <fmt/format.h>
 
 #include "base/net/echo.h"
-#include "vpc/decide/promised.h"
+#include "vpc/decide/attachments.h"
 #include "vpc/use/stock_keeper.h"
 
 namespace croft::engine {
@@ -24,40 +24,37 @@ constexpr std::chrono::nanoseconds kBorrowLimit = std::chrono::seconds{10};
 
 /// Asks one peer after the other, the richest first, until nobody waits. True: somebody still does.
 bool StockKeeper::borrow() {
-  if (world_.peers == nullptr) return false;
+  if (!world_.peers.list) return false;
   const cloud::Interface interface = *this->interface();
   const std::string subnet = subnet_of(interface);
-  auto peers = world_.peers->peers(subnet, cloud_deadline());
+  auto peers = world_.peers.list(subnet, cloud_deadline());
   if (!peers) {
     note_problem(peers.error().in("no address is borrowed"));
     return true;
   }
-  const auto view = view_stock(context());
-  if (!view) {
-    note_problem(view.error());
-    return true;
-  }
+  const auto view = noted(view_stock(context()));
+  if (!view) return true;
   const auto begun = world_.clock.now().since_boot;
   // A peer may have lent something that comes or does not: until that is known it is asked for no more.
-  const auto may_still_lend = [&](const PeerAgents::Peer& peer) {
+  const auto may_still_lend = [&](const Peer& peer) {
     return std::ranges::any_of(view->intents, [&](const core::StockIntent& intent) {
       return intent.what == core::StockIntent::What::borrow && intent.peer == peer.address;
     });
   };
   std::string unclear;
-  std::erase_if(*peers, [&](const PeerAgents::Peer& peer) {
+  std::erase_if(*peers, [&](const Peer& peer) {
     if (peer.node == options_.node || peer.free == 0) return true;
     if (!may_still_lend(peer)) return false;
     unclear += fmt::format("; {}: what it was asked for last may still come", peer.node);
     return true;
   });
-  std::ranges::stable_sort(*peers, std::greater{}, &PeerAgents::Peer::free);
+  std::ranges::stable_sort(*peers, std::greater{}, &Peer::free);
   std::uint32_t waiting = ask([this] { return actor_.state.waiting; });
   const auto note_unclear = [&](const std::string& why) {
     unclear += "; " + why;
     log("borrowing: " + why);
   };
-  for (const PeerAgents::Peer& peer : *peers) {
+  for (const Peer& peer : *peers) {
     if (waiting == 0) return false;
     // Silent ones take a call's time each: other work goes on, and the next round asks the others.
     if (world_.clock.now().since_boot - begun > kBorrowLimits * kBorrowLimit) return true;
@@ -65,13 +62,9 @@ bool StockKeeper::borrow() {
       core::StockIntent intent = new_intent(core::StockIntent::What::borrow, 1);
       intent.peer = peer.address;
       const UnderWay under_way(*this, intent.id);
-      const auto noted = begin(intent);
-      if (!noted) {
-        note_problem(noted.error());
-        return true;
-      }
-      auto lent = world_.peers->borrow(peer, interface.mac, subnet, intent.id,
-                                       Deadline::after(world_.clock.now(), kBorrowLimit));
+      if (!noted(begin(intent))) return true;
+      auto lent = world_.peers.borrow(peer, interface.mac, subnet, intent.id,
+                                      Deadline::after(world_.clock.now(), kBorrowLimit));
       if (lent) {
         // A peer's word is no proof: the cloud says whose it is, and delivers it there.
         const auto there = world_.cloud.describe_address(interface.vpc, subnet, lent->address, cloud_deadline());
@@ -99,11 +92,7 @@ bool StockKeeper::borrow() {
         note_unclear(fmt::format("{}: {}", peer.node, lent.error().message));
         break;
       }
-      const auto dropped = drop(intent.id);
-      if (!dropped) {
-        note_problem(dropped.error());
-        return true;
-      }
+      if (!noted(drop(intent.id))) return true;
       // A version, a certificate or an address that does not go together: people have to do something.
       const ErrorCode code = lent.error().code;
       const bool is_refusal = code == ErrorCode::refused_by_configuration || code == ErrorCode::permission_denied ||
@@ -140,12 +129,9 @@ Result<core::StockAddress> StockKeeper::lend(const warm::Lend& asked, Deadline d
     return fail(
         invalid_argument(fmt::format("subnet {} is not this node's, which is {}", lend.subnet, subnet_of(*interface))));
   }
-  const auto choose = [&](const core::Snapshot& snapshot, const Instant& now) {
-    return warm::plan_lend(snapshot, lend, now);
-  };
   UnderWay under_way(*this);
   const auto choice = ask([&]() -> Result<std::optional<core::StockAddress>> {
-    auto made = actor_.decide_giving<std::optional<core::StockAddress>>(choose);
+    auto made = actor_.decide_giving(warm::plan_lend, lend);
     if (!made) return fail(none(made.error()));
     if (!*made || (*made)->state == core::StockAddressState::lent) return made;
     if (actor_.state.leaving.contains(text_of(**made))) {
@@ -165,25 +151,21 @@ Result<core::StockAddress> StockKeeper::lend(const warm::Lend& asked, Deadline d
     if (moved.error().code == ErrorCode::not_found) {
       std::optional<warm::Look> look;
       static_cast<void>(settle_leaving(*chosen, true, look));
-      TRY(const auto settled, decide<std::optional<core::StockAddress>>(choose));
+      TRY(const auto settled, decide(warm::plan_lend, lend));
       const bool went =
           settled && settled->address == chosen->address && settled->state == core::StockAddressState::lent;
       if (went) return *settled;
       return fail(moved.error());
     }
-    TRY_VOID(decide<warm::Changed>([&](const core::Snapshot& snapshot, const Instant& now) {
-      return warm::plan_not_lent(snapshot, chosen->address, chosen->request, now);
-    }));
+    TRY_VOID(decide(warm::plan_not_lent, chosen->address, chosen->request));
     return fail(moved.error());
   }
-  TRY(const auto lent, decide<warm::Changed>([&](const core::Snapshot& snapshot, const Instant& now) {
-        return warm::plan_lent(snapshot, chosen->address, chosen->request, now);
-      }));
+  TRY(const auto lent, decide(warm::plan_lent, chosen->address, chosen->request));
   log(fmt::format("lent {} to {}{}", text_of(*chosen), lend.to.to_string(),
                   lend.node.empty() ? "" : " of " + lend.node));
   ask([this] { ++actor_.state.seen.keeper.lent; });
-  if (lent.addresses.empty()) return fail(ErrorCode::conflict, text_of(*chosen) + " went another way meanwhile");
-  return lent.addresses.front();
+  if (lent.empty()) return fail(ErrorCode::conflict, text_of(*chosen) + " went another way meanwhile");
+  return lent.front();
 }
 
 // ---------------------------------------------------------------- promised to a pod by name
@@ -264,9 +246,7 @@ Result<warm::Assigned> StockKeeper::give_promised(const FixedAddresses::Promise&
                                                   Deadline deadline) {
   const net::Address& address = promise.address;
   const std::string pod = warm::promised_pod_name(request.pod);
-  const auto interface = this->interface();
-  if (!interface)
-    return fail(last_problem().value_or(Error{ErrorCode::unavailable, "the agent is still starting", {}}));
+  TRY(const cloud::Interface interface, known_interface());
   {
     TRY(const auto view, view_stock(context()));
     const core::StockAddress* known = view.find(address);
@@ -275,7 +255,7 @@ Result<warm::Assigned> StockKeeper::give_promised(const FixedAddresses::Promise&
     auto why = known != nullptr ? warm::obstacle_of(*known, request) : std::nullopt;
     if (why) return fail(*std::move(why));
   }
-  if (const warm::Look look = look_at_host_alone(deadline); look.host && look.host->contains(address)) {
+  if (const warm::Look look = look_here(false, deadline); look.host && look.host->contains(address)) {
     return fail(ErrorCode::refused_for_safety,
                 fmt::format("{} is promised to pod {}, and no pod may have it: the host or a network namespace uses it",
                             address.to_string(), pod));
@@ -286,9 +266,9 @@ Result<warm::Assigned> StockKeeper::give_promised(const FixedAddresses::Promise&
   core::StockIntent intent = new_intent(core::StockIntent::What::allocate, 1);
   intent.address = address;
   intent.peer = pod;
-  const auto there = world_.cloud.describe_address(interface->vpc, intent.subnet, address, deadline);
+  const auto there = world_.cloud.describe_address(interface.vpc, intent.subnet, address, deadline);
   if (!there) return promised(there.error());
-  const bool is_elsewhere = *there && (*there)->mac != interface->mac;
+  const bool is_elsewhere = *there && (*there)->mac != interface.mac;
   // A neighbour that answers would lose it by the move. A cloud may answer itself, for the interface that has it.
   if (is_elsewhere) TRY_VOID(check_wire(address, pod, (*there)->mac, deadline));
   const UnderWay under_way(*this, intent.id);
@@ -307,9 +287,7 @@ Result<warm::Assigned> StockKeeper::give_promised(const FixedAddresses::Promise&
       TRY_VOID(drop(intent.id));
       return {};
     }
-    TRY_VOID(decide<warm::Changed>([&](const core::Snapshot& snapshot, const Instant& now) {
-      return warm::plan_take(snapshot, intent.id, {warm::kept_for(given, pod)}, now);
-    }));
+    TRY_VOID(decide(warm::plan_take, intent.id, std::vector{warm::kept_for(given, pod)}));
     return {};
   };
   if (!is_elsewhere) {
@@ -318,9 +296,7 @@ Result<warm::Assigned> StockKeeper::give_promised(const FixedAddresses::Promise&
       return fail(silent.error());
     }
   }
-  auto assigned = actor_.decide_giving<warm::Assigned>([&](const core::Snapshot& snapshot, const Instant& now) {
-    return warm::plan_give_promised(snapshot, intent.id, given, request, now);
-  });
+  auto assigned = actor_.decide_giving(warm::plan_give_promised, intent.id, given, request);
   if (!assigned) {
     TRY_VOID(leave());
     return fail(assigned.error());

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -38,51 +39,38 @@ class AddressProbe {
   virtual void announce(const std::vector<net::Address>& addresses) = 0;
 };
 
-/// The agents of the other nodes.
-class PeerAgents {
- public:
-  virtual ~PeerAgents() = default;
+/// Another node's agent.
+struct Peer {
+  std::string node;
+  std::string address;  ///< `10.0.0.2:7312`
+  std::string subnet;
+  std::uint32_t free = 0;  ///< addresses in its stock, as it said last
+};
 
-  struct Peer {
-    std::string node;
-    std::string address;  ///< `10.0.0.2:7312`
-    std::string subnet;
-    std::uint32_t free = 0;  ///< addresses in its stock, as it said last
-  };
+/// The agents of the other nodes.
+struct PeerAgents {
   /// Those that say they are of a subnet, but this node's own; also those that have none free.
-  [[nodiscard]] virtual Result<std::vector<Peer>> peers(const std::string& subnet, Deadline deadline) = 0;
+  std::function<Result<std::vector<Peer>>(const std::string& subnet, Deadline deadline)> list;
   /// Asks one for an address, which becomes `mac`'s. `request` names this request: the same one gets the same address.
   /// Errors: exhausted (it has none to spare), unavailable (it did not answer at all), unknown_outcome (the cloud may
   /// have been told to move one), and what it says.
-  [[nodiscard]] virtual Result<cloud::CloudAddress> borrow(const Peer& peer, const net::Mac& mac,
-                                                           const std::string& subnet, const std::string& request,
-                                                           Deadline deadline) = 0;
+  std::function<Result<cloud::CloudAddress>(const Peer& peer, const net::Mac& mac, const std::string& subnet,
+                                            const std::string& request, Deadline deadline)>
+      borrow;
 };
 
-/// The pods of this node, apart from the stock's own records.
-class NodePods {
- public:
-  virtual ~NodePods() = default;
+/// All pods of this node but those in its own network, apart from the stock's own records, from a source that is no
+/// older than the call. An error: nothing is known.
+using NodePods = std::function<Result<std::vector<core::warm::LivePod>>(Deadline deadline)>;
 
-  /// All pods of the node but those in its own network, from a source that is no older than the call. An error: nothing
-  /// is known.
-  [[nodiscard]] virtual Result<std::vector<core::warm::LivePod>> pods(Deadline deadline) = 0;
+/// The addresses that interfaces of the host have, or that a route of it leads to by itself (a /32, a /128), by who
+/// says so: a pod that may change its own namespace says there what it likes.
+struct HostUse {
+  std::vector<net::Address> own;                      ///< of the host's namespace
+  std::vector<std::vector<net::Address>> namespaces;  ///< of each of those below `/run/netns`
 };
-
-/// The host's own addresses.
-class HostAddresses {
- public:
-  virtual ~HostAddresses() = default;
-
-  /// The addresses that interfaces have, or that a route of the host leads to by itself (a /32, a /128), by who says
-  /// so: a pod that may change its own namespace says there what it likes.
-  struct Use {
-    std::vector<net::Address> own;                      ///< of the host's namespace
-    std::vector<std::vector<net::Address>> namespaces;  ///< of each of those below `/run/netns`
-  };
-  /// Error: it could not be looked at; then nothing is known.
-  [[nodiscard]] virtual Result<Use> use(Deadline deadline) = 0;
-};
+/// Error: it could not be looked at; then nothing is known.
+using HostAddresses = std::function<Result<HostUse>(Deadline deadline)>;
 
 /// Which pods keep their address by name, and which one it is: VpcIpClaims (docs/notes/warm-pool.md#fixed-addresses).
 class FixedAddresses {

@@ -269,27 +269,25 @@ class TestWire final : public AddressProbe {
   Life& life_;
 };
 
-class TestHost final : public HostAddresses {
- public:
+struct TestHost {
   std::set<net::Address> used;
   bool is_away = false;
   std::string words = "the host cannot be looked at";  ///< where it is away
   const Clock* clock = nullptr;
   std::vector<std::vector<net::Address>> namespaces;  ///< beside `used`
-  [[nodiscard]] Result<Use> use(Deadline deadline) override {
+  [[nodiscard]] Result<HostUse> use(Deadline deadline) const {
     if (clock != nullptr && deadline.passed(clock->now())) {
       return fail(ErrorCode::deadline_exceeded, "the host was not looked at in time");
     }
     if (is_away) return fail(ErrorCode::unavailable, words);
-    return Use{{used.begin(), used.end()}, namespaces};
+    return HostUse{{used.begin(), used.end()}, namespaces};
   }
 };
 
-class TestPods final : public NodePods {
- public:
+struct TestPods {
   std::vector<core::warm::LivePod> all;
   bool is_away = false;
-  [[nodiscard]] Result<std::vector<core::warm::LivePod>> pods(Deadline) override {
+  [[nodiscard]] Result<std::vector<core::warm::LivePod>> pods() const {
     if (is_away) return fail(ErrorCode::unavailable, "the API server does not answer");
     return all;
   }
@@ -321,27 +319,24 @@ class TestClaims final : public FixedAddresses {
 inline net::Mac mac_of(int node) { return net::Mac::parse("52:54:00:00:00:0" + std::to_string(node)).value(); }
 
 /// Asks the agents it is told of, and may lose their answers.
-class TestPeers final : public PeerAgents {
- public:
+struct TestPeers {
   std::map<std::string, StockKeeper*> keepers;
   std::map<std::string, std::uint32_t> said;
-  bool loses_replies = false;
-  std::set<std::string> unclear;  ///< nodes whose agents answer nothing that anybody understands
-  int asked = 0;
-  [[nodiscard]] Result<std::vector<Peer>> peers(const std::string& subnet, Deadline) override {
+  std::map<std::string, Result<cloud::CloudAddress>> bad;  ///< what nodes say that do not lend as they should
+  std::vector<std::string> asked;                          ///< nodes
+  [[nodiscard]] std::vector<Peer> peers(const std::string& subnet) const {
     std::vector<Peer> all;
     for (const auto& [node, free] : said) all.push_back({node, node + ":7312", subnet, free});
     return all;
   }
   [[nodiscard]] Result<cloud::CloudAddress> borrow(const Peer& peer, const net::Mac& mac, const std::string& subnet,
-                                                   const std::string& request, Deadline deadline) override {
+                                                   const std::string& request, Deadline deadline) {
     const core::warm::Lend lend{request, mac, subnet};
-    ++asked;
-    if (unclear.contains(peer.node)) return fail(ErrorCode::unknown_outcome, "it answered without an address");
+    asked.push_back(peer.node);
+    if (const auto wrong = bad.find(peer.node); wrong != bad.end()) return wrong->second;
     const auto keeper = keepers.find(peer.node);
     if (keeper == keepers.end()) return fail(ErrorCode::unavailable, peer.node + " does not answer");
     const auto lent = keeper->second->lend(lend, deadline);
-    if (loses_replies) return fail(ErrorCode::unknown_outcome, "no reply");
     if (!lent) return fail(lent.error());
     cloud::CloudAddress address;
     address.address = lent->address;
@@ -368,12 +363,14 @@ class Node {
     host.clock = &clock_;
     wire->others = std::move(others);
     options.node = "node-" + std::to_string(number_);
-    options.process = ++process_;
     KeeperWorld world{*mortal_, clock_, random, *provider_};
-    world.probe = probes ? wire.get() : nullptr;
-    world.peers = liar != nullptr ? liar : &peers;
-    world.host = &host;
-    world.pods = &pods;
+    world.probe = wire.get();
+    world.peers.list = [this](const std::string& subnet, Deadline) { return peers.peers(subnet); };
+    world.peers.borrow = [this](const Peer& peer, const net::Mac& to, const std::string& subnet,
+                                const std::string& request,
+                                Deadline deadline) { return peers.borrow(peer, to, subnet, request, deadline); };
+    world.host = [this](Deadline deadline) { return host.use(deadline); };
+    world.pods = [this](Deadline) { return pods.pods(); };
     world.fixed = &claims;
     world.log = [this](const std::string& line) { log.push_back(line); };
     world.conflicted = [this](const core::StockAddress& address) { conflicts.push_back(address); };
@@ -419,11 +416,7 @@ class Node {
     EXPECT_TRUE(view) << view.error().message;
     return view ? *std::move(view) : StockView{};
   }
-  [[nodiscard]] core::warm::Counts counts() {
-    core::warm::Counts counts;
-    for (const auto& one : view().addresses) core::warm::count(counts, one, clock_.now());
-    return counts;
-  }
+  [[nodiscard]] core::warm::Counts counts() { return core::warm::counts_of(view().addresses, clock_.now()); }
   /// What the records say lies on the interface.
   [[nodiscard]] std::set<net::Address> recorded() {
     std::set<net::Address> addresses;
@@ -432,41 +425,21 @@ class Node {
     }
     return addresses;
   }
+  void put(core::Key key, std::optional<core::Value> value) {
+    const store::Write write{std::move(key), std::move(value), store::Condition::always()};
+    EXPECT_TRUE(store.commit({&write, 1}, {}, Deadline::after(clock_.now(), std::chrono::seconds{30})));
+  }
   /// As it is when a damaged store was set aside: all records are gone.
   void lose_records() {
-    std::vector<store::Write> writes;
-    for (const auto& one : view().addresses) {
-      writes.push_back({core::warm_address_key(one.address), std::nullopt, store::Condition::always()});
-    }
-    for (const auto& one : view().intents) {
-      writes.push_back({core::warm_intent_key(one.id), std::nullopt, store::Condition::always()});
-    }
-    writes.push_back({core::warm_node_key(), std::nullopt, store::Condition::always()});
-    for (const store::Write& write : writes) {
-      const auto gone = store.commit({&write, 1}, {}, Deadline::after(clock_.now(), std::chrono::seconds{30}));
-      EXPECT_TRUE(gone) << gone.error().message;
-    }
+    put_back({});
+    put(core::warm_node_key(), std::nullopt);
   }
   /// As it is when an older copy of the store's files was put back.
   void put_back(const StockView& then) {
-    for (const auto& one : view().addresses) {
-      const store::Write write{core::warm_address_key(one.address), std::nullopt, store::Condition::always()};
-      EXPECT_TRUE(store.commit({&write, 1}, {}, Deadline::after(clock_.now(), std::chrono::seconds{30})));
-    }
-    for (const auto& one : view().intents) {
-      const store::Write write{core::warm_intent_key(one.id), std::nullopt, store::Condition::always()};
-      EXPECT_TRUE(store.commit({&write, 1}, {}, Deadline::after(clock_.now(), std::chrono::seconds{30})));
-    }
-    std::vector<store::Write> writes;
-    for (const auto& one : then.addresses) {
-      writes.push_back({core::warm_address_key(one.address), core::Value(one), store::Condition::always()});
-    }
-    for (const auto& one : then.intents) {
-      writes.push_back({core::warm_intent_key(one.id), core::Value(one), store::Condition::always()});
-    }
-    for (const store::Write& write : writes) {
-      EXPECT_TRUE(store.commit({&write, 1}, {}, Deadline::after(clock_.now(), std::chrono::seconds{30})));
-    }
+    for (const auto& one : view().addresses) put(core::warm_address_key(one.address), std::nullopt);
+    for (const auto& one : view().intents) put(core::warm_intent_key(one.id), std::nullopt);
+    for (const auto& one : then.addresses) put(core::warm_address_key(one.address), one);
+    for (const auto& one : then.intents) put(core::warm_intent_key(one.id), one);
   }
   /// The same under an agent that runs on.
   void replace_files(const StockView& then) {
@@ -494,8 +467,6 @@ class Node {
   TestPods pods;
   TestClaims claims;
   TestPeers peers;
-  PeerAgents* liar = nullptr;  ///< in the place of `peers`
-  bool probes = true;
   std::unique_ptr<Life> life;
   std::unique_ptr<TestWire> wire;
   std::unique_ptr<StockKeeper> keeper;
@@ -506,7 +477,6 @@ class Node {
   TestCloud& cloud_;
   ManualClock& clock_;
   const int number_;
-  std::uint32_t process_ = 0;
   std::unique_ptr<MortalStore> mortal_;
   std::unique_ptr<TestProvider> provider_;
 };
