@@ -10,9 +10,8 @@ import shutil
 import subprocess
 import tempfile
 
-from lib import expect, expect_equal, main, run, say, skip
+from lib import TREE, expect, expect_equal, main, run, say, skip
 
-TREE = pathlib.Path(__file__).resolve().parent.parent
 MANIFEST = (TREE / "deploy" / "kubernetes" / "alerts.yaml").read_text()
 OURS = 'job="croft-controller"'
 POOL, OF_POOL = f'{OURS},pool="web",family="IPv4"', {"pool": "web", "family": "IPv4"}

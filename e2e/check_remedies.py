@@ -13,9 +13,8 @@ import shlex
 import subprocess
 
 from etcd_lib import Etcd
-from lib import cache_entry, call_ipam, expect, expect_equal, main, say, write_past_croft
+from lib import TREE, cache_entry, call_ipam, expect, expect_equal, main, say, write_past_croft
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent
 FINDINGS, REFUSED = 3, 5  # exit codes
 # The numbers of kinds in a sqlite store (docs/formats/records.md).
 KINDS = {"pool": 0, "reservation": 1, "ipam_config": 2, "block": 3, "affinity": 4, "handle": 5, "vacancy": 6,
@@ -386,13 +385,13 @@ def range_twice(r):
 # ---------------------------------------------------------------- the table
 
 def of_all_findings(world, etcd):
-    source = (ROOT / "src/ipam/audit/findings.h").read_text()
+    source = (TREE / "src/ipam/audit/findings.h").read_text()
     table = re.search(r"kFindings = .*?\(\{(.*?)\}\);", source, re.S).group(1)
     known = set(re.findall(r'^    \{"(\w+)', table, re.M))
     expect(len(known) > 40, f"findings: {known}")
     expect_equal(sorted(known - {kind for kind, *_ in ROWS} - set(ELSEWHERE)), [], "findings without a row here")
     for kind, file in ELSEWHERE.items():
-        expect(kind in (ROOT / "e2e" / file).read_text(), f"{kind} in {file}")
+        expect(kind in (TREE / "e2e" / file).read_text(), f"{kind} in {file}")
     for number, (kind, store, gone, is_recorded, provoke, more) in enumerate(ROWS):
         where = f"{kind} {more} in {store}"
         if store == "etcd":

@@ -8,9 +8,8 @@ import pathlib
 import re
 import shutil
 
-from lib import expect, expect_equal, main, require_programs, run, say, skip
+from lib import TREE, expect, expect_equal, main, require_programs, run, say, skip
 
-TREE = pathlib.Path(__file__).resolve().parent.parent
 BASE = "docker.io/library/debian:12-slim"
 
 

@@ -3,17 +3,16 @@
 import pathlib
 import sys
 
-from lib import expect, main, require_network_namespaces, require_programs, run, skip
+from lib import TREE, expect, main, require_network_namespaces, require_programs, run, skip
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent
 
 
 def test():
     require_network_namespaces()
     require_programs("bridge", "host-local", "ip")
-    if pathlib.Path(sys.argv[1]).resolve() != ROOT / "build" / "release" / "bin":
+    if pathlib.Path(sys.argv[1]).resolve() != TREE / "build" / "release" / "bin":
         skip("the demonstration plays with build/release/bin")
-    played = run(ROOT / "demo", "--play", timeout=120).stdout
+    played = run(TREE / "demo", "--play", timeout=120).stdout
     expect("That was all." in played, f"it did not come to its end:\n{played}")
 
 

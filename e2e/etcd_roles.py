@@ -3,16 +3,15 @@ program with its own, and a password that changes under running programs.
 """
 
 import os
-import pathlib
 import re
 import subprocess
 import time
 
 from agent_etcd import NodeWithAgent, agent_of
 from etcd_lib import Authority, Etcd, Node
-from lib import expect, expect_equal, main, require_programs, run, say, wait_for
+from lib import TREE, expect, expect_equal, main, require_programs, run, say, wait_for
 
-RUNBOOK = pathlib.Path(__file__).resolve().parent.parent / "docs" / "runbooks" / "etcd-roles.md"
+RUNBOOK = TREE / "docs" / "runbooks" / "etcd-roles.md"
 OK = 0
 USERS = ("node", "controller", "operator", "viewer")
 

@@ -1,12 +1,11 @@
 """What pods and namespaces ask for in annotations, of a real kube-apiserver: by a plugin alone, and by the agent, which follows them."""
 
-import pathlib
 import time
 
 from etcd_lib import Node
 from kube_agent import REQUESTS, LABEL, start_agent
 from kube_store import write_kubeconfig
-from lib import expect, expect_equal, run, say
+from lib import TREE, expect, expect_equal, run, say
 
 CALICO, CROFT = "cni.projectcalico.org", "ipam.croft.dev"
 
@@ -77,8 +76,7 @@ def asks(pods, way):
 
 
 def play(world, kube):
-    tree = pathlib.Path(__file__).resolve().parent.parent
-    kube.apply((tree / "deploy" / "kubernetes" / "annotations.yaml").read_text())
+    kube.apply((TREE / "deploy" / "kubernetes" / "annotations.yaml").read_text())
     store = f"kube:{write_kubeconfig(world, kube, 'croft-operator')}"
     of_nodes = f"kube:{write_kubeconfig(world, kube, 'croft-node')}"
     kube.make_node("oak")

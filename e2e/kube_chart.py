@@ -2,15 +2,13 @@
 
 import json
 import os
-import pathlib
 import re
 import sys
 
 from kube_apiserver_lib import KubeApiserver, program
 from kube_store import calico_definitions, write_kubeconfig
-from lib import expect, expect_equal, main, run, say
+from lib import TREE, expect, expect_equal, main, run, say
 
-TREE = pathlib.Path(__file__).resolve().parent.parent
 CHART = TREE / "deploy" / "helm" / "croft"
 PLUGINS = ("ptp", "bridge", "calico", "flannel")
 EVERYTHING = ["namespace.create=true", "agent.annotationsFromApi=true", "install.ipv6=true", "install.mtu=1400",

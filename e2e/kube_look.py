@@ -4,14 +4,13 @@ by an account that may only view; then without some rights. Of a Calico in etcd:
 
 import contextlib
 import json
-import pathlib
 import subprocess
 
 from kube_collect import Cluster
 from kube_store import CALICO, KINDS as CALICOS, apply, is_served, shipped_definitions, write_kubeconfig
-from lib import expect, expect_equal, own_environment, run, say, wait_for
+from lib import TREE, expect, expect_equal, own_environment, run, say, wait_for
 
-LOOK = pathlib.Path(__file__).resolve().parent.parent / "deploy" / "kubernetes" / "look.yaml"
+LOOK = TREE / "deploy" / "kubernetes" / "look.yaml"
 RBAC = "/apis/rbac.authorization.k8s.io/v1"
 HANDLES = {f"k8s-pod-network.{i:02x}": (f"web-{i}", f"10.79.0.{i}") for i in range(1, 4)}
 BLOCK = "10.79.0.0/26"

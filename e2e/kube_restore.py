@@ -7,7 +7,6 @@ here: it makes the pods that the API has for its node, and stops those that the 
 
 import json
 import os
-import pathlib
 import re
 import shlex
 import sys
@@ -17,10 +16,10 @@ from etcd_lib import Node
 from kube_apiserver_lib import KubeApiserver, program
 from kube_collect import PODS, Cluster
 from kube_store import calico_definitions, install_definitions, make_accounts, write_kubeconfig
-from lib import CniError, World, expect, expect_equal, main, own_environment, run, say, start_agent, wait_for
+from lib import TREE, CniError, World, expect, expect_equal, main, own_environment, run, say, start_agent, wait_for
 from living_lib import Pods, enter_own_namespace
 
-RUNBOOK = pathlib.Path(__file__).resolve().parent.parent / "docs" / "runbooks" / "restore-kubernetes-api.md"
+RUNBOOK = TREE / "docs" / "runbooks" / "restore-kubernetes-api.md"
 NODE = "oak"
 # Addresses are used again soon, and what one pod had another has next.
 POOL = ("--cidr", "10.152.0.0/26", "--block-size", "28", "--cooldown-seconds", "0")

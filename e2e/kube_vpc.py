@@ -3,17 +3,16 @@ their account may do what they do and no more, a pod's addresses are written for
 and a StatefulSet's pod keeps its address over nodes. The manifest on a node: one_node/vpc.py.
 """
 
-import pathlib
 import sys
 import time
 
 from kube_apiserver_lib import KubeApiserver, if_there, program, refused
 from kube_store import write_kubeconfig
-from lib import World, expect, expect_equal, main, run, wait_for
+from lib import TREE, World, expect, expect_equal, main, run, wait_for
 from living_lib import enter_own_namespace
 from vpc_lib import SUBNET, Agent, Cloud, add_request, refusal
 
-DEPLOY = pathlib.Path(__file__).resolve().parent.parent / "deploy" / "kubernetes"
+DEPLOY = TREE / "deploy" / "kubernetes"
 GROUP = "/apis/vpc.uk8s.ucloud.cn/v1beta1"
 STOCKS = f"{GROUP}/namespaces/kube-system/ipamds"
 CLAIMS = f"{GROUP}/namespaces/default/vpcipclaims"

@@ -23,6 +23,7 @@ import sys
 import tempfile
 import time
 
+TREE = pathlib.Path(__file__).resolve().parent.parent
 PLUGINS = pathlib.Path("/usr/lib/cni")  # Debian's containernetworking-plugins
 SKIPPED = 77  # what ctest takes for "skipped"
 # How often a kernel asks whether somebody else has an address of its own, before it uses it. In a test nobody has.
@@ -55,7 +56,7 @@ def own_environment(directory=None):
 
 def image_script():
     """scripts/image as a module: what makes images."""
-    path = pathlib.Path(__file__).resolve().parent.parent / "scripts" / "image"
+    path = TREE / "scripts" / "image"
     spec = importlib.util.spec_from_loader("image_script", importlib.machinery.SourceFileLoader("image_script", str(path)))
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)

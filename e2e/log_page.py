@@ -4,14 +4,13 @@ usage: log_page.py BIN_DIR [--print]     --print: the real lines, to write the p
 """
 
 import json
-import pathlib
 import re
 import subprocess
 import sys
 
-from lib import call_environment, expect, expect_equal, main, run, start_agent, wait_for
+from lib import TREE, call_environment, expect, expect_equal, main, run, start_agent, wait_for
 
-PAGE = pathlib.Path(__file__).resolve().parent.parent / "docs/log.md"
+PAGE = TREE / "docs/log.md"
 POD = "IgnoreUnknown=1;K8S_POD_NAMESPACE=shop;K8S_POD_NAME=web-0;K8S_POD_UID=5f0c4d0e-1c52-4b1f-9a57-3f3f6f4a7d10"
 CONTAINER = "8c1f6d0b9a7e"
 

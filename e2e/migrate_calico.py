@@ -4,16 +4,15 @@ work is refused by name.
 
 import json
 import os
-import pathlib
 import re
 import shutil
 import subprocess
 
 from kube_install import Host
 from kube_store import write_kubeconfig
-from lib import begin, call_environment, expect, expect_equal, finish, own_environment, say
+from lib import TREE, begin, call_environment, expect, expect_equal, finish, own_environment, say
 
-RUNBOOK = pathlib.Path(__file__).resolve().parent.parent / "docs" / "runbooks" / "migrate.md"
+RUNBOOK = TREE / "docs" / "runbooks" / "migrate.md"
 
 
 def commands_of_runbook():

@@ -7,14 +7,12 @@ usage: readme_examples.py BIN_DIR [--terminal]     --terminal: prints README.md'
 import ipaddress
 import json
 import os
-import pathlib
 import re
 import sys
 
-from lib import expect, expect_equal, main, require_network_namespaces, require_programs, run, say
+from lib import TREE, expect, expect_equal, main, require_network_namespaces, require_programs, run, say
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent
-README, CONFIGURATION = ROOT / "README.md", ROOT / "docs" / "configuration.md"
+README, CONFIGURATION = TREE / "README.md", TREE / "docs" / "configuration.md"
 PLACE = "/tmp/croft"  # where the terminal of README.md keeps its register
 
 

@@ -11,9 +11,9 @@ import signal
 import socket
 import subprocess
 
-from lib import call_ipam, expect, expect_equal, main, require_programs, run, say, skip, wait_for
+from lib import TREE, call_ipam, expect, expect_equal, main, require_programs, run, say, skip, wait_for
 
-UNITS = pathlib.Path(__file__).resolve().parent.parent / "deploy" / "systemd"
+UNITS = TREE / "deploy" / "systemd"
 EXPOSURE_MAX = 3.5  # of systemd-analyze security: 10 is a service without any hardening
 LIMITS = {"LimitCORE": "core", "LimitNOFILE": "nofile"}
 
