@@ -47,24 +47,23 @@ class Caller {
   void ping() { static_cast<void>(call(vpc::Method::ping, {})); }
   std::string add(const std::string& sandbox) {
     vpc::AddPodNetworkRequest request;
-    request.set_podname("pod-" + sandbox);
-    request.set_podnamespace("default");
-    request.set_sandboxid(sandbox);
-    request.set_netns("/run/netns/" + sandbox);
-    request.set_ifname("eth0");
-    const auto answer =
-        vpc::decode<vpc::NetworkAnswer>(call(vpc::Method::add_pod_network, request.SerializeAsString()));
-    if (!answer || !answer->has_podnetwork()) give_up("vpc_load", "an ADD brought no address");
-    return answer->podnetwork().vpcip();
+    request.pod_name = "pod-" + sandbox;
+    request.pod_namespace = "default";
+    request.sandbox_id = sandbox;
+    request.netns = "/run/netns/" + sandbox;
+    request.interface_name = "eth0";
+    const auto answer = vpc::decode_network_answer(call(vpc::Method::add_pod_network, vpc::encode(request)));
+    if (!answer || !answer->network) give_up("vpc_load", "an ADD brought no address");
+    return answer->network->ip;
   }
   void del(const std::string& sandbox, const std::string& ip) {
     vpc::DelPodNetworkRequest request;
-    vpc::PodNetwork& network = *request.mutable_podnetwork();
-    network.set_podname("pod-" + sandbox);
-    network.set_podns("default");
-    network.set_sandboxid(sandbox);
-    network.set_vpcip(ip);
-    static_cast<void>(call(vpc::Method::del_pod_network, request.SerializeAsString()));
+    request.pod_network.emplace();
+    request.pod_network->pod_name = "pod-" + sandbox;
+    request.pod_network->pod_namespace = "default";
+    request.pod_network->sandbox_id = sandbox;
+    request.pod_network->ip = ip;
+    static_cast<void>(call(vpc::Method::del_pod_network, vpc::encode(request)));
   }
 
  private:

@@ -191,12 +191,10 @@ Result<std::string> AgentCaller::call(const AgentPlace& agent, Method method, st
 std::string name_by_agent(const std::string& address, const Clock& clock) {
   const auto bytes = AgentCaller{clock}.call({"", address}, Method::show_stock, "");
   const auto answer =
-      bytes ? wire::vpc::decode<wire::vpc::ShowAnswer>(*bytes) : Result<wire::vpc::ShowAnswer>(fail(bytes.error()));
+      bytes ? wire::vpc::decode_show_answer(*bytes) : Result<wire::vpc::ShowAnswer>(fail(bytes.error()));
   if (!answer) return "";
-  for (const auto& property : answer->properties()) {
-    if (property.name() == "node") return property.value();
-  }
-  return "";
+  const auto node = std::ranges::find(answer->properties, "node", &std::pair<std::string, std::string>::first);
+  return node == answer->properties.end() ? "" : node->second;
 }
 
 /// The name of this machine's node is not always its host name. `socket` is its agent's, "unix:/path"; empty: it has
@@ -278,11 +276,11 @@ bool is_there(const std::string& path) {
   return agents;
 }
 
-template <class Answer>
-[[nodiscard]] Result<Answer> ask(const AgentCaller& caller, const AgentPlace& agent, Method method,
-                                 const std::string& request = {}) {
+template <class Decode>
+[[nodiscard]] auto ask(const AgentCaller& caller, const AgentPlace& agent, Method method, const std::string& request,
+                       Decode decode) -> decltype(decode(std::string_view())) {
   TRY(const std::string bytes, caller.call(agent, method, request));
-  return wire::vpc::decode<Answer>(bytes);
+  return decode(bytes);
 }
 
 // ---------------------------------------------------------------- lists
@@ -295,22 +293,23 @@ template <class Answer>
     return std::vector{vpc_node_row(agent.node, agent.address, agent.subnet, *agent.pool)};
   }
   if (kind == VpcKind::node || kind == VpcKind::pool) {
-    TRY(const auto answer, ask<wire::vpc::StockAnswer>(caller, agent, Method::describe_pool));
+    TRY(const auto answer, ask(caller, agent, Method::describe_pool, "", wire::vpc::decode_stock_answer));
     if (kind == VpcKind::node) {
       std::string subnet = agent.subnet;
-      for (const auto* list : {&answer.cooldown(), &answer.pool()}) {
-        if (!list->empty()) subnet = list->begin()->subnetid();
+      for (const auto* list : {&answer.cooldown, &answer.pool}) {
+        if (!list->empty()) subnet = list->front().subnet;
       }
-      return std::vector{vpc_node_row(agent.node, agent.address, subnet, answer.pool_size())};
+      return std::vector{
+          vpc_node_row(agent.node, agent.address, subnet, static_cast<std::int64_t>(answer.pool.size()))};
     }
-    for (const PodNetwork& network : answer.pool()) rows.push_back(vpc_pool_row(agent.node, network, false, now));
-    for (const PodNetwork& network : answer.cooldown()) rows.push_back(vpc_pool_row(agent.node, network, true, now));
+    for (const PodNetwork& network : answer.pool) rows.push_back(vpc_pool_row(agent.node, network, false, now));
+    for (const PodNetwork& network : answer.cooldown) rows.push_back(vpc_pool_row(agent.node, network, true, now));
     return rows;
   }
   const bool pods = kind == VpcKind::pod;
-  TRY(const auto answer,
-      ask<wire::vpc::NetworksAnswer>(caller, agent, pods ? Method::list_pod_network_record : Method::list_unuse));
-  for (const PodNetwork& network : answer.networks()) {
+  TRY(const auto answer, ask(caller, agent, pods ? Method::list_pod_network_record : Method::list_unuse, "",
+                             wire::vpc::decode_networks_answer));
+  for (const PodNetwork& network : answer.networks) {
     rows.push_back(pods ? vpc_pod_row(agent.node, network, now) : vpc_unuse_row(agent.node, network));
   }
   return rows;
@@ -417,9 +416,9 @@ struct Target {
     return 0;
   }
   if (options.dry_run) {
-    TRY(const auto stock, ask<wire::vpc::StockAnswer>(target.caller, target.agent, Method::describe_pool));
+    TRY(const auto stock, ask(target.caller, target.agent, Method::describe_pool, "", wire::vpc::decode_stock_answer));
     const bool there = std::ranges::any_of(
-        stock.pool(), [&](const PodNetwork& network) { return options.ip.empty() || network.vpcip() == options.ip; });
+        stock.pool, [&](const PodNetwork& network) { return options.ip.empty() || network.ip == options.ip; });
     if (!there) {
       return fail(ErrorCode::not_found,
                   fmt::format("the pool of {} has no {}", node, options.ip.empty() ? "address" : options.ip));
@@ -427,23 +426,17 @@ struct Target {
     print(fmt::format("Would pop {} and give it back to the cloud\n", options.ip.empty() ? "an address" : options.ip));
     return 0;
   }
-  wire::vpc::StockRequest request;
-  request.set_ip(options.ip);
-  TRY(const auto answer,
-      ask<wire::vpc::NetworkAnswer>(target.caller, target.agent, is_pop ? Method::pop_pool : Method::push_pool,
-                                    request.SerializeAsString()));
-  const std::string& moved = answer.podnetwork().vpcip();
-  if (moved.empty()) {
+  TRY(const auto answer, ask(target.caller, target.agent, is_pop ? Method::pop_pool : Method::push_pool,
+                             encode(wire::vpc::StockRequest{options.ip}), wire::vpc::decode_network_answer));
+  if (!answer.network || answer.network->ip.empty()) {
     return fail(ErrorCode::internal, fmt::format("the agent of {} names no address in its answer", node));
   }
-  print(fmt::format("{} IP: {}\n", is_pop ? "Pop" : "Push", moved));
+  print(fmt::format("{} IP: {}\n", is_pop ? "Pop" : "Push", answer.network->ip));
   return 0;
 }
 
 [[nodiscard]] Result<void> release_ips(const Target& target, const std::vector<std::string>& ips) {
-  wire::vpc::ReleaseRequest request;
-  for (const std::string& ip : ips) request.add_ip(ip);
-  TRY_VOID(target.caller.call(target.agent, Method::release_ip, request.SerializeAsString()));
+  TRY_VOID(target.caller.call(target.agent, Method::release_ip, encode(wire::vpc::ReleaseRequest{ips})));
   return {};
 }
 
@@ -451,10 +444,10 @@ constexpr std::size_t kReleasedAtOnce = 30;
 constexpr int kNotConfirmed = static_cast<int>(edge::ExitCode::error);
 
 [[nodiscard]] Result<int> release_all(const Target& target, const VpcOptions& options) {
-  TRY(const auto answer, ask<wire::vpc::NetworksAnswer>(target.caller, target.agent, Method::list_unuse));
+  TRY(const auto answer, ask(target.caller, target.agent, Method::list_unuse, "", wire::vpc::decode_networks_answer));
   std::vector<VpcRow> rows;
-  for (const PodNetwork& network : answer.networks()) {
-    if (network.why().ends_with(wire::vpc::kNotConfirmed)) continue;  // on its way, and the agent sees to it
+  for (const PodNetwork& network : answer.networks) {
+    if (network.why.ends_with(wire::vpc::kNotConfirmed)) continue;  // on its way, and the agent sees to it
     rows.push_back(vpc_unuse_row(target.agent.node, network));
   }
   sort_vpc_rows(rows);
@@ -520,12 +513,12 @@ constexpr int kNotConfirmed = static_cast<int>(edge::ExitCode::error);
                                            "name its socket with --agent unix:/path",
                                            agents.front().address, why));
   }
-  TRY(const auto answer, wire::vpc::decode<wire::vpc::ShowAnswer>(*bytes));
+  TRY(const auto answer, wire::vpc::decode_show_answer(*bytes));
   Table table({"PROPERTY", "VALUE"});
   nlohmann::ordered_json object;
-  for (const auto& property : answer.properties()) {
-    table.add({property.name(), property.value()});
-    object[property.name()] = property.value();
+  for (const auto& [name, value] : answer.properties) {
+    table.add({name, value});
+    object[name] = value;
   }
   print(line.wants_data() ? line.data_text(Data(nlohmann::ordered_json::array({object}))) : table.to_string());
   return 0;

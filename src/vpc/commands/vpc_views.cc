@@ -42,46 +42,46 @@ VpcRow vpc_node_row(const std::string& node, const std::string& address, const s
 }
 
 VpcRow vpc_pool_row(const std::string& node, const PodNetwork& network, bool cooldown, std::int64_t now) {
-  const std::string recycled = network.recycled() ? age_or_none(now, network.recycletime()) : kNone;
-  VpcRow row{node, network.vpcip(), "", network.vpcip(), {}, {}};
-  row.cells = {network.vpcip(), recycled, cooldown ? "true" : "false", age_or_none(now, network.createtime())};
-  row.object["ip"] = network.vpcip();
+  const std::string recycled = network.recycled ? age_or_none(now, network.recycle_time) : kNone;
+  VpcRow row{node, network.ip, "", network.ip, {}, {}};
+  row.cells = {network.ip, recycled, cooldown ? "true" : "false", age_or_none(now, network.create_time)};
+  row.object["ip"] = network.ip;
   row.object["node"] = node;
-  row.object["create_time"] = network.createtime();
-  row.object["recycled"] = network.recycled();
-  row.object["recycled_time"] = network.recycletime();
+  row.object["create_time"] = network.create_time;
+  row.object["recycled"] = network.recycled;
+  row.object["recycled_time"] = network.recycle_time;
   row.object["cooldown"] = cooldown;
   return row;
 }
 
 VpcRow vpc_pod_row(const std::string& node, const PodNetwork& network, std::int64_t now) {
-  VpcRow row{node, network.podname(), network.podns() + "/" + network.vpcip(), network.vpcip(), {}, {}};
-  row.cells = {network.podns(), network.podname(), network.vpcip(), age_or_none(now, network.createtime())};
+  VpcRow row{node, network.pod_name, network.pod_namespace + "/" + network.ip, network.ip, {}, {}};
+  row.cells = {network.pod_namespace, network.pod_name, network.ip, age_or_none(now, network.create_time)};
   row.object["node"] = node;
-  row.object["pod_ns"] = network.podns();
-  row.object["pod_name"] = network.podname();
-  row.object["pod_uid"] = network.poduid();
-  row.object["sandbox_id"] = network.sandboxid();
-  row.object["net_ns"] = network.netns();
-  row.object["vpcip"] = network.vpcip();
-  row.object["vpcid"] = network.vpcid();
-  row.object["subnet_id"] = network.subnetid();
-  row.object["gateway"] = network.gateway();
-  row.object["mask"] = network.mask();
-  row.object["mac_address"] = network.macaddress();
-  row.object["dedicated_uni"] = network.dedicateduni();
-  row.object["interface_id"] = network.interfaceid();
-  row.object["eipid"] = network.eipid();
-  row.object["create_time"] = network.createtime();
+  row.object["pod_ns"] = network.pod_namespace;
+  row.object["pod_name"] = network.pod_name;
+  row.object["pod_uid"] = network.pod_uid;
+  row.object["sandbox_id"] = network.sandbox_id;
+  row.object["net_ns"] = network.netns;
+  row.object["vpcip"] = network.ip;
+  row.object["vpcid"] = network.vpc;
+  row.object["subnet_id"] = network.subnet;
+  row.object["gateway"] = network.gateway;
+  row.object["mask"] = network.mask;
+  row.object["mac_address"] = network.mac;
+  row.object["dedicated_uni"] = network.dedicated_uni;
+  row.object["interface_id"] = network.interface_id;
+  row.object["eipid"] = network.eip_id;
+  row.object["create_time"] = network.create_time;
   return row;
 }
 
 VpcRow vpc_unuse_row(const std::string& node, const PodNetwork& network) {
-  VpcRow row{node, network.vpcip(), "", network.vpcip(), {network.vpcip(), network.subnetid()}, {}};
+  VpcRow row{node, network.ip, "", network.ip, {network.ip, network.subnet}, {}};
   row.object["Node"] = node;
-  row.object["IP"] = network.vpcip();
-  row.object["SubnetID"] = network.subnetid();
-  if (!network.why().empty()) row.object["Why"] = row.why = network.why();
+  row.object["IP"] = network.ip;
+  row.object["SubnetID"] = network.subnet;
+  if (!network.why.empty()) row.object["Why"] = row.why = network.why;
   return row;
 }
 

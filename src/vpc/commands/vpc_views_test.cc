@@ -12,18 +12,18 @@ constexpr std::int64_t kHours21 = kNow - 21 * 3600;
 
 PodNetwork network(const char* ip, bool recycled) {
   PodNetwork made;
-  made.set_vpcip(ip);
-  made.set_subnetid("subnet-dsck39bnlhu");
-  made.set_createtime(kHours21);
-  made.set_recycled(recycled);
-  if (recycled) made.set_recycletime(kHours21);
+  made.ip = ip;
+  made.subnet = "subnet-dsck39bnlhu";
+  made.create_time = kHours21;
+  made.recycled = recycled;
+  if (recycled) made.recycle_time = kHours21;
   return made;
 }
 
 PodNetwork pod(const char* space, const char* name, const char* ip) {
   PodNetwork made = network(ip, false);
-  made.set_podns(space);
-  made.set_podname(name);
+  made.pod_namespace = space;
+  made.pod_name = name;
   return made;
 }
 
@@ -153,8 +153,7 @@ TEST(VpcViews, Ages) {
   EXPECT_EQ(age(365 * 86400), "365d");
   EXPECT_EQ(age(365 * 86400 + 1), "1y");
   PodNetwork unknown = network("10.0.0.1", true);
-  unknown.clear_createtime();
-  unknown.clear_recycletime();
+  unknown.create_time = unknown.recycle_time = 0;
   EXPECT_EQ(vpc_pool_row("n", unknown, false, kNow).cells,
             (std::vector<std::string>{"10.0.0.1", "<none>", "false", "<none>"}));
 }

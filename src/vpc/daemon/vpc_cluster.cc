@@ -39,14 +39,14 @@ bool is_release_time(const std::string& text) {
 
 VpcIpClaimRecord claim_of(const core::StockAddress& held, VpcIpClaimRecord before) {
   const wire::vpc::PodNetwork network = wire::vpc::pod_network_of(held);
-  before.ip = network.vpcip();
-  before.mask = network.mask();
-  if (!network.gateway().empty()) before.gateway = network.gateway();
-  before.subnet = network.subnetid();
-  before.vpc = network.vpcid();
+  before.ip = network.ip;
+  before.mask = network.mask;
+  if (!network.gateway.empty()) before.gateway = network.gateway;
+  before.subnet = network.subnet;
+  before.vpc = network.vpc;
   before.attached = true;
-  before.sandbox = network.sandboxid();
-  before.mac = network.macaddress();
+  before.sandbox = network.sandbox_id;
+  before.mac = network.mac;
   if (before.owner_stateful_set.empty()) before.owner_stateful_set = core::warm::stateful_set_of(held.pod);
   return before;
 }

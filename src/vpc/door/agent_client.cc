@@ -68,20 +68,20 @@ Result<core::StockAddress> assign_by_agent(const std::string& socket, const core
                                            const Clock& clock) {
   TRY(const auto channel, agent_at(socket, clock));
   vpc::AddPodNetworkRequest message;
-  message.set_podname(request.pod.name);
-  message.set_podnamespace(request.pod.namespace_name);
-  message.set_poduid(request.pod.uid);
-  message.set_sandboxid(request.owner.container_id);
-  message.set_network(request.owner.network);
-  message.set_ifname(request.owner.interface_name);
-  message.set_netns(request.netns);
-  message.set_subnetid(request.subnet);
-  message.mutable_speech()->set_newest(1);
+  message.pod_name = request.pod.name;
+  message.pod_namespace = request.pod.namespace_name;
+  message.pod_uid = request.pod.uid;
+  message.sandbox_id = request.owner.container_id;
+  message.network = request.owner.network;
+  message.interface_name = request.owner.interface_name;
+  message.netns = request.netns;
+  message.subnet = request.subnet;
+  message.is_crofts = true;
   TRY(const std::string reply,
-      ask(*channel, vpc::Method::add_pod_network, message.SerializeAsString(), Deadline::after(clock.now(), kAddTime)));
-  const auto answer = vpc::decode<vpc::NetworkAnswer>(reply);
-  if (!answer || !answer->has_podnetwork()) return fail(ErrorCode::unavailable, "the agent's answer has no address");
-  auto given = vpc::warm_address_of(answer->podnetwork());
+      ask(*channel, vpc::Method::add_pod_network, vpc::encode(message), Deadline::after(clock.now(), kAddTime)));
+  const auto answer = vpc::decode_network_answer(reply);
+  if (!answer || !answer->network) return fail(ErrorCode::unavailable, "the agent's answer has no address");
+  auto given = vpc::warm_address_of(*answer->network);
   if (!given) return fail(ErrorCode::unavailable, given.error().message);
   return *std::move(given);
 }
@@ -89,15 +89,15 @@ Result<core::StockAddress> assign_by_agent(const std::string& socket, const core
 Result<void> release_by_agent(const std::string& socket, const core::warm::Release& release, const Clock& clock) {
   TRY(const auto channel, agent_at(socket, clock));
   vpc::DelPodNetworkRequest message;
-  vpc::PodNetwork& named = *message.mutable_podnetwork();
-  named.set_podname(release.pod.name);
-  named.set_podns(release.pod.namespace_name);
-  named.set_poduid(release.pod.uid);
-  named.set_sandboxid(release.owner.container_id);
-  message.set_network(release.owner.network);
-  message.set_ifname(release.owner.interface_name);
+  message.pod_network.emplace();
+  message.pod_network->pod_name = release.pod.name;
+  message.pod_network->pod_namespace = release.pod.namespace_name;
+  message.pod_network->pod_uid = release.pod.uid;
+  message.pod_network->sandbox_id = release.owner.container_id;
+  message.network = release.owner.network;
+  message.interface_name = release.owner.interface_name;
   const auto reply =
-      ask(*channel, vpc::Method::del_pod_network, message.SerializeAsString(), Deadline::after(clock.now(), kDelTime));
+      ask(*channel, vpc::Method::del_pod_network, vpc::encode(message), Deadline::after(clock.now(), kDelTime));
   // The plugin may do what an agent could not do now.
   if (!reply && reply.error().code == ErrorCode::exhausted) return fail(ErrorCode::unavailable, reply.error().message);
   if (!reply) return fail(reply.error());
@@ -119,11 +119,8 @@ Result<cloud::CloudAddress> borrow_by_agent(const engine::Peer& peer, const net:
   const Deadline first = Deadline::after(clock.now(), kConnectMax);
   TRY(const auto channel,
       greet(endpoint, security.get(), options, clock, {std::min(first.at_since_boot, deadline.at_since_boot)}));
-  vpc::BorrowRequest wanted;
-  wanted.set_macaddr(cloud::capital_text(mac));
-  wanted.set_subnetid(subnet);
-  wanted.set_request(request);
-  const os::GrpcReply reply = channel->call(vpc::path_of(vpc::Method::borrow_ip), wanted.SerializeAsString(), deadline);
+  const vpc::BorrowRequest wanted{cloud::capital_text(mac), subnet, request};
+  const os::GrpcReply reply = channel->call(vpc::path_of(vpc::Method::borrow_ip), vpc::encode(wanted), deadline);
   if (!reply.status.ok()) {
     // It may be shown to anybody.
     const std::string why = printable(reply.status.message, Printed::line);
@@ -144,9 +141,9 @@ Result<cloud::CloudAddress> borrow_by_agent(const engine::Peer& peer, const net:
         return fail(ErrorCode::unavailable, why);
     }
   }
-  const auto answer = vpc::decode<vpc::NetworkAnswer>(reply.message);
-  if (!answer || !answer->has_podnetwork()) return fail(ErrorCode::unknown_outcome, "it answered without an address");
-  const auto lent = vpc::warm_address_of(answer->podnetwork());
+  const auto answer = vpc::decode_network_answer(reply.message);
+  if (!answer || !answer->network) return fail(ErrorCode::unknown_outcome, "it answered without an address");
+  const auto lent = vpc::warm_address_of(*answer->network);
   if (!lent) return fail(ErrorCode::unknown_outcome, lent.error().message);
   cloud::CloudAddress address;
   address.address = lent->address;

@@ -33,9 +33,10 @@ std::string owner_text(const core::Owner& owner, const core::PodIdentity& pod) {
                      owner.interface_name);
 }
 
-/// A call that was done; most answers have no bytes.
-os::GrpcAnswer ok(os::GrpcCallId call, std::string message = {}) {
-  return {call, os::GrpcCode::ok, {}, std::move(message)};
+/// A call that was done.
+template <class Message>
+os::GrpcAnswer ok(os::GrpcCallId call, const Message& message) {
+  return {call, os::GrpcCode::ok, {}, vpc::encode(message)};
 }
 
 /// One that could not be read, or names nonsense.
@@ -54,7 +55,7 @@ os::GrpcAnswer failure(os::GrpcCallId call, const Error& error) {
 
 os::GrpcAnswer answer_of(os::GrpcCallId call, Result<std::string> done) {
   if (!done) return failure(call, done.error());
-  return ok(call, *std::move(done));
+  return {call, os::GrpcCode::ok, {}, *std::move(done)};
 }
 
 /// A borrower has to know whether an address may be its already.
@@ -74,9 +75,7 @@ os::GrpcAnswer no_loan(os::GrpcCallId call, const Error& error) {
 }
 
 std::string network_answer(const core::StockAddress& address) {
-  vpc::NetworkAnswer answer;
-  *answer.mutable_podnetwork() = vpc::pod_network_of(address);
-  return answer.SerializeAsString();
+  return vpc::encode(vpc::NetworkAnswer{vpc::pod_network_of(address)});
 }
 
 [[nodiscard]] Result<std::optional<net::Address>> address_of(const std::string& text) {
@@ -165,44 +164,43 @@ StockService::Maybe StockService::with(engine::Workers& workers, os::GrpcCallId 
 StockService::Maybe StockService::take(vpc::Method method, os::GrpcRequest request) {
   const os::GrpcCallId call = request.call;
   const std::string& message = request.message;
-  const Result<std::string_view> nothing = std::string_view();
+  const Result<vpc::Nothing> nothing = vpc::Nothing{};
   const Deadline limit = limit_of(request, kLookMax);
   switch (method) {
     case vpc::Method::ping:
     case vpc::Method::support_multi_subnet:
-      return ok(call);
+      return ok(call, *nothing);
     case vpc::Method::add_pod_network:
       return take_add(std::move(request));
     case vpc::Method::del_pod_network:
       return take_del(std::move(request));
     case vpc::Method::del_pod_network_record: {
-      auto key = vpc::decode<vpc::RecordKey>(message);
+      auto key = vpc::decode_record_key(message);
       if (!key) return malformed(call, key.error());
-      if (key->sandboxid().empty()) return ok(call);
+      if (key->sandbox_id.empty()) return ok(call, vpc::Nothing{});
       return write(call, [this, key = *std::move(key)] { return forget(key); });
     }
     case vpc::Method::add_pod_network_record: {
-      const auto read = vpc::decode<vpc::DelPodNetworkRequest>(message);
+      const auto read = vpc::decode_del_pod_network_request(message);
       if (!read) return malformed(call, read.error());
-      if (!read->has_podnetwork()) return malformed(call, invalid_argument("PodNetwork is missing"));
-      auto told = vpc::warm_address_of(read->podnetwork());
+      if (!read->pod_network) return malformed(call, invalid_argument("PodNetwork is missing"));
+      auto told = vpc::warm_address_of(*read->pod_network);
       if (!told) return malformed(call, told.error());
       return write(call, [this, told = *std::move(told)] { return record(told); });
     }
     case vpc::Method::get_pod_network_record:
-      return with(reads_, call, vpc::decode<vpc::RecordKey>(message),
-                  [this](const auto& key) { return get_record(key); });
+      return with(reads_, call, vpc::decode_record_key(message), [this](const auto& key) { return get_record(key); });
     case vpc::Method::list_pod_network_record:
       return with(reads_, call, nothing, [this](const auto&) { return list_records(); });
     case vpc::Method::show_stock:
       return with(reads_, call, nothing, [this](const auto&) -> Result<std::string> {
         TRY(const auto shown, world_.show());
-        return shown.SerializeAsString();
+        return vpc::encode(shown);
       });
     case vpc::Method::describe_pool:
       return with(reads_, call, nothing, [this](const auto&) { return describe(); });
     case vpc::Method::borrow_ip: {
-      auto read = vpc::decode<vpc::BorrowRequest>(message);
+      auto read = vpc::decode_borrow_request(message);
       if (!read) return malformed(call, read.error());
       const std::string certified = request.peer != nullptr ? request.peer->name : std::string();
       return queue(cloud_, call, [this, call, limit, certified, read = *std::move(read)] {
@@ -210,36 +208,36 @@ StockService::Maybe StockService::take(vpc::Method method, os::GrpcRequest reque
       });
     }
     case vpc::Method::push_pool:
-      return with(cloud_, call, vpc::decode<vpc::StockRequest>(message),
-                  [this, limit](const auto& asked) { return move_one(&engine::StockKeeper::push, asked.ip(), limit); });
+      return with(cloud_, call, vpc::decode_stock_request(message),
+                  [this, limit](const auto& asked) { return move_one(&engine::StockKeeper::push, asked.ip, limit); });
     case vpc::Method::pop_pool:
-      return with(cloud_, call, vpc::decode<vpc::StockRequest>(message),
-                  [this, limit](const auto& asked) { return move_one(&engine::StockKeeper::pop, asked.ip(), limit); });
+      return with(cloud_, call, vpc::decode_stock_request(message),
+                  [this, limit](const auto& asked) { return move_one(&engine::StockKeeper::pop, asked.ip, limit); });
     case vpc::Method::list_unuse:
       return with(cloud_, call, nothing, [this, limit](const auto&) { return list_unused(limit); });
     case vpc::Method::release_ip:
-      return with(cloud_, call, vpc::decode<vpc::ReleaseRequest>(message),
-                  [this, limit](const auto& asked) { return release(asked, limit); });
+      return with(cloud_, call, vpc::decode_release_request(message),
+                  [this, limit](const auto& asked) { return release(asked.ips, limit); });
   }
   return os::GrpcAnswer{call, os::GrpcCode::unimplemented, {}, {}};
 }
 
 StockService::Maybe StockService::take_add(os::GrpcRequest request) {
-  const auto read = vpc::decode<vpc::AddPodNetworkRequest>(request.message);
+  auto read = vpc::decode_add_pod_network_request(request.message);
   if (!read) return malformed(request.call, read.error());
-  if (read->sandboxid().empty()) return malformed(request.call, invalid_argument("SandboxID is empty"));
+  if (read->sandbox_id.empty()) return malformed(request.call, invalid_argument("SandboxID is empty"));
   engine::StockAdd add;
-  add.request.owner = {read->network(), read->sandboxid(), read->ifname()};
-  add.request.pod = {read->podname(), read->podnamespace(), read->poduid()};
-  add.request.netns = read->netns();
-  add.request.subnet = read->subnetid();
-  if (!read->interfaceid().empty()) add.request.extra["interfaceID"] = read->interfaceid();
+  add.request.owner = {std::move(read->network), std::move(read->sandbox_id), std::move(read->interface_name)};
+  add.request.pod = {std::move(read->pod_name), std::move(read->pod_namespace), std::move(read->pod_uid)};
+  add.request.netns = std::move(read->netns);
+  add.request.subnet = std::move(read->subnet);
+  if (!read->interface_id.empty()) add.request.extra["interfaceID"] = std::move(read->interface_id);
   add.request.cooldown = world_.keeper.options().reconcile.cooldown;
   engine::StockCall call;
   call.id = request.call;
   call.limit = limit_of(request, world_.wait_max);
   call.hung_up = std::move(request.hung_up);
-  call.is_old = read->speech().newest() == 0;
+  call.is_old = !read->is_crofts;
   const core::PodIdentity pod = add.request.pod;
   // The API tells what UK8S' own client wants beside an address.
   const bool may_be_fixed = world_.fixed != nullptr && !pod.name.empty() && (warm::has_stable_name(pod) || call.is_old);
@@ -253,20 +251,20 @@ StockService::Maybe StockService::take_add(os::GrpcRequest request) {
 }
 
 StockService::Maybe StockService::take_del(os::GrpcRequest request) {
-  const auto read = vpc::decode<vpc::DelPodNetworkRequest>(request.message);
+  auto read = vpc::decode_del_pod_network_request(request.message);
   if (!read) return malformed(request.call, read.error());
-  // Where nothing is named nothing is to be released.
-  const vpc::PodNetwork& named = read->podnetwork();
+  // Nothing is named: nothing is to be released.
+  if (!read->pod_network) return ok(request.call, vpc::Nothing{});
+  const vpc::PodNetwork& named = *read->pod_network;
   engine::StockDel del;
-  del.release.owner = {read->network(), named.sandboxid(), read->ifname()};
-  del.release.pod = {named.podname(), named.podns(), named.poduid()};
+  del.release.owner = {read->network, named.sandbox_id, read->interface_name};
+  del.release.pod = {named.pod_name, named.pod_namespace, named.pod_uid};
   del.release.cooldown = world_.keeper.options().reconcile.cooldown;
-  if (!named.vpcip().empty()) {
-    const auto address = net::Address::parse(named.vpcip());
-    if (!address) return malformed(request.call, invalid_argument("VPCIP is no address: " + named.vpcip()));
-    del.release.address = *address;
+  if (!named.ip.empty()) {
+    del.release.address = vpc::parsed_ip(named);
+    if (!del.release.address) return malformed(request.call, invalid_argument("VPCIP is no address: " + named.ip));
   }
-  if (named.sandboxid().empty() && !del.release.address) return ok(request.call);
+  if (named.sandbox_id.empty() && !del.release.address) return ok(request.call, vpc::Nothing{});
   engine::StockCall call;
   call.id = request.call;
   call.limit = limit_of(request, kDelMax);
@@ -346,7 +344,7 @@ os::GrpcAnswer StockService::done(engine::StockCall& call, std::vector<std::stri
     std::string outcome = del->answer.empty() ? "nothing held" : "released";
     for (const core::StockAddress& one : del->answer) outcome += " " + one.address.to_string();
     lines.push_back(fmt::format("DEL {} ok {}", owner_text(del->release.owner, del->release.pod), outcome));
-    return ok(call.id);
+    return ok(call.id, vpc::Nothing{});
   }
   const auto& add = std::get<engine::StockAdd>(call.what);
   const core::StockAddress& address = add.answer.address;
@@ -357,7 +355,7 @@ os::GrpcAnswer StockService::done(engine::StockCall& call, std::vector<std::stri
                               address.address.to_string(), static_cast<double>(took.count()) / 1e6,
                               add.answer.was_held ? " held-already" : "", call.has_waited ? " waited" : ""));
   if (world_.assigned) world_.assigned(add.request.pod, address.address);
-  return ok(call.id, network_answer(address));
+  return ok(call.id, vpc::NetworkAnswer{vpc::pod_network_of(address)});
 }
 
 os::GrpcAnswer StockService::failed(const engine::StockCall& call, std::vector<std::string>& lines) {
@@ -473,37 +471,37 @@ Result<std::string> StockService::record(const core::StockAddress& told) {
   const auto interface = world_.keeper.interface();
   if (interface && whole.mac == net::Mac{}) whole.mac = interface->mac;
   TRY_VOID(actor_.decide_in_any_term(warm::plan_record, whole));
-  return std::string();
+  return vpc::encode(vpc::Nothing{});
 }
 
 Result<std::string> StockService::forget(const vpc::RecordKey& key) {
-  const warm::Release release{{"", key.sandboxid(), ""}, {key.podname(), key.podns(), ""}, {}, {}};
+  const warm::Release release{{"", key.sandbox_id, ""}, {key.pod_name, key.pod_namespace, ""}, {}, {}};
   TRY(const auto gone, actor_.decide_in_any_term(warm::plan_forget, release));
   for (const core::StockAddress& one : gone) {
-    world_.log(fmt::format("DelPodNetworkRecord pod={}/{} container={}: {} is not the stock's any more", key.podns(),
-                           key.podname(), key.sandboxid(), one.address.to_string()));
+    world_.log(fmt::format("DelPodNetworkRecord pod={}/{} container={}: {} is not the stock's any more",
+                           key.pod_namespace, key.pod_name, key.sandbox_id, one.address.to_string()));
   }
-  return std::string();
+  return vpc::encode(vpc::Nothing{});
 }
 
 Result<std::string> StockService::get_record(const vpc::RecordKey& key) {
   TRY(const auto view, engine::view_stock(actor_.context()));
   for (const core::StockAddress& one : view.addresses) {
     // A record that was taken in from the pod's status has no container.
-    const bool is_of_sandbox = one.owner.container_id == key.sandboxid() || one.owner.container_id.empty();
-    const bool is_of_pod = one.pod.name == key.podname() && one.pod.namespace_name == key.podns();
+    const bool is_of_sandbox = one.owner.container_id == key.sandbox_id || one.owner.container_id.empty();
+    const bool is_of_pod = one.pod.name == key.pod_name && one.pod.namespace_name == key.pod_namespace;
     if (one.state == core::StockAddressState::held && is_of_sandbox && is_of_pod) return network_answer(one);
   }
-  return std::string();
+  return vpc::encode(vpc::NetworkAnswer{});
 }
 
 Result<std::string> StockService::list_records() {
   TRY(const auto view, engine::view_stock(actor_.context()));
   vpc::NetworksAnswer answer;
   for (const core::StockAddress& one : view.addresses) {
-    if (one.state == core::StockAddressState::held) *answer.add_networks() = vpc::pod_network_of(one);
+    if (one.state == core::StockAddressState::held) answer.networks.push_back(vpc::pod_network_of(one));
   }
-  return answer.SerializeAsString();
+  return vpc::encode(answer);
 }
 
 Result<std::string> StockService::describe() {
@@ -512,19 +510,19 @@ Result<std::string> StockService::describe() {
   vpc::StockAnswer answer;
   for (const core::StockAddress& one : view.addresses) {
     if (core::is_free_at(one, now)) {
-      *answer.add_pool() = vpc::pod_network_of(one);
+      answer.pool.push_back(vpc::pod_network_of(one));
     } else if (one.state == core::StockAddressState::cooling && one.doubts.empty()) {
-      *answer.add_cooldown() = vpc::pod_network_of(one);
+      answer.cooldown.push_back(vpc::pod_network_of(one));
     }
   }
-  return answer.SerializeAsString();
+  return vpc::encode(answer);
 }
 
 os::GrpcAnswer StockService::borrow(os::GrpcCallId call, const vpc::BorrowRequest& request,
                                     const std::string& certified, Deadline limit) {
-  const auto mac = net::Mac::parse(request.macaddr());
-  if (!mac) return malformed(call, request.macaddr().empty() ? invalid_argument("MacAddr is missing") : mac.error());
-  warm::Lend lend{request.request(), *mac, request.subnetid(), certified};
+  const auto mac = net::Mac::parse(request.mac);
+  if (!mac) return malformed(call, request.mac.empty() ? invalid_argument("MacAddr is missing") : mac.error());
+  warm::Lend lend{request.request, *mac, request.subnet, certified};
   // An older borrower has no name for its request: each is another one.
   if (lend.request.empty()) lend.request = fmt::format("{:016x}", world_.random.next());
   const auto lent = world_.keeper.lend(lend, limit);
@@ -542,21 +540,20 @@ Result<std::string> StockService::list_unused(Deadline limit) {
   TRY(const auto unused, world_.keeper.unused(limit));
   vpc::NetworksAnswer answer;
   for (const core::StockAddress& one : unused) {
-    vpc::PodNetwork& network = *answer.add_networks();
-    network = vpc::pod_network_of(one);
-    network.set_why(why_aside(one));
+    answer.networks.push_back(vpc::pod_network_of(one));
+    answer.networks.back().why = why_aside(one);
   }
-  return answer.SerializeAsString();
+  return vpc::encode(answer);
 }
 
-Result<std::string> StockService::release(const vpc::ReleaseRequest& request, Deadline limit) {
+Result<std::string> StockService::release(const std::vector<std::string>& ips, Deadline limit) {
   std::vector<net::Address> addresses;
-  for (const std::string& ip : request.ip()) {
+  for (const std::string& ip : ips) {
     TRY(const net::Address address, net::Address::parse(ip));
     addresses.push_back(address);
   }
   TRY_VOID(world_.keeper.release_unused(addresses, limit));
-  return std::string();
+  return vpc::encode(vpc::Nothing{});
 }
 
 // ---------------------------------------------------------------- the server

@@ -95,7 +95,7 @@ class StockService {
   using Mover = Result<core::StockAddress> (engine::StockKeeper::*)(const std::optional<net::Address>&, Deadline);
   [[nodiscard]] Result<std::string> move_one(Mover move, const std::string& ip, Deadline limit);
   [[nodiscard]] Result<std::string> list_unused(Deadline limit);
-  [[nodiscard]] Result<std::string> release(const wire::vpc::ReleaseRequest& request, Deadline limit);
+  [[nodiscard]] Result<std::string> release(const std::vector<std::string>& ips, Deadline limit);
   [[nodiscard]] os::GrpcAnswer borrow(os::GrpcCallId call, const wire::vpc::BorrowRequest& request,
                                       const std::string& certified, Deadline limit);
 

@@ -67,7 +67,7 @@ class StockServerTest : public testing::Test {
   [[nodiscard]] StockWorld world() {
     StockWorld world{clock_, random_, *keeper_};
     world.fixed = fixed_;
-    world.show = []() -> Result<vpc::ShowAnswer> { return vpc::shown({{"node", "node-1"}}); };
+    world.show = []() -> Result<vpc::ShowAnswer> { return vpc::ShowAnswer{{{"node", "node-1"}}}; };
     return world;
   }
   void end() {
@@ -92,55 +92,34 @@ class StockServerTest : public testing::Test {
   }
   static std::string add_of(const std::string& container, bool is_crofts = true) {
     vpc::AddPodNetworkRequest request;
-    if (is_crofts) request.mutable_speech()->set_newest(1);
-    request.set_podname(container);
-    request.set_podnamespace("shop");
-    request.set_sandboxid(container);
-    request.set_netns("/run/netns/" + container);
-    request.set_ifname("eth0");
-    return request.SerializeAsString();
+    request.is_crofts = is_crofts;
+    request.pod_name = container;
+    request.pod_namespace = "shop";
+    request.sandbox_id = container;
+    request.netns = "/run/netns/" + container;
+    request.interface_name = "eth0";
+    return vpc::encode(request);
   }
   /// The address that an ADD gets.
   std::string add(const std::string& container) {
     const auto reply = call(Method::add_pod_network, add_of(container));
     EXPECT_TRUE(reply.status.ok()) << reply.status.message;
-    return vpc::decode<vpc::NetworkAnswer>(reply.message).value().podnetwork().vpcip();
+    const auto answer = vpc::decode_network_answer(reply.message);
+    return answer && answer->network ? answer->network->ip : "";
   }
   os::GrpcReply del(const std::string& container) {
     vpc::DelPodNetworkRequest request;
-    request.mutable_podnetwork()->set_podname(container);
-    request.mutable_podnetwork()->set_podns("shop");
-    request.mutable_podnetwork()->set_sandboxid(container);
-    return call(Method::del_pod_network, request.SerializeAsString());
+    request.pod_network.emplace();
+    request.pod_network->pod_name = container;
+    request.pod_network->pod_namespace = "shop";
+    request.pod_network->sandbox_id = container;
+    return call(Method::del_pod_network, vpc::encode(request));
   }
-  template <class Answer>
-  Answer ask(Method method, const std::string& message = {}, std::chrono::nanoseconds limit = 20s) {
-    const auto reply = call(method, message, limit);
-    EXPECT_TRUE(reply.status.ok()) << reply.status.message;
-    return vpc::decode<Answer>(reply.message).value();
-  }
-  vpc::StockAnswer describe() { return ask<vpc::StockAnswer>(Method::describe_pool); }
-  /// Of the sandbox c1.
-  static std::string key() {
-    vpc::RecordKey key;
-    key.set_podname("c1");
-    key.set_podns("shop");
-    key.set_sandboxid("c1");
-    return key.SerializeAsString();
-  }
-  vpc::PodNetwork record(std::chrono::nanoseconds limit = 20s) {
-    return ask<vpc::NetworkAnswer>(Method::get_pod_network_record, key(), limit).podnetwork();
-  }
-  static std::string borrow_of(const std::string& mac) {
-    vpc::BorrowRequest borrow;
-    borrow.set_macaddr(mac);
-    borrow.set_request("r1");
-    return borrow.SerializeAsString();
-  }
-  static std::string stock_of(const std::string& ip) {
-    vpc::StockRequest request;
-    request.set_ip(ip);
-    return request.SerializeAsString();
+  vpc::StockAnswer describe() {
+    const auto reply = call(Method::describe_pool, "");
+    const auto answer = vpc::decode_stock_answer(reply.message);
+    EXPECT_TRUE(answer);
+    return answer ? *answer : vpc::StockAnswer{};
   }
 
   os::SystemClock clock_;
@@ -248,8 +227,7 @@ TEST_F(StockServerTest, WhatIsPromisedAndCannotBeHadIsNoOtherAddress) {
   // Once what was taken is made good.
   const auto limit = soon();
   bool is_kept = false;
-  while (!is_kept && !limit.passed(clock_.now()))
-    is_kept = cloud_.of(mac_).size() == static_cast<std::size_t>(describe().pool_size()) + 1;
+  while (!is_kept && !limit.passed(clock_.now())) is_kept = cloud_.of(mac_).size() == describe().pool.size() + 1;
   EXPECT_TRUE(is_kept) << "the first one was kept for it";
   fixed.is_away = true;
   EXPECT_EQ(call(Method::add_pod_network, add_of("web-1")).status.code, os::GrpcCode::internal)
@@ -273,10 +251,15 @@ TEST_F(StockServerTest, AnApiThatHangsKeepsNobodyElseWaiting) {
       ASSERT_TRUE(fixed.changed.wait_for(lock, 20s, [&] { return fixed.asked.size() >= 4; }));
     }
     EXPECT_NE(add("c2"), "");
-    EXPECT_EQ(record(5s).vpcip(), address);
+    const auto read = vpc::decode_network_answer(
+        call(Method::get_pod_network_record, vpc::encode(vpc::RecordKey{"c1", "shop", "c1"}), 5s).message);
+    EXPECT_TRUE(read && read->network && read->network->ip == address);
     EXPECT_TRUE(call(Method::list_pod_network_record, "", 5s).status.ok());
     EXPECT_TRUE(call(Method::show_stock, "", 5s).status.ok());
-    const auto lent = call(Method::borrow_ip, borrow_of("52:54:00:00:00:02"), 5s);
+    vpc::BorrowRequest borrow;
+    borrow.mac = "52:54:00:00:00:02";
+    borrow.request = "r1";
+    const auto lent = call(Method::borrow_ip, vpc::encode(borrow), 5s);
     EXPECT_TRUE(lent.status.ok()) << lent.status.message;
     fixed.let_go();
   }
@@ -316,7 +299,9 @@ TEST_F(StockServerTest, ACloudThatHangsKeepsNeitherRecordsNorOtherAddsBack) {
       std::unique_lock lock(mutex);
       ASSERT_TRUE(changed.wait_for(lock, 20s, [&] { return hanging >= 4; }));
     }
-    EXPECT_EQ(record(5s).vpcip(), address);
+    const auto read = vpc::decode_network_answer(
+        call(Method::get_pod_network_record, vpc::encode(vpc::RecordKey{"c1", "shop", "c1"}), 5s).message);
+    EXPECT_TRUE(read && read->network && read->network->ip == address);
     EXPECT_TRUE(call(Method::show_stock, "", 5s).status.ok());
     EXPECT_TRUE(call(Method::add_pod_network, add_of("web-9"), 5s).status.ok()) << "it needs the API alone";
     const std::lock_guard lock(mutex);
@@ -339,10 +324,10 @@ TEST_F(StockServerTest, TheApiIsAskedOnceAtATimeForOnePod) {
     for (int i = 0; i < 20; ++i) {
       waiting.emplace_back([&, i] {
         vpc::AddPodNetworkRequest request;
-        request.set_podname("db-0");
-        request.set_podnamespace("shop");
-        request.set_sandboxid("s" + std::to_string(i));
-        static_cast<void>(call(Method::add_pod_network, request.SerializeAsString()));
+        request.pod_name = "db-0";
+        request.pod_namespace = "shop";
+        request.sandbox_id = "s" + std::to_string(i);
+        static_cast<void>(call(Method::add_pod_network, vpc::encode(request)));
       });
     }
     {
@@ -408,27 +393,32 @@ TEST_F(StockServerTest, AConversationOfAnOldClient) {
   ASSERT_NE(address, "");
   EXPECT_EQ(add("c1"), address) << "asked again";
   // It sets the pod's network up, and tells that it did.
-  vpc::DelPodNetworkRequest told;
-  vpc::PodNetwork& network = *told.mutable_podnetwork();
-  network = ask<vpc::NetworkAnswer>(Method::add_pod_network, add_of("c1")).podnetwork();
-  network.set_poduid("uid-1");
-  network.set_netns("/proc/4711/ns/net");
-  EXPECT_TRUE(call(Method::add_pod_network_record, told.SerializeAsString()).status.ok());
-  network = record();
-  EXPECT_EQ(network.vpcip(), address);
-  EXPECT_EQ(network.poduid(), "uid-1");
-  EXPECT_EQ(ask<vpc::NetworksAnswer>(Method::list_pod_network_record).networks_size(), 1);
+  const auto got = vpc::decode_network_answer(call(Method::add_pod_network, add_of("c1")).message);
+  ASSERT_TRUE(got && got->network);
+  vpc::DelPodNetworkRequest record{got->network, "", ""};
+  record.pod_network->pod_uid = "uid-1";
+  record.pod_network->netns = "/proc/4711/ns/net";
+  EXPECT_TRUE(call(Method::add_pod_network_record, vpc::encode(record)).status.ok());
+  const auto read = vpc::decode_network_answer(
+      call(Method::get_pod_network_record, vpc::encode(vpc::RecordKey{"c1", "shop", "c1"})).message);
+  ASSERT_TRUE(read && read->network);
+  EXPECT_EQ(read->network->ip, address);
+  EXPECT_EQ(read->network->pod_uid, "uid-1");
+  EXPECT_EQ(vpc::decode_networks_answer(call(Method::list_pod_network_record, "").message)->networks.size(), 1U);
   // And takes it down: with the record as it read it.
-  EXPECT_TRUE(call(Method::del_pod_network, told.SerializeAsString()).status.ok());
-  EXPECT_TRUE(call(Method::del_pod_network_record, key()).status.ok());
-  EXPECT_TRUE(call(Method::del_pod_network, told.SerializeAsString()).status.ok()) << "again";
-  EXPECT_EQ(describe().cooldown_size(), 1);
-  EXPECT_EQ(record().vpcip(), "");
+  vpc::DelPodNetworkRequest del{read->network, "", ""};
+  EXPECT_TRUE(call(Method::del_pod_network, vpc::encode(del)).status.ok());
+  EXPECT_TRUE(call(Method::del_pod_network_record, vpc::encode(vpc::RecordKey{"c1", "shop", "c1"})).status.ok());
+  EXPECT_TRUE(call(Method::del_pod_network, vpc::encode(del)).status.ok()) << "again";
+  EXPECT_EQ(describe().cooldown.size(), 1U);
+  const auto absent = call(Method::get_pod_network_record, vpc::encode(vpc::RecordKey{"c1", "shop", "c1"}));
+  EXPECT_TRUE(absent.status.ok());
+  EXPECT_FALSE(vpc::decode_network_answer(absent.message)->network);
 }
 
 TEST_F(StockServerTest, ABurstIsWrittenInAFewCommits) {
   begin({.low = 110, .high = 110, .batch_max = 110}, 30s, false);
-  while (describe().pool_size() < 110) static_cast<void>(keeper_->step());
+  while (describe().pool.size() < 110) static_cast<void>(keeper_->step());
   const auto channel = connect(socket_);
   ASSERT_TRUE(channel->wait_until_ready(soon()));
   const auto before = store_.counts().commit;
@@ -441,9 +431,9 @@ TEST_F(StockServerTest, ABurstIsWrittenInAFewCommits) {
     threads.emplace_back([&, i] {
       const auto reply = channels[static_cast<std::size_t>(i)]->call(vpc::path_of(Method::add_pod_network),
                                                                      add_of("c" + std::to_string(i)), soon());
-      const auto answer = vpc::decode<vpc::NetworkAnswer>(reply.message);
+      const auto answer = vpc::decode_network_answer(reply.message);
       const std::lock_guard lock(mutex);
-      if (reply.status.ok() && answer) addresses.insert(answer->podnetwork().vpcip());
+      if (reply.status.ok() && answer && answer->network) addresses.insert(answer->network->ip);
     });
   }
   for (std::thread& thread : threads) thread.join();
@@ -455,7 +445,7 @@ TEST_F(StockServerTest, ABurstIsWrittenInAFewCommits) {
 
 TEST_F(StockServerTest, AnEmptyStockMakesTheAddWaitAndServesIt) {
   begin({.low = 0, .high = 0});
-  EXPECT_EQ(describe().pool_size(), 0);
+  EXPECT_TRUE(describe().pool.empty());
   EXPECT_NE(add("c1"), "");
   EXPECT_EQ(keeper_->actor().seen().calls.waited, 1U);
 }
@@ -466,7 +456,7 @@ TEST_F(StockServerTest, AnAddWaitsForTheLookAtFilesThatWereReplaced) {
   std::string address;
   std::thread waiter([&] { address = add("c1"); });
   while (keeper_->actor().seen().calls.waiting == 0) std::this_thread::yield();
-  EXPECT_EQ(describe().pool_size(), 3);
+  EXPECT_EQ(describe().pool.size(), 3U);
   keeper_->look_before_serving();
   waiter.join();
   EXPECT_NE(address, "");
@@ -540,19 +530,19 @@ TEST_F(StockServerTest, AnOldClientIsRefusedWithinFiveSecondsAndAPluginOfOursWai
 TEST_F(StockServerTest, ARecordThatAnOldClientDeletesIsNotTheStocksAnyMore) {
   begin({.low = 3, .high = 50}, 30s, /*keeps=*/false);
   vpc::DelPodNetworkRequest record;
-  vpc::PodNetwork& network = *record.mutable_podnetwork();
-  network.set_podname("c1");
-  network.set_podns("shop");
-  network.set_sandboxid("c1");
-  network.set_vpcip("10.9.0.200");
-  network.set_macaddress(mac_.to_string());
-  const auto told = call(Method::add_pod_network_record, record.SerializeAsString());
+  record.pod_network.emplace();
+  record.pod_network->pod_name = record.pod_network->sandbox_id = "c1";
+  record.pod_network->pod_namespace = "shop";
+  record.pod_network->ip = "10.9.0.200";
+  record.pod_network->mac = mac_.to_string();
+  const auto told = call(Method::add_pod_network_record, vpc::encode(record));
   EXPECT_TRUE(told.status.ok()) << "without a mask: " << told.status.message;
-  EXPECT_TRUE(call(Method::del_pod_network_record, key()).status.ok());
-  EXPECT_TRUE(call(Method::del_pod_network_record, key()).status.ok()) << "again";
-  EXPECT_EQ(this->record().vpcip(), "");
-  EXPECT_EQ(describe().cooldown_size(), 0);
-  EXPECT_EQ(describe().pool_size(), 3);
+  const auto key = vpc::encode(vpc::RecordKey{"c1", "shop", "c1"});
+  EXPECT_TRUE(call(Method::del_pod_network_record, key).status.ok());
+  EXPECT_TRUE(call(Method::del_pod_network_record, key).status.ok()) << "again";
+  EXPECT_FALSE(vpc::decode_network_answer(call(Method::get_pod_network_record, key).message)->network);
+  EXPECT_TRUE(describe().cooldown.empty());
+  EXPECT_EQ(describe().pool.size(), 3U);
   end();
 }
 
@@ -564,7 +554,9 @@ TEST_F(StockServerTest, AnOldClientsPodHasItsUidAndNoElasticAddress) {
   const auto refused = call(Method::add_pod_network, add_of("eip", false));
   EXPECT_EQ(refused.status.code, os::GrpcCode::internal);
   EXPECT_NE(refused.status.message.find("no elastic addresses"), std::string::npos) << refused.status.message;
-  EXPECT_EQ(ask<vpc::NetworkAnswer>(Method::add_pod_network, add_of("web", false)).podnetwork().poduid(), "uid-of-web");
+  const auto given = vpc::decode_network_answer(call(Method::add_pod_network, add_of("web", false)).message);
+  ASSERT_TRUE(given && given->network);
+  EXPECT_EQ(given->network->pod_uid, "uid-of-web");
   fixed.is_away = true;
   EXPECT_TRUE(call(Method::add_pod_network, add_of("later", false)).status.ok()) << "without an API pods start";
   end();
@@ -618,13 +610,13 @@ TEST_F(StockServerTest, ADoorForPeersLendsAndNoMore) {
   EXPECT_EQ(ask(Method::add_pod_network, add_of("c1")).status.code, os::GrpcCode::unimplemented);
   EXPECT_EQ(ask(Method::pop_pool, "").status.code, os::GrpcCode::unimplemented);
   EXPECT_EQ(ask(Method::borrow_ip, "").status.code, os::GrpcCode::invalid_argument) << "no MAC address";
-  const std::string mac = "52:54:00:00:00:02";
-  const auto lent = [&] {
-    return vpc::decode<vpc::NetworkAnswer>(ask(Method::borrow_ip, borrow_of(mac)).message).value();
-  };
-  const vpc::NetworkAnswer first = lent();
-  EXPECT_EQ(lent().podnetwork().vpcip(), first.podnetwork().vpcip()) << "the same request";
-  EXPECT_EQ(net::Mac::parse(first.podnetwork().macaddress()).value().to_string(), mac) << "the borrower's";
+  const vpc::BorrowRequest request{"52:54:00:00:00:02", "subnet-1", "r1"};
+  const auto first = vpc::decode_network_answer(ask(Method::borrow_ip, vpc::encode(request)).message);
+  ASSERT_TRUE(first && first->network);
+  const auto again = vpc::decode_network_answer(ask(Method::borrow_ip, vpc::encode(request)).message);
+  ASSERT_TRUE(again && again->network);
+  EXPECT_EQ(again->network->ip, first->network->ip) << "the same request";
+  EXPECT_EQ(net::Mac::parse(first->network->mac).value().to_string(), request.mac) << "the borrower's";
 }
 
 /// A door for peers, and other nodes that come with their certificates.
@@ -676,7 +668,7 @@ TEST_F(StockPeersTest, ACertificateIsOfItsNode) {
   const auto other_lender = from("node-4");
   ASSERT_FALSE(other_lender) << "it is node-1 that answers";
   EXPECT_EQ(other_lender.error().code, ErrorCode::permission_denied) << other_lender.error().message;
-  EXPECT_EQ(describe().pool_size(), 2) << "nothing was lent";
+  EXPECT_EQ(describe().pool.size(), 2U) << "nothing was lent";
   EXPECT_TRUE(from("node-1"));
 }
 
@@ -726,29 +718,43 @@ TEST_F(StockServerTest, LongMessagesAreRefusedUnread) {
   EXPECT_NE(add("c1"), "");
 }
 
+TEST_F(StockServerTest, OldVersionsAreServed) {
+  begin({.low = 2, .high = 50});
+  EXPECT_TRUE(call(Method::ping, "").status.ok());
+  EXPECT_TRUE(call(Method::add_pod_network, add_of("old", false)).status.ok());
+}
+
 TEST_F(StockServerTest, WhatOperatorsDo) {
   begin({.low = 2, .high = 50});
-  const std::string popped = ask<vpc::NetworkAnswer>(Method::pop_pool).podnetwork().vpcip();
+  const auto popped = vpc::decode_network_answer(call(Method::pop_pool, "").message);
+  ASSERT_TRUE(popped && popped->network);
+  const vpc::StockRequest that{popped->network->ip};
   // What is popped may be in the cloud's next answer, and so in stock again.
-  EXPECT_EQ(call(Method::pop_pool, stock_of("192.0.2.1")).status.code, os::GrpcCode::internal);
-  EXPECT_EQ(ask<vpc::NetworkAnswer>(Method::push_pool, stock_of(popped)).podnetwork().vpcip(), popped);
-  EXPECT_EQ(ask<vpc::NetworksAnswer>(Method::list_unuse).networks_size(), 0);
+  EXPECT_EQ(call(Method::pop_pool, vpc::encode(vpc::StockRequest{"192.0.2.1"})).status.code, os::GrpcCode::internal);
+  const auto answered = call(Method::push_pool, vpc::encode(that));
+  ASSERT_TRUE(answered.status.ok()) << answered.status.message;
+  EXPECT_EQ(vpc::decode_network_answer(answered.message)->network->ip, that.ip);
+  EXPECT_TRUE(vpc::decode_networks_answer(call(Method::list_unuse, "").message)->networks.empty());
   const std::string address = add("c1");
-  EXPECT_THAT(call(Method::push_pool, stock_of(address)).status.message, testing::HasSubstr("is a pod's already"));
-  EXPECT_FALSE(call(Method::release_ip, stock_of(address)).status.ok()) << "in use";
+  EXPECT_THAT(call(Method::push_pool, vpc::encode(vpc::StockRequest{address})).status.message,
+              testing::HasSubstr("is a pod's already"));
+  EXPECT_FALSE(call(Method::release_ip, vpc::encode(vpc::ReleaseRequest{{address}})).status.ok()) << "in use";
   cloud_.set_owner(cloud_.unowned().back(), mac_);
-  vpc::NetworksAnswer unused;  // empty while a call is under way that may have brought it
-  for (const auto limit = soon(); unused.networks().empty() && !limit.passed(clock_.now());) {
-    unused = ask<vpc::NetworksAnswer>(Method::list_unuse);
+  std::vector<vpc::PodNetwork> unused;  // empty while a call is under way that may have brought it
+  for (const auto limit = soon(); unused.empty() && !limit.passed(clock_.now());) {
+    unused = vpc::decode_networks_answer(call(Method::list_unuse, "").message).value().networks;
   }
-  ASSERT_EQ(unused.networks_size(), 1);
-  EXPECT_THAT(unused.networks(0).why(), testing::HasSubstr("there is no record"));
-  EXPECT_EQ(call(Method::push_pool, stock_of("no address")).status.code, os::GrpcCode::invalid_argument);
+  ASSERT_EQ(unused.size(), 1U);
+  EXPECT_NE(unused.front().why.find("there is no record"), std::string::npos) << unused.front().why;
+  EXPECT_EQ(call(Method::push_pool, vpc::encode(vpc::StockRequest{"no address"})).status.code,
+            os::GrpcCode::invalid_argument);
 }
 
 TEST_F(StockServerTest, TheAgentShowsItselfOnItsSocketAlone) {
   begin({.low = 3, .high = 50}, 300s);
-  EXPECT_EQ(ask<vpc::ShowAnswer>(Method::show_stock).properties(0).value(), "node-1");
+  const auto shown = vpc::decode_show_answer(call(Method::show_stock, "").message);
+  ASSERT_TRUE(shown) << shown.error().message;
+  EXPECT_EQ(shown->properties.front().second, "node-1");
   const std::string path = scratch_.file("peers.sock");
   ASSERT_TRUE(server_->open_door(os::UnixListener::listen(path, {{::geteuid()}}, clock_).value(), {.plugin = false}));
   EXPECT_EQ(connect(path)->call(vpc::path_of(Method::show_stock), "", soon()).status.code, os::GrpcCode::unimplemented);

@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
-#include <type_traits>
 #include <utility>
 
 #include <fmt/format.h>
+#include <rpc/ipamd.pb.h>
 
 #include "base/net/mac.h"
 #include "base/net/prefix.h"
@@ -16,6 +16,8 @@
 
 namespace croft::wire::vpc {
 namespace {
+
+namespace pb = ::rpc;
 
 /// In the order of Method.
 constexpr std::array<std::string_view, kMethodCount> kPaths = {
@@ -40,113 +42,198 @@ Error wrong(std::string_view member, std::string_view why) {
   return {ErrorCode::invalid_argument, fmt::format("message of the node agent: {} {}", member, why), {}};
 }
 
-// ---------------------------------------------------------------- bounds
+template <class Message>
+[[nodiscard]] Result<Message> parse(std::string_view bytes, std::size_t bytes_max) {
+  if (bytes.size() > bytes_max) {
+    return fail(wrong("the whole", fmt::format("has {} bytes, more than {}", bytes.size(), bytes_max)));
+  }
+  Message message;
+  if (!message.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) {
+    return fail(wrong("the whole", "is not what the protocol says"));
+  }
+  return message;
+}
 
-/// Keeps the first fault.
-struct Bounds {
+// ---------------------------------------------------------------- the members of messages, once for both ways
+
+/// Fills a message of the protocol.
+struct Writer {
+  static constexpr bool kReads = false;
+  void text(std::string_view /*member*/, std::string& out, const std::string& value,
+            std::size_t /*bytes_max*/ = kNameBytesMax) {
+    out = value;
+  }
+};
+
+/// Takes what one says, which is ours to change; the first fault is kept.
+struct Reader {
+  static constexpr bool kReads = true;
   std::optional<Error> fault{};
 
   void refuse(std::string_view member, std::string_view why) {
     if (!fault) fault = wrong(member, why);
   }
-  void text(std::string_view member, const std::string& text, std::size_t bytes_max = kNameBytesMax) {
-    if (text.size() > bytes_max) {
-      refuse(member, fmt::format("has {} bytes, more than {}", text.size(), bytes_max));
-    } else if (!is_plain_text(text)) {
-      refuse(member, "is not UTF-8 without control characters");
+  void text(std::string_view member, std::string& in, std::string& value, std::size_t bytes_max = kNameBytesMax) {
+    if (in.size() > bytes_max) {
+      return refuse(member, fmt::format("has {} bytes, more than {}", in.size(), bytes_max));
     }
+    if (!is_plain_text(in)) return refuse(member, "is not UTF-8 without control characters");
+    value = std::move(in);
   }
-  void seconds(std::string_view member, std::int64_t value) {
-    if (value >= 0 && value <= kUnixSecondsMax) return;
-    refuse(member, fmt::format("is {}, no time between 1970 and the year 9999", value));
-  }
-  template <class Items, class Each>
-  void list(std::string_view member, const Items& items, Each each) {
-    if (static_cast<std::size_t>(items.size()) > kListMax) {
-      return refuse(member, fmt::format("has {} entries, more than {}", items.size(), kListMax));
+  std::int64_t seconds(std::string_view member, std::int64_t value) {
+    if (value < 0 || value > kUnixSecondsMax) {
+      refuse(member, fmt::format("is {}, no time between 1970 and the year 9999", value));
     }
-    for (const auto& one : items) each(one);
+    return value;
+  }
+  template <class Items>
+  [[nodiscard]] bool has_room(std::string_view member, const Items& items) {
+    const bool is_short = static_cast<std::size_t>(items.size()) <= kListMax;
+    if (!is_short) refuse(member, fmt::format("has {} entries, more than {}", items.size(), kListMax));
+    return is_short;
   }
 };
 
-void check(Bounds& in, const PodNetwork& m) {
-  in.text("PodName", m.podname());
-  in.text("PodNS", m.podns());
-  in.text("PodUID", m.poduid());
-  in.text("SandboxID", m.sandboxid());
-  in.text("NetNS", m.netns(), kTextBytesMax);
-  in.text("VPCIP", m.vpcip());
-  in.text("VPCID", m.vpcid());
-  in.text("SubnetID", m.subnetid());
-  in.text("Gateway", m.gateway());
-  in.text("Mask", m.mask());
-  in.text("MacAddress", m.macaddress());
-  in.text("InterfaceID", m.interfaceid());
-  in.text("EIPID", m.eipid());
-  in.text("Why", m.why(), kTextBytesMax);
-  in.seconds("CreateTime", m.createtime());
-  in.seconds("RecycleTime", m.recycletime());
+template <class Io, class V>
+void members(Io& io, pb::PodNetwork& m, V& v) {
+  io.text("PodName", *m.mutable_podname(), v.pod_name);
+  io.text("PodNS", *m.mutable_podns(), v.pod_namespace);
+  io.text("PodUID", *m.mutable_poduid(), v.pod_uid);
+  io.text("SandboxID", *m.mutable_sandboxid(), v.sandbox_id);
+  io.text("NetNS", *m.mutable_netns(), v.netns, kTextBytesMax);
+  io.text("VPCIP", *m.mutable_vpcip(), v.ip);
+  io.text("VPCID", *m.mutable_vpcid(), v.vpc);
+  io.text("SubnetID", *m.mutable_subnetid(), v.subnet);
+  io.text("Gateway", *m.mutable_gateway(), v.gateway);
+  io.text("Mask", *m.mutable_mask(), v.mask);
+  io.text("MacAddress", *m.mutable_macaddress(), v.mac);
+  io.text("InterfaceID", *m.mutable_interfaceid(), v.interface_id);
+  io.text("EIPID", *m.mutable_eipid(), v.eip_id);
+  io.text("Why", *m.mutable_why(), v.why, kTextBytesMax);
+  if constexpr (Io::kReads) {
+    v.dedicated_uni = m.dedicateduni();
+    v.create_time = io.seconds("CreateTime", m.createtime());
+    v.recycle_time = io.seconds("RecycleTime", m.recycletime());
+    v.recycled = m.recycled();
+  } else {
+    m.set_dedicateduni(v.dedicated_uni);
+    m.set_createtime(v.create_time);
+    m.set_recycletime(v.recycle_time);
+    m.set_recycled(v.recycled);
+  }
 }
 
-void check(Bounds& in, std::string_view member, const google::protobuf::RepeatedPtrField<PodNetwork>& networks) {
-  in.list(member, networks, [&](const PodNetwork& one) { check(in, one); });
+/// That of a message which may have one.
+template <class Io, class Message, class V>
+void network(Io& io, Message& m, V& v) {
+  if constexpr (Io::kReads) {
+    if (m.has_podnetwork()) members(io, *m.mutable_podnetwork(), v.emplace());
+  } else {
+    if (v) members(io, *m.mutable_podnetwork(), *v);
+  }
 }
 
-void check(Bounds& in, const AddPodNetworkRequest& m) {
-  in.text("PodName", m.podname());
-  in.text("PodNamespace", m.podnamespace());
-  in.text("SandboxID", m.sandboxid());
-  in.text("Netns", m.netns(), kTextBytesMax);
-  in.text("IfName", m.ifname());
-  in.text("SubnetID", m.subnetid());
-  in.text("MacAddress", m.macaddress());
-  in.text("InterfaceID", m.interfaceid());
-  in.text("Network", m.network(), kTextBytesMax);
-  in.text("PodUID", m.poduid());
+template <class Io, class List, class V>
+void networks(Io& io, std::string_view member, List& list, V& v) {
+  if constexpr (Io::kReads) {
+    if (!io.has_room(member, list)) return;
+    v.reserve(static_cast<std::size_t>(list.size()));
+    for (pb::PodNetwork& one : list) members(io, one, v.emplace_back());
+  } else {
+    for (const PodNetwork& one : v) members(io, *list.Add(), one);
+  }
 }
 
-void check(Bounds& in, const DelPodNetworkRequest& m) {
-  check(in, m.podnetwork());
-  in.text("Network", m.network(), kTextBytesMax);
-  in.text("IfName", m.ifname());
+// Some messages are the same for several methods; one of them stands for all.
+
+template <class Io, class V>
+void members(Io& io, pb::AddPodNetworkRequest& m, V& v) {
+  io.text("PodName", *m.mutable_podname(), v.pod_name);
+  io.text("PodNamespace", *m.mutable_podnamespace(), v.pod_namespace);
+  io.text("SandboxID", *m.mutable_sandboxid(), v.sandbox_id);
+  io.text("Netns", *m.mutable_netns(), v.netns, kTextBytesMax);
+  io.text("IfName", *m.mutable_ifname(), v.interface_name);
+  io.text("SubnetID", *m.mutable_subnetid(), v.subnet);
+  io.text("MacAddress", *m.mutable_macaddress(), v.mac);
+  io.text("InterfaceID", *m.mutable_interfaceid(), v.interface_id);
+  io.text("Network", *m.mutable_network(), v.network, kTextBytesMax);
+  io.text("PodUID", *m.mutable_poduid(), v.pod_uid);
+  if constexpr (Io::kReads) {
+    v.is_crofts = m.speech().newest() > 0;
+  } else if (v.is_crofts) {
+    m.mutable_speech()->set_newest(1);
+  }
 }
 
-void check(Bounds& in, const RecordKey& m) {
-  in.text("PodName", m.podname());
-  in.text("PodNS", m.podns());
-  in.text("SandboxID", m.sandboxid());
+template <class Io, class V>
+void members(Io& io, pb::DelPodNetworkRequest& m, V& v) {
+  network(io, m, v.pod_network);
+  io.text("Network", *m.mutable_network(), v.network, kTextBytesMax);
+  io.text("IfName", *m.mutable_ifname(), v.interface_name);
 }
 
-void check(Bounds& in, const BorrowRequest& m) {
-  in.text("MacAddr", m.macaddr());
-  in.text("SubnetID", m.subnetid());
-  in.text("Request", m.request());
+template <class Io, class V>
+void members(Io& io, pb::GetPodNetworkRecordRequest& m, V& v) {
+  io.text("PodName", *m.mutable_podname(), v.pod_name);
+  io.text("PodNS", *m.mutable_podns(), v.pod_namespace);
+  io.text("SandboxID", *m.mutable_sandboxid(), v.sandbox_id);
 }
 
-void check(Bounds& in, const StockRequest& m) { in.text("IP", m.ip()); }
-
-void check(Bounds& in, const ReleaseRequest& m) {
-  in.list("IP", m.ip(), [&](const std::string& one) { in.text("IP", one); });
+template <class Io, class V>
+void members(Io& io, pb::BorrowIPRequest& m, V& v) {
+  io.text("MacAddr", *m.mutable_macaddr(), v.mac);
+  io.text("SubnetID", *m.mutable_subnetid(), v.subnet);
+  io.text("Request", *m.mutable_request(), v.request);
 }
 
-void check(Bounds& in, const NetworkAnswer& m) { check(in, m.podnetwork()); }
-
-void check(Bounds& in, const NetworksAnswer& m) { check(in, "Networks", m.networks()); }
-
-void check(Bounds& in, const StockAnswer& m) {
-  check(in, "Pool", m.pool());
-  check(in, "Cooldown", m.cooldown());
+template <class Io, class V>
+void members(Io& io, pb::PopPoolRequest& m, V& v) {
+  io.text("IP", *m.mutable_ip(), v.ip);
 }
 
-void check(Bounds& in, const ShowAnswer& m) {
-  in.list("Properties", m.properties(), [&](const rpc::ShownProperty& one) {
-    in.text("Name", one.name());
-    in.text("Value", one.value(), kTextBytesMax);
-  });
+template <class Io, class V>
+void members(Io& io, pb::ReleaseIPRequest& m, V& v) {
+  if constexpr (Io::kReads) {
+    if (!io.has_room("IP", m.ip())) return;
+    for (std::string& one : *m.mutable_ip()) io.text("IP", one, v.ips.emplace_back());
+  } else {
+    for (const std::string& ip : v.ips) m.add_ip(ip);
+  }
 }
 
-template <class Message, class... Those>
-constexpr bool is_one_of = (std::is_same_v<Message, Those> || ...);
+template <class Io, class V>
+void members(Io& io, pb::AddPodNetworkResponse& m, V& v) {
+  network(io, m, v.network);
+}
+
+template <class Io, class V>
+void members(Io& io, pb::ListPodNetworkRecordResponse& m, V& v) {
+  networks(io, "Networks", *m.mutable_networks(), v.networks);
+}
+
+template <class Io, class V>
+void members(Io& io, pb::DescribePoolResponse& m, V& v) {
+  networks(io, "Pool", *m.mutable_pool(), v.pool);
+  networks(io, "Cooldown", *m.mutable_cooldown(), v.cooldown);
+}
+
+template <class Message, class Value>
+std::string written(const Value& value) {
+  Message out;
+  Writer io;
+  members(io, out, value);
+  return out.SerializeAsString();
+}
+
+template <class Message, class Value>
+[[nodiscard]] Result<Value> read(std::string_view bytes, std::size_t bytes_max = kRequestBytesMax) {
+  TRY(Message in, parse<Message>(bytes, bytes_max));
+  Value value;
+  Reader io;
+  members(io, in, value);
+  if (io.fault) return fail(*std::move(io.fault));
+  return value;
+}
 
 // ---------------------------------------------------------------- addresses
 
@@ -186,105 +273,137 @@ std::optional<Method> method_of(std::string_view path) {
   return static_cast<Method>(found - kPaths.begin());
 }
 
-template <class Message>
-Result<Message> decode(std::string_view bytes) {
-  constexpr std::size_t kMost =
-      is_one_of<Message, NetworkAnswer, NetworksAnswer, StockAnswer, ShowAnswer> ? kAnswerBytesMax : kRequestBytesMax;
-  if (bytes.size() > kMost) {
-    return fail(wrong("the whole", fmt::format("has {} bytes, more than {}", bytes.size(), kMost)));
-  }
-  Message message;
-  if (!message.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) {
-    return fail(wrong("the whole", "is not what the protocol says"));
-  }
-  Bounds bounds;
-  check(bounds, message);
-  if (bounds.fault) return fail(*std::move(bounds.fault));
-  return message;
-}
-
-template Result<AddPodNetworkRequest> decode(std::string_view bytes);
-template Result<DelPodNetworkRequest> decode(std::string_view bytes);
-template Result<RecordKey> decode(std::string_view bytes);
-template Result<BorrowRequest> decode(std::string_view bytes);
-template Result<StockRequest> decode(std::string_view bytes);
-template Result<ReleaseRequest> decode(std::string_view bytes);
-template Result<NetworkAnswer> decode(std::string_view bytes);
-template Result<NetworksAnswer> decode(std::string_view bytes);
-template Result<StockAnswer> decode(std::string_view bytes);
-template Result<ShowAnswer> decode(std::string_view bytes);
-
-ShowAnswer shown(const std::vector<std::pair<std::string, std::string>>& properties) {
-  ShowAnswer answer;
-  for (const auto& [name, text] : properties) {
-    rpc::ShownProperty& property = *answer.add_properties();
-    property.set_name(name);
-    // An error of the cloud may have any bytes.
-    const std::string line = printable(text, Printed::line);
-    property.set_value(line.size() > kTextBytesMax ? "(too long)" : line);
-  }
-  return answer;
+std::optional<net::Address> parsed_ip(const PodNetwork& network) {
+  const auto address = net::Address::parse(network.ip);
+  if (!address) return {};
+  return *address;
 }
 
 PodNetwork pod_network_of(const core::StockAddress& address) {
   PodNetwork network;
-  network.set_podname(address.pod.name);
-  network.set_podns(address.pod.namespace_name);
-  network.set_poduid(address.pod.uid);
-  network.set_sandboxid(address.owner.container_id);
-  network.set_netns(address.netns);
-  network.set_vpcip(address.address.to_string());
-  network.set_vpcid(address.vpc);
-  network.set_subnetid(address.subnet);
-  if (address.gateway) network.set_gateway(address.gateway->to_string());
-  network.set_mask(mask_of(address));
-  network.set_macaddress(cloud::capital_text(address.mac));
-  network.set_dedicateduni(found(address.extra, kDedicatedUni) == "true");
-  network.set_interfaceid(found(address.extra, kInterfaceId));
-  network.set_eipid(found(address.extra, kEipId));
-  network.set_createtime(unix_seconds(address.created));
-  network.set_recycletime(unix_seconds(address.recycled_at));
-  network.set_recycled(address.recycled);
+  network.pod_name = address.pod.name;
+  network.pod_namespace = address.pod.namespace_name;
+  network.pod_uid = address.pod.uid;
+  network.sandbox_id = address.owner.container_id;
+  network.netns = address.netns;
+  network.ip = address.address.to_string();
+  network.vpc = address.vpc;
+  network.subnet = address.subnet;
+  if (address.gateway) network.gateway = address.gateway->to_string();
+  network.mask = mask_of(address);
+  network.mac = cloud::capital_text(address.mac);
+  network.dedicated_uni = found(address.extra, kDedicatedUni) == "true";
+  network.interface_id = found(address.extra, kInterfaceId);
+  network.eip_id = found(address.extra, kEipId);
+  network.create_time = unix_seconds(address.created);
+  network.recycle_time = unix_seconds(address.recycled_at);
+  network.recycled = address.recycled;
   return network;
 }
 
 Result<core::StockAddress> warm_address_of(const PodNetwork& network) {
   core::StockAddress address;
-  const auto ip = net::Address::parse(network.vpcip());
-  if (!ip) return fail(wrong("VPCIP", fmt::format("\"{}\" is no address", network.vpcip())));
+  const auto ip = parsed_ip(network);
+  if (!ip) return fail(wrong("VPCIP", fmt::format("\"{}\" is no address", network.ip)));
   address.address = *ip;
   // UK8S' own plugin records an address of its own without one.
-  if (!network.mask().empty()) {
-    const auto length = cloud::parse_mask(network.mask(), ip->family());
+  if (!network.mask.empty()) {
+    const auto length = cloud::parse_mask(network.mask, ip->family());
     if (!length) {
-      return fail(
-          wrong("Mask", fmt::format("\"{}\" is no mask of an {} subnet", network.mask(), name_of(ip->family()))));
+      return fail(wrong("Mask", fmt::format("\"{}\" is no mask of an {} subnet", network.mask, name_of(ip->family()))));
     }
     address.prefix_length = static_cast<std::uint32_t>(*length);
   }
-  if (!network.gateway().empty()) {
-    const auto gateway = net::Address::parse(network.gateway());
+  if (!network.gateway.empty()) {
+    const auto gateway = net::Address::parse(network.gateway);
     if (!gateway || gateway->family() != ip->family()) {
-      return fail(wrong("Gateway",
-                        fmt::format("\"{}\" is no address of the family of {}", network.gateway(), network.vpcip())));
+      return fail(
+          wrong("Gateway", fmt::format("\"{}\" is no address of the family of {}", network.gateway, network.ip)));
     }
     address.gateway = *gateway;
   }
-  const auto mac = net::Mac::parse(network.macaddress());
-  if (!mac) return fail(wrong("MacAddress", fmt::format("\"{}\" is no MAC address", network.macaddress())));
+  const auto mac = net::Mac::parse(network.mac);
+  if (!mac) return fail(wrong("MacAddress", fmt::format("\"{}\" is no MAC address", network.mac)));
   address.mac = *mac;
-  address.vpc = network.vpcid();
-  address.subnet = network.subnetid();
-  address.created = wall_time(network.createtime());
-  address.recycled = network.recycled();
-  address.recycled_at = wall_time(network.recycletime());
-  address.pod = {network.podname(), network.podns(), network.poduid()};
-  address.owner.container_id = network.sandboxid();
-  address.netns = network.netns();
-  if (network.dedicateduni()) address.extra[kDedicatedUni] = "true";
-  if (!network.interfaceid().empty()) address.extra[kInterfaceId] = network.interfaceid();
-  if (!network.eipid().empty()) address.extra[kEipId] = network.eipid();
+  address.vpc = network.vpc;
+  address.subnet = network.subnet;
+  address.created = wall_time(network.create_time);
+  address.recycled = network.recycled;
+  address.recycled_at = wall_time(network.recycle_time);
+  address.pod = {network.pod_name, network.pod_namespace, network.pod_uid};
+  address.owner.container_id = network.sandbox_id;
+  address.netns = network.netns;
+  if (network.dedicated_uni) address.extra[kDedicatedUni] = "true";
+  if (!network.interface_id.empty()) address.extra[kInterfaceId] = network.interface_id;
+  if (!network.eip_id.empty()) address.extra[kEipId] = network.eip_id;
   return address;
+}
+
+// ---------------------------------------------------------------- both ways
+
+std::string encode(const Nothing& /*value*/) { return {}; }
+std::string encode(const AddPodNetworkRequest& value) { return written<pb::AddPodNetworkRequest>(value); }
+std::string encode(const DelPodNetworkRequest& value) { return written<pb::DelPodNetworkRequest>(value); }
+std::string encode(const RecordKey& value) { return written<pb::GetPodNetworkRecordRequest>(value); }
+std::string encode(const BorrowRequest& value) { return written<pb::BorrowIPRequest>(value); }
+std::string encode(const StockRequest& value) { return written<pb::PopPoolRequest>(value); }
+std::string encode(const ReleaseRequest& value) { return written<pb::ReleaseIPRequest>(value); }
+std::string encode(const NetworkAnswer& value) { return written<pb::AddPodNetworkResponse>(value); }
+std::string encode(const NetworksAnswer& value) { return written<pb::ListPodNetworkRecordResponse>(value); }
+std::string encode(const StockAnswer& value) { return written<pb::DescribePoolResponse>(value); }
+
+Result<AddPodNetworkRequest> decode_add_pod_network_request(std::string_view bytes) {
+  return read<pb::AddPodNetworkRequest, AddPodNetworkRequest>(bytes);
+}
+Result<DelPodNetworkRequest> decode_del_pod_network_request(std::string_view bytes) {
+  return read<pb::DelPodNetworkRequest, DelPodNetworkRequest>(bytes);
+}
+Result<RecordKey> decode_record_key(std::string_view bytes) {
+  return read<pb::GetPodNetworkRecordRequest, RecordKey>(bytes);
+}
+Result<BorrowRequest> decode_borrow_request(std::string_view bytes) {
+  return read<pb::BorrowIPRequest, BorrowRequest>(bytes);
+}
+Result<StockRequest> decode_stock_request(std::string_view bytes) {
+  return read<pb::PopPoolRequest, StockRequest>(bytes);
+}
+Result<ReleaseRequest> decode_release_request(std::string_view bytes) {
+  return read<pb::ReleaseIPRequest, ReleaseRequest>(bytes);
+}
+Result<NetworkAnswer> decode_network_answer(std::string_view bytes) {
+  return read<pb::AddPodNetworkResponse, NetworkAnswer>(bytes, kAnswerBytesMax);
+}
+Result<NetworksAnswer> decode_networks_answer(std::string_view bytes) {
+  return read<pb::ListPodNetworkRecordResponse, NetworksAnswer>(bytes, kAnswerBytesMax);
+}
+Result<StockAnswer> decode_stock_answer(std::string_view bytes) {
+  return read<pb::DescribePoolResponse, StockAnswer>(bytes, kAnswerBytesMax);
+}
+
+std::string encode(const ShowAnswer& value) {
+  pb::ShowStockResponse out;
+  for (const auto& [name, text] : value.properties) {
+    pb::ShownProperty& property = *out.add_properties();
+    property.set_name(name);
+    // An error of the cloud may have any bytes.
+    const std::string line = printable(text, Printed::line);
+    property.set_value(line.size() > kTextBytesMax ? "(too long)" : line);
+  }
+  return out.SerializeAsString();
+}
+
+Result<ShowAnswer> decode_show_answer(std::string_view bytes) {
+  TRY(auto in, parse<pb::ShowStockResponse>(bytes, kAnswerBytesMax));
+  ShowAnswer value;
+  Reader io;
+  if (!io.has_room("Properties", in.properties())) return fail(*std::move(io.fault));
+  for (pb::ShownProperty& property : *in.mutable_properties()) {
+    auto& [name, text] = value.properties.emplace_back();
+    io.text("Name", *property.mutable_name(), name);
+    io.text("Value", *property.mutable_value(), text, kTextBytesMax);
+  }
+  if (io.fault) return fail(*std::move(io.fault));
+  return value;
 }
 
 }  // namespace croft::wire::vpc

@@ -8,14 +8,12 @@
 #include <utility>
 #include <vector>
 
-#include <rpc/ipamd.pb.h>
-
 #include "base/net/address.h"
 #include "base/result.h"
 #include "register/stock.h"
 
 // The methods of UK8S' node agent (docs/notes/warm-pool.md#grpc) and its messages (proto/rpc/ipamd.proto), bytes <->
-// values, for clients and servers of both generations. The messages are protobuf's own types. The other side's are
+// values, for clients and servers of both generations. The only place that sees protobuf. The other side's messages are
 // checked against the bounds before anything looks at them: texts are UTF-8 without control characters, names have at
 // most kNameBytesMax bytes, other texts kTextBytesMax, lists kListMax entries, times lie between 1970 and the year
 // 9999. Fields that are not known are passed over, and an absent text is an empty one, as proto3 has it. Whether a
@@ -63,39 +61,36 @@ inline constexpr std::size_t kTextBytesMax = 4096;
 inline constexpr std::size_t kListMax = 65'536;
 inline constexpr std::int64_t kUnixSecondsMax = 253'402'300'799;  ///< the end of the year 9999
 
-// ---------------------------------------------------------------- messages
-
-// Some messages are the same for several methods; one of them stands for all. Those without members are no bytes: the
-// requests of Ping, ListPodNetworkRecord, DescribePool, ListUnuse and SupportMultiSubnet, and the answers to Ping,
-// DelPodNetwork, AddPodNetworkRecord, DelPodNetworkRecord, ReleaseIP and SupportMultiSubnet, which says no. The code of
-// an answer is that of success: Go drops the body of a call that failed, so that peers see gRPC's status and text alone
-// (docs/notes/warm-pool.md#grpc-errors).
-
-/// Whatever is not known is empty, 0 or false. The MAC address is in upper case, as UCloud writes it.
-using ::rpc::AddPodNetworkRequest;
-using ::rpc::DelPodNetworkRequest;  ///< AddPodNetworkRecord has the first member alone
-using ::rpc::PodNetwork;
-using RecordKey = ::rpc::GetPodNetworkRecordRequest;  ///< of DelPodNetworkRecord too
-using BorrowRequest = ::rpc::BorrowIPRequest;         ///< without a subnet: the lender's own (1.x)
-using StockRequest = ::rpc::PopPoolRequest;           ///< of PushPool too; without an address: any
-using ReleaseRequest = ::rpc::ReleaseIPRequest;
-using NetworkAnswer = ::rpc::AddPodNetworkResponse;  ///< to GetPodNetworkRecord, BorrowIP, PushPool, PopPool too
-using NetworksAnswer = ::rpc::ListPodNetworkRecordResponse;  ///< to ListUnuse too
-using StockAnswer = ::rpc::DescribePoolResponse;             ///< free addresses, and those that are not yet
-using ShowAnswer = ::rpc::ShowStockResponse;                 ///< properties with their values, for people
-
-/// One of those above. Error: invalid_argument.
-template <class Message>
-[[nodiscard]] Result<Message> decode(std::string_view bytes);
-
-/// Texts that no client would read become readable ones: control characters go, long ones are cut.
-[[nodiscard]] ShowAnswer shown(const std::vector<std::pair<std::string, std::string>>& properties);
-
-/// The end of PodNetwork's Why of an address that is on its way elsewhere: ReleaseIP does nothing more to it.
+/// An address and what it is for, as the protocol has it; whatever is not known is empty, 0 or false.
+struct PodNetwork {
+  std::string pod_name;
+  std::string pod_namespace;
+  std::string pod_uid;
+  std::string sandbox_id;
+  std::string netns;  ///< a path
+  std::string ip;     ///< as it was said; parsed_ip() reads it
+  std::string vpc;    ///< the cloud's names, as in `interface_id` and `eip_id`
+  std::string subnet;
+  std::string gateway;
+  std::string mask;            ///< IPv4 dotted, "255.255.255.0"; IPv6 the length of the prefix, "64"
+  std::string mac;             ///< Croft writes it in upper case, as UCloud does; net::Mac::parse takes either
+  bool dedicated_uni = false;  ///< the pod has an interface of its own
+  std::string interface_id;
+  std::string eip_id;
+  std::int64_t create_time = 0;   ///< seconds since the epoch; 0: not known
+  std::int64_t recycle_time = 0;  ///< when its last pod let go, in seconds since the epoch; 0: none has
+  bool recycled = false;          ///< a pod has had it before
+  std::string why;                ///< Croft's, of ListUnuse: why no pod gets it
+  friend bool operator==(const PodNetwork&, const PodNetwork&) = default;
+};
+/// The end of PodNetwork::why of an address that is on its way elsewhere: ReleaseIP does nothing more to it.
 inline constexpr std::string_view kNotConfirmed = ", and the cloud has not confirmed that";
 
-/// The agent's words about an address of its stock. From `extra` come DedicatedUNI ("dedicatedUNI", "true"),
-/// InterfaceID ("interfaceID") and EIPID ("eipID").
+/// The address; nothing when `ip` is none, for example empty.
+[[nodiscard]] std::optional<net::Address> parsed_ip(const PodNetwork& network);
+
+/// The agent's words about an address of its stock. From `extra` come dedicated_uni ("dedicatedUNI", "true"),
+/// interface_id ("interfaceID") and eip_id ("eipID").
 [[nodiscard]] PodNetwork pod_network_of(const core::StockAddress& address);
 
 /// A client's or peer's words about an address, as far as they go: address, prefix length, gateway, MAC, the cloud's
@@ -104,5 +99,118 @@ inline constexpr std::string_view kNotConfirmed = ", and the cloud has not confi
 /// invalid_argument naming the member: no address, a gateway of the other family, a mask with holes or none, no MAC
 /// address.
 [[nodiscard]] Result<core::StockAddress> warm_address_of(const PodNetwork& network);
+
+// ---------------------------------------------------------------- requests
+
+/// For Ping, ListPodNetworkRecord, DescribePool, ListUnuse and SupportMultiSubnet; and the answer to Ping,
+/// DelPodNetwork, AddPodNetworkRecord, DelPodNetworkRecord, ReleaseIP and SupportMultiSubnet, which says no. The code
+/// of an answer is that of success: Go drops the body of a call that failed, so that peers see gRPC's status and text
+/// alone (docs/notes/warm-pool.md#grpc-errors).
+struct Nothing {
+  friend bool operator==(const Nothing&, const Nothing&) = default;
+};
+
+struct AddPodNetworkRequest {
+  std::string pod_name;
+  std::string pod_namespace;
+  std::string sandbox_id;
+  std::string netns;  ///< a path
+  std::string interface_name;
+  std::string subnet;  ///< empty: the node's own (all of 1.x)
+  std::string mac;     ///< of the node's interface in that subnet; empty: the node's own
+  std::string interface_id;
+  // Croft's: empty when the client is UK8S' own.
+  std::string network;  ///< the CNI network's name
+  std::string pod_uid;
+  bool is_crofts = false;
+  friend bool operator==(const AddPodNetworkRequest&, const AddPodNetworkRequest&) = default;
+};
+
+/// For AddPodNetworkRecord too, which has the first member alone.
+struct DelPodNetworkRequest {
+  std::optional<PodNetwork> pod_network;  ///< absent: nothing to release, unless Croft's members name a holder
+  // Croft's: with the sandbox of pod_network these name a holder.
+  std::string network;
+  std::string interface_name;
+  friend bool operator==(const DelPodNetworkRequest&, const DelPodNetworkRequest&) = default;
+};
+
+/// Which record: of DelPodNetworkRecord and GetPodNetworkRecord.
+struct RecordKey {
+  std::string pod_name;
+  std::string pod_namespace;
+  std::string sandbox_id;
+  friend bool operator==(const RecordKey&, const RecordKey&) = default;
+};
+
+struct BorrowRequest {
+  std::string mac;      ///< the borrower's interface
+  std::string subnet;   ///< empty: the lender's own (1.x)
+  std::string request;  ///< Croft's: the borrower's name for it; asked again, it gets the same address. Empty: none
+  friend bool operator==(const BorrowRequest&, const BorrowRequest&) = default;
+};
+
+/// For PushPool and PopPool.
+struct StockRequest {
+  std::string ip;  ///< empty: any
+  friend bool operator==(const StockRequest&, const StockRequest&) = default;
+};
+
+/// For ReleaseIP.
+struct ReleaseRequest {
+  std::vector<std::string> ips;
+  friend bool operator==(const ReleaseRequest&, const ReleaseRequest&) = default;
+};
+
+// ---------------------------------------------------------------- answers
+
+/// For AddPodNetwork, GetPodNetworkRecord, BorrowIP, PushPool and PopPool.
+struct NetworkAnswer {
+  std::optional<PodNetwork> network;
+  friend bool operator==(const NetworkAnswer&, const NetworkAnswer&) = default;
+};
+
+/// For ListPodNetworkRecord and ListUnuse.
+struct NetworksAnswer {
+  std::vector<PodNetwork> networks;
+  friend bool operator==(const NetworksAnswer&, const NetworksAnswer&) = default;
+};
+
+/// For DescribePool.
+struct StockAnswer {
+  std::vector<PodNetwork> pool;      ///< free
+  std::vector<PodNetwork> cooldown;  ///< not yet
+  friend bool operator==(const StockAnswer&, const StockAnswer&) = default;
+};
+
+/// For ShowStock: the agent and its stock as properties with their values, for people.
+struct ShowAnswer {
+  std::vector<std::pair<std::string, std::string>> properties;
+  friend bool operator==(const ShowAnswer&, const ShowAnswer&) = default;
+};
+
+[[nodiscard]] std::string encode(const Nothing& value);
+[[nodiscard]] std::string encode(const AddPodNetworkRequest& value);
+[[nodiscard]] std::string encode(const DelPodNetworkRequest& value);
+[[nodiscard]] std::string encode(const RecordKey& value);
+[[nodiscard]] std::string encode(const BorrowRequest& value);
+[[nodiscard]] std::string encode(const StockRequest& value);
+[[nodiscard]] std::string encode(const ReleaseRequest& value);
+[[nodiscard]] std::string encode(const NetworkAnswer& value);
+[[nodiscard]] std::string encode(const NetworksAnswer& value);
+[[nodiscard]] std::string encode(const StockAnswer& value);
+/// Texts that no client would read become readable ones: control characters go, long ones are cut.
+[[nodiscard]] std::string encode(const ShowAnswer& value);
+
+[[nodiscard]] Result<AddPodNetworkRequest> decode_add_pod_network_request(std::string_view bytes);
+[[nodiscard]] Result<DelPodNetworkRequest> decode_del_pod_network_request(std::string_view bytes);
+[[nodiscard]] Result<RecordKey> decode_record_key(std::string_view bytes);
+[[nodiscard]] Result<BorrowRequest> decode_borrow_request(std::string_view bytes);
+[[nodiscard]] Result<StockRequest> decode_stock_request(std::string_view bytes);
+[[nodiscard]] Result<ReleaseRequest> decode_release_request(std::string_view bytes);
+[[nodiscard]] Result<NetworkAnswer> decode_network_answer(std::string_view bytes);
+[[nodiscard]] Result<NetworksAnswer> decode_networks_answer(std::string_view bytes);
+[[nodiscard]] Result<StockAnswer> decode_stock_answer(std::string_view bytes);
+[[nodiscard]] Result<ShowAnswer> decode_show_answer(std::string_view bytes);
 
 }  // namespace croft::wire::vpc
