@@ -230,6 +230,18 @@ auto transact(const Context& context, TurnTaking turn_taking, Decide decide) {
   }();
 }
 
+/// The same of a decision by these arguments, and by the time where it takes that; the turn comes before the writing.
+template <class Plan, class... Arguments>
+auto decided(const Context& context, Plan plan, const Arguments&... arguments) {
+  return transact(context, TurnTaking::before_writing, [&](const core::Snapshot& snapshot, const Instant& now) {
+    if constexpr (std::is_invocable_v<Plan, const core::Snapshot&, const Arguments&..., const Instant&>) {
+      return plan(snapshot, arguments..., now);
+    } else {
+      return plan(snapshot, arguments...);
+    }
+  });
+}
+
 /// The same of a decision that takes something away, and whose error is not_found where there is nothing. Gone is gone,
 /// whoever did it in the end, for its reply may have been lost: then the answer is `gone`.
 template <class Answer, class Decide>
