@@ -37,21 +37,6 @@ class OperatorTest : public testing::Test, public World {
 
 // ---------------------------------------------------------------- configuration
 
-TEST_F(OperatorTest, ConfigIsDefaultsUntilSetAndAbsentMembersStay) {
-  EXPECT_EQ(read_config(context).value(), core::IpamConfig());
-  core::ConfigChange change;
-  change.ip_cooldown_seconds = 60;
-  ASSERT_TRUE(set_config(context, change));
-  change = {};
-  change.strict_affinity = true;
-  change.max_blocks_per_host = 3;
-  ASSERT_TRUE(set_config(context, change));
-  const core::IpamConfig config = read_config(context).value();
-  EXPECT_TRUE(config.strict_affinity && config.auto_allocate_blocks);
-  EXPECT_EQ(config.max_blocks_per_host, 3U);
-  EXPECT_EQ(config.ip_cooldown_seconds, 60U);
-}
-
 TEST_F(OperatorTest, ConfigKeepsWhatItDoesNotKnow) {
   class Rest : public core::ForeignRest {};
   core::IpamConfig stored;

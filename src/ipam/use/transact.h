@@ -317,9 +317,8 @@ template <class Visit>
 /// `visit`, and of a damaged record unless `on_damage` says otherwise.
 template <class Visit>
 [[nodiscard]] Result<void> for_each_record(const Context& context, const core::Listing& listing, Visit visit,
-                                           OnDamage on_damage = OnDamage::fail,
-                                           std::size_t page_size = store::kListLimitMax) {
-  store::ListRequest request{listing.kind, listing.name_prefix, "", page_size};
+                                           OnDamage on_damage = OnDamage::fail) {
+  store::ListRequest request{listing.kind, listing.name_prefix, "", store::kListLimitMax};
   for (bool more = true; more;) {
     TRY(store::Page page, context.store.list(request, deadline_of_use_case(context)));
     more = page.more && !page.records.empty();
