@@ -19,7 +19,6 @@
 #include "floors.h"
 #include "ipam/use/pools.h"
 #include "os/clock.h"
-#include "os/random.h"
 #include "processes.h"
 #include "report.h"
 #include "store/sqlite/sqlite_store.h"

@@ -3,7 +3,7 @@
 #include "agent_process.h"
 #include "commit_sample.h"
 #include "daemon_commit.h"
-#include "os/random.h"
+#include "os/clock.h"
 #include "register/format/records.h"
 #include "store/etcd/client.h"
 

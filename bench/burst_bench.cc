@@ -25,7 +25,6 @@
 #include "floors.h"
 #include "ipam/use/pools.h"
 #include "os/clock.h"
-#include "os/random.h"
 #include "processes.h"
 #include "report.h"
 

@@ -26,7 +26,6 @@
 #include "ipam/use/release.h"
 #include "ipam/use/test_batch_of_one.h"
 #include "os/clock.h"
-#include "os/random.h"
 #include "store/cached/cached_store.h"
 #include "store/memory/memory_store.h"
 

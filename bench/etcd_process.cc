@@ -7,7 +7,6 @@
 
 #include "os/clock.h"
 #include "os/process.h"
-#include "os/random.h"
 #include "store/etcd/client.h"
 #ifdef CROFT_BENCH_TLS
 #include "http/tls.h"

@@ -17,7 +17,6 @@
 #include "ipam/decide/draft.h"
 #include "ipam/use/pools.h"
 #include "os/clock.h"
-#include "os/random.h"
 #include "processes.h"
 #include "report.h"
 #include "store/sqlite/sqlite_store.h"

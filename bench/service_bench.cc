@@ -20,7 +20,6 @@
 
 #include "cli/stores/open_store.h"
 #include "os/clock.h"
-#include "os/random.h"
 #include "report.h"
 #include "services/use/service.h"
 

@@ -20,7 +20,7 @@
 #include <fmt/core.h>
 
 #include "base/manual_clock.h"
-#include "os/random.h"
+#include "os/clock.h"
 #include "services/decide/service_bitmap.h"
 
 namespace {

@@ -21,7 +21,6 @@
 #include "cni/format/result.h"
 #include "hostlocal/decide/assign.h"
 #include "hostlocal/format/config.h"
-#include "hostlocal/format/files.h"
 
 namespace {
 

@@ -14,7 +14,6 @@
 #include <gtest/gtest.h>
 
 #include "os/file_lock.h"
-#include "os/random.h"
 
 namespace croft::os {
 namespace {

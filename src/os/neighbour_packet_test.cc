@@ -1,5 +1,3 @@
-#include "os/neighbour_packet.h"
-
 #include <rapidcheck.h>
 
 #include <cstdint>
@@ -9,6 +7,8 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include "os/neighbour_probe.h"
 
 namespace croft::os {
 namespace {

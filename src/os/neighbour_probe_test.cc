@@ -21,9 +21,7 @@
 
 #include "base/manual_clock.h"
 #include "os/clock.h"
-#include "os/neighbour_packet.h"
 #include "os/network_fixture.h"
-#include "os/random.h"
 
 namespace croft::os {
 namespace {

@@ -6,6 +6,7 @@
 #include <string>
 #include <string_view>
 
+#include "base/error.h"
 #include "base/printable.h"
 #include "base/result.h"
 
@@ -73,5 +74,23 @@ enum class SameNamespace { no, yes, cannot_open, own_cannot_open };
 /// Tells systemd how this process is, as sd_notify(3) does: "READY=1", "WATCHDOG=1", "STOPPING=1". Nothing where no
 /// NOTIFY_SOCKET is set; never waits, and what can't be sent is lost.
 void tell_service_manager(std::string_view state);
+
+/// The beginning of the sibling's process.
+struct SiblingCall {
+  std::string file;        ///< in the directory of this program's own file
+  std::string called_as;   ///< its argv[0]
+  std::string_view input;  ///< its standard input, from the beginning
+  std::string variable;    ///< in its environment besides this process's own; replaces one of that name
+  std::string said;        ///< for handed_over() there
+};
+
+/// Becomes it: execve() of that file, no search, no shell; standard output and error stay. Comes back only where that
+/// fails. Errors: not_found where the file is not there; already_exists where this process became that file before: it
+/// is the same program under another name; permission_denied; the system's.
+[[nodiscard]] Error become_sibling(const SiblingCall& call);
+
+/// In the sibling: `said` of the call by which this process became it. Nothing where it began with this file, whatever
+/// the environment has under that name: the value says which process it is for.
+[[nodiscard]] std::optional<std::string> handed_over(const std::string& variable);
 
 }  // namespace croft::os

@@ -17,7 +17,6 @@
 #include "ipam/use/pools.h"
 #include "ipam/use/test_world.h"
 #include "os/clock.h"
-#include "os/random.h"
 #include "store/cached/cached_store.h"
 #include "store/kube/fake_api_fixture.h"
 #include "store/kube/kube_store.h"

@@ -12,7 +12,6 @@
 #include "agent/door/service.h"
 #include "ipam/use/test_world.h"
 #include "os/clock.h"
-#include "os/random.h"
 #include "store/cached/cached_store.h"
 
 namespace croft::edge {

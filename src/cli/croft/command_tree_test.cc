@@ -12,7 +12,6 @@
 #include "cli/croft/filters.h"
 #include "cli/croft/listing.h"
 #include "os/clock.h"
-#include "os/random.h"
 
 namespace croft::app {
 namespace {

@@ -17,7 +17,6 @@
 #include "os/clock.h"
 #include "os/log_file.h"
 #include "os/process.h"
-#include "os/random.h"
 #include "store/kube/pod_wishes.h"
 #include "vpc/door/adapters.h"
 #include "vpc/ucloud/ucloud.h"

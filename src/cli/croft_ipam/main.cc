@@ -9,7 +9,6 @@
 #include "cli/stores/open_sqlite.h"
 #include "os/clock.h"
 #include "os/process.h"
-#include "os/random.h"
 
 namespace croft::app {
 namespace {

@@ -16,7 +16,6 @@
 #include "os/interfaces.h"
 #include "os/log_file.h"
 #include "os/process.h"
-#include "os/sibling.h"
 #include "vpc/door/adapters.h"
 #include "vpc/door/agent_client.h"
 

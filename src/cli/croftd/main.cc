@@ -17,7 +17,6 @@
 #include "cli/program.h"
 #include "os/clock.h"
 #include "os/process.h"
-#include "os/random.h"
 
 namespace croft::app {
 namespace {

@@ -5,9 +5,9 @@
 
 #include "cli/stores/open_sqlite.h"
 #include "http/tls.h"
+#include "os/clock.h"
 #include "os/digest.h"
 #include "os/files.h"
-#include "os/random.h"
 #include "store/etcd/client.h"
 #include "store/kube/client.h"
 #include "store/kube/kube_store.h"

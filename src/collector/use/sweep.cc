@@ -217,9 +217,7 @@ class Pass {
   void forget_removed(const std::vector<core::RemovedNode>& spent) {
     if (dry_run_) return;
     for (std::size_t i = 0; i < spent.size() && !failed(); ++i) {
-      const auto done = transact(context_, TurnTaking::before_writing, [&](const Snapshot& snapshot, const Instant&) {
-        return core::plan_forget_removed(snapshot, spent[i]);
-      });
+      const auto done = decided(context_, core::plan_forget_removed, spent[i]);
       if (!done) note(done.error(), "removed node " + spent[i].node);
     }
   }
@@ -363,10 +361,7 @@ class Pass {
     if (failed()) return;
     Evidence evidence = evidence_of(block, facts_, now());
     if (dry_run_) return report_.released.push_back(std::move(evidence));
-    const auto outcome =
-        transact(context_, TurnTaking::before_writing, [&](const Snapshot& snapshot, const Instant& at) {
-          return core::plan_release_affinity(snapshot, block.release, at);
-        });
+    const auto outcome = decided(context_, core::plan_release_affinity, block.release);
     if (!outcome) {
       note(outcome.error(), "block " + block.release.cidr.to_string());
     } else if (*outcome == core::AffinityOutcome::released) {
@@ -380,9 +375,7 @@ class Pass {
     if (failed()) return;
     Evidence evidence = evidence_of(stray, now());
     if (dry_run_) return report_.released.push_back(std::move(evidence));
-    const auto done = transact(context_, TurnTaking::before_writing, [&](const Snapshot& snapshot, const Instant& at) {
-      return plan_stray_affinity(snapshot, stray.affinity, at);
-    });
+    const auto done = decided(context_, plan_stray_affinity, stray.affinity);
     count(done, std::move(evidence));
   }
 
@@ -393,9 +386,7 @@ class Pass {
         report_.released.push_back(std::move(evidence));
         continue;
       }
-      const auto done = transact(context_, TurnTaking::before_writing, [&](const Snapshot& snapshot, const Instant&) {
-        return core::plan_mend_handle(snapshot, handles[i].id);
-      });
+      const auto done = decided(context_, core::plan_mend_handle, handles[i].id);
       count(done, std::move(evidence));
     }
   }
@@ -413,9 +404,7 @@ class Pass {
   void free_cooled(const std::vector<net::Prefix>& blocks) {
     if (dry_run_) return;
     for (std::size_t i = 0; i < std::min(blocks.size(), kSweepBlocksMax) && !failed(); ++i) {
-      const auto done = transact(
-          context_, TurnTaking::before_writing,
-          [&](const Snapshot& snapshot, const Instant& at) { return core::plan_free_cooled(snapshot, blocks[i], at); });
+      const auto done = decided(context_, core::plan_free_cooled, blocks[i]);
       if (!done) {
         note(done.error(), "block " + blocks[i].to_string());
       } else if (*done) {

@@ -517,26 +517,14 @@ TEST_F(Sweep, TwoCollectorsAtOnceReleaseEverythingOnce) {
   second.pass();
   clock.advance(15min);
   // The second one commits between the first one's decision and its commit.
-  class Interfering final : public store::ForwardingStore {
-   public:
-    Interfering(store::Store& beneath, Collector& other) : ForwardingStore(beneath), other_(other) {}
-    [[nodiscard]] Result<store::Revision> commit(std::span<const store::Write> writes, const store::WriteToken& token,
-                                                 Deadline deadline) override {
-      if (!std::exchange(interfered_, true)) seen = texts_of(other_.pass());
-      return ForwardingStore::commit(writes, token, deadline);
-    }
-    Texts seen;
-
-   private:
-    Collector& other_;
-    bool interfered_ = false;
-  };
   TestStore first_client(store.data());
-  Interfering interfering(first_client, second);
+  Meddler interfering(first_client);
+  Texts seen;
+  interfering.before_commit = [&] { seen = texts_of(second.pass()); };
   const Context first_context{interfering, clock, random};
   Collector first{first_context, facts, {}, collector.memory};
   const SweepReport report = first.pass();
-  EXPECT_EQ(std::set<std::string>(interfering.seen.begin(), interfering.seen.end()), dead);
+  EXPECT_EQ(std::set<std::string>(seen.begin(), seen.end()), dead);
   EXPECT_THAT(texts_of(report), IsEmpty());
   EXPECT_EQ(report.changed_meanwhile, dead.size());
   EXPECT_THAT(findings(), IsEmpty());

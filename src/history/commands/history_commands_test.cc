@@ -13,7 +13,6 @@
 #include "cli/croft/command_line.h"
 #include "history/door/history_file.h"
 #include "os/clock.h"
-#include "os/random.h"
 #include "os/scratch_directory.h"
 
 namespace croft::app {

@@ -63,22 +63,40 @@ TEST_F(HostLocalAuditTest, NothingSpeaksForTheHolder) {
   EXPECT_FALSE(audit()[0].before_boot);
 }
 
+TEST_F(HostLocalAuditTest, WhatSpeaksForTheHolder) {
+  const auto found_after = [&](const std::function<void()>& arrange) {
+    directory_ = {};
+    life_ = {};
+    life_.namespaces = 3;
+    arrange();
+    return findings();
+  };
+  const auto configured = [&] { reserve(2h), life_.configured[address("10.1.0.2")] = "eth0 in /run/netns/a"; };
+  EXPECT_THAT(found_after(configured), IsEmpty());
+  EXPECT_THAT(found_after([&] { reserve(2h), cache(Netns::present); }), IsEmpty());
+  const auto another_network = [&] {
+    reserve();
+    cache(Netns::gone);
+    cache(Netns::present, "c1", "net1").owner.network = "another";
+  };
+  EXPECT_THAT(found_after(another_network), IsEmpty()) << "any living attachment of the container";
+  const auto dashes = [&] {
+    reserve("10.1.0.2", Holder{"c-1", "eth0"}, 10min);
+    life_.unreadable = {{"another-net-c-1-eth0", "/cache/another-net-c-1-eth0: empty"}};
+  };
+  EXPECT_THAT(found_after(dashes), ElementsAre("undecided 10.1.0.2")) << "a name with dashes is read in every way";
+  const auto unreadable = [&] { reserve("10.1.0.3", std::nullopt, 2h).empty = false; };
+  EXPECT_THAT(found_after(unreadable), ElementsAre("unreadable_file 10.1.0.3")) << "never proven";
+  const auto no_interface = [&] { reserve("10.1.0.3", Holder{"c1", ""}, 10min), cache(Netns::present); };
+  EXPECT_THAT(found_after(no_interface), IsEmpty());
+  life_.attachments[0].netns = Netns::gone;
+  EXPECT_THAT(findings(), ElementsAre("leak 10.1.0.3 proven"));
+}
+
 TEST_F(HostLocalAuditTest, WrittenBeforeThisBoot) {
   reserve(2h);
   EXPECT_TRUE(audit()[0].before_boot);
   EXPECT_THAT(evidence(), Contains(HasSubstr("written 2h ago, 1970-01-12T11:46:40Z, before this boot")));
-}
-
-TEST_F(HostLocalAuditTest, AnAddressThatIsConfiguredAnywhereLives) {
-  reserve(2h);
-  life_.configured[address("10.1.0.2")] = "eth0 in /run/netns/a";
-  EXPECT_THAT(findings(), IsEmpty());
-}
-
-TEST_F(HostLocalAuditTest, ANamespaceOfTheCacheKeeps) {
-  reserve(2h);
-  cache(Netns::present);
-  EXPECT_THAT(findings(), IsEmpty());
 }
 
 TEST_F(HostLocalAuditTest, ACacheEntryWhoseNamespaceIsGoneIsEvidence) {
@@ -86,13 +104,6 @@ TEST_F(HostLocalAuditTest, ACacheEntryWhoseNamespaceIsGoneIsEvidence) {
   cache(Netns::gone);
   EXPECT_THAT(findings(), ElementsAre("leak 10.1.0.2 proven"));
   EXPECT_THAT(evidence(), Contains("the network namespace /run/netns/x of its cache entry /cache/entry is gone"));
-}
-
-TEST_F(HostLocalAuditTest, AnyLivingAttachmentOfTheContainerKeeps) {
-  reserve();
-  cache(Netns::gone);
-  cache(Netns::present, "c1", "net1").owner.network = "another";
-  EXPECT_THAT(findings(), IsEmpty());
 }
 
 TEST_F(HostLocalAuditTest, ALivingResultWithTheAddressKeeps) {
@@ -151,12 +162,6 @@ TEST_F(HostLocalAuditTest, AnUnreadableEntryThatMayBeAboutTheHolderKeeps) {
   EXPECT_THAT(evidence(), Contains("its cache entry can't be read: /cache/net-c1-eth0: empty"));
 }
 
-TEST_F(HostLocalAuditTest, ANameWithDashesIsReadInEveryWay) {
-  reserve("10.1.0.2", Holder{"c-1", "eth0"}, 10min);
-  life_.unreadable = {{"another-net-c-1-eth0", "/cache/another-net-c-1-eth0: empty"}};
-  EXPECT_THAT(findings(), ElementsAre("undecided 10.1.0.2"));
-}
-
 TEST_F(HostLocalAuditTest, AnotherAddressOfTheContainerThatIsConfiguredKeeps) {
   reserve(2h);
   reserve("fd00::2", Holder{"c1", "eth0"}, 2h);
@@ -188,19 +193,6 @@ TEST_F(HostLocalAuditTest, EmptyFilesOfNobodyAreProven) {
   life_.configured[address("10.1.0.3")] = "eth0 in /run/netns/a";
   EXPECT_THAT(findings(), ElementsAre("empty_file 10.1.0.3"));
   EXPECT_THAT(evidence(), Contains("the address is configured on eth0 in /run/netns/a"));
-}
-
-TEST_F(HostLocalAuditTest, AFileThatCannotBeReadIsNeverProven) {
-  reserve("10.1.0.3", std::nullopt, 2h).empty = false;
-  EXPECT_THAT(findings(), ElementsAre("unreadable_file 10.1.0.3"));
-}
-
-TEST_F(HostLocalAuditTest, OldFilesWithoutInterface) {
-  reserve("10.1.0.3", Holder{"c1", ""}, 10min);
-  cache(Netns::present);
-  EXPECT_THAT(findings(), IsEmpty());
-  life_.attachments[0].netns = Netns::gone;
-  EXPECT_THAT(findings(), ElementsAre("leak 10.1.0.3 proven"));
 }
 
 TEST_F(HostLocalAuditTest, BothLooksMustProveTheSameReservation) {

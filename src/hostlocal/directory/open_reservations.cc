@@ -16,7 +16,7 @@
 #include "base/error.h"
 #include "cni/format/environment.h"
 #include "hostlocal/directory/index_file.h"
-#include "hostlocal/format/files.h"
+#include "hostlocal/format/config.h"
 #include "os/directory.h"
 #include "os/file_lock.h"
 

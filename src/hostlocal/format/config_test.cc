@@ -6,7 +6,6 @@
 
 #include "base/net/test_values.h"
 #include "cni/format/network.h"
-#include "hostlocal/format/files.h"
 
 // Numbers in brackets are rows of docs/notes/host-local.md#cases.
 
@@ -15,40 +14,32 @@ namespace {
 
 using net::Address;
 
-// [1, 9]
+// [1, 9, 111]
 TEST(HostLocalFiles, AReservationIsContainerAndInterface) {
   EXPECT_EQ(print_holder({"dummy", "eth0"}), "dummy\r\neth0");
   EXPECT_EQ(print_holder({"   dummy\n ", "eth0"}), "dummy\r\neth0");
   EXPECT_EQ(print_holder({"dummy", ""}), "dummy");
-  EXPECT_EQ(parse_holder("dummy\r\neth0"), (Holder{"dummy", "eth0"}));
-  EXPECT_EQ(parse_holder("dummy"), (Holder{"dummy", ""}));
-}
-
-// [111]
-TEST(HostLocalFiles, WhiteSpaceAtTheEndsDoesNotCount) {
-  EXPECT_EQ(parse_holder(" dummy\r\neth0 \n"), (Holder{"dummy", "eth0"}));
-  EXPECT_EQ(parse_holder("dummy\r\n"), (Holder{"dummy", ""}));
-  EXPECT_EQ(parse_holder("\xE2\x80\x83\t dummy\r\neth0\v\f\xC2\x85"), (Holder{"dummy", "eth0"}));
+  const std::pair<const char*, std::optional<Holder>> rows[] = {
+      {"dummy\r\neth0", Holder{"dummy", "eth0"}},
+      {"dummy", Holder{"dummy", ""}},
+      {"", std::nullopt},
+      // White space at the ends does not count.
+      {" dummy\r\neth0 \n", Holder{"dummy", "eth0"}},
+      {"dummy\r\n", Holder{"dummy", ""}},
+      {"\xE2\x80\x83\t dummy\r\neth0\v\f\xC2\x85", Holder{"dummy", "eth0"}},
+      // Whatever else it says is the container.
+      {"dummy\neth0", Holder{"dummy\neth0", ""}},
+      {"dummy \r\neth0", Holder{"dummy ", "eth0"}},
+      {"dummy\r\neth0\r\neth1", Holder{"dummy", "eth0\r\neth1"}},
+      {" \n", Holder{"", ""}},
+  };
+  for (const auto& [content, holder] : rows) EXPECT_EQ(parse_holder(content), holder) << content;
   EXPECT_EQ(holder_key(" dummy\r\neth0 \n"), "dummy\r\neth0");
   EXPECT_EQ(holder_key(" \r\n\xC2\xA0"), "");
-  EXPECT_EQ(holder_key(""), "");
-}
-
-// A lone byte of UTF-8 is no white space, even if Latin-1 has some there.
-TEST(HostLocalFiles, BytesThatAreNotUtf8Count) {
+  // A lone byte of UTF-8 is no white space, even if Latin-1 has some there.
   EXPECT_EQ(holder_key("\x85 dummy\xA0"), "\x85 dummy\xA0");
   EXPECT_EQ(holder_key("dummy\xE2\x80"), "dummy\xE2\x80");
 }
-
-// [111]
-TEST(HostLocalFiles, WhateverElseItSaysIsTheContainer) {
-  EXPECT_EQ(parse_holder("dummy\neth0"), (Holder{"dummy\neth0", ""}));
-  EXPECT_EQ(parse_holder("dummy \r\neth0"), (Holder{"dummy ", "eth0"}));
-  EXPECT_EQ(parse_holder("dummy\r\neth0\r\neth1"), (Holder{"dummy", "eth0\r\neth1"}));
-  EXPECT_EQ(parse_holder(" \n"), (Holder{"", ""}));
-}
-
-TEST(HostLocalFiles, AnEmptyReservationSaysNothing) { EXPECT_EQ(parse_holder(""), std::nullopt); }
 
 // [114]
 TEST(HostLocalFiles, FilesAreNamedByTheCanonicalText) {
@@ -542,23 +533,22 @@ std::vector<std::string> sets(std::string_view bytes, const std::string& network
   return texts;
 }
 
-TEST(CniConfigSearch, AListAndASinglePlugin) {
+TEST(CniConfigSearch, FindsThePluginOfTheNetwork) {
   EXPECT_THAT(sets(kList), ElementsAre("10.1.0.1-10.1.0.254"));
   EXPECT_THAT(sets(R"({"name":"net","type":"bridge","ipam":{"type":"host-local","subnet":"10.2.0.0/30"}})"),
               ElementsAre("10.2.0.1-10.2.0.2"));
   EXPECT_THAT(sets(R"({"ipam":{"type":"host-local","subnet":"10.2.0.0/30"}})", ""), ElementsAre("10.2.0.1-10.2.0.2"));
-}
-
-TEST(CniConfigSearch, TheNetworkMustBeTheOneAskedFor) {
   EXPECT_THAT(sets(kList, "another"), ElementsAre("none"));
   EXPECT_THAT(sets(kList, ""), ElementsAre("10.1.0.1-10.1.0.254"));
-}
-
-TEST(CniConfigSearch, OtherPlugins) {
   EXPECT_THAT(sets(R"({"name":"net","plugins":[{"type":"flannel"},7,{"ipam":{"type":"dhcp"}}]})"), ElementsAre("none"));
   for (const char* bytes : {"[]", "7", "{}", R"({"plugins":7})", R"({"name":7,"ipam":[]})"}) {
     EXPECT_THAT(sets(bytes), ElementsAre("none")) << bytes;
   }
+  EXPECT_THAT(sets("{"), ElementsAre(HasSubstr("error: invalid JSON")));
+  EXPECT_THAT(sets(std::string(300, '[')), ElementsAre(HasSubstr("error: ")));
+  EXPECT_THAT(sets(R"({"name":"net","ipam":{"type":"host-local","subnet":"10.2.0.0/33"}})"),
+              ElementsAre(HasSubstr("error: invalid CIDR")));
+  EXPECT_THAT(sets(R"({"name":"net","ipam":{"type":"host-local"}})"), ElementsAre(HasSubstr("error: no IP ranges")));
 }
 
 TEST(CniConfigSearch, RuntimeRangesComeFirstWhenThePluginDeclaresThem) {
@@ -566,14 +556,6 @@ TEST(CniConfigSearch, RuntimeRangesComeFirstWhenThePluginDeclaresThem) {
   EXPECT_THAT(sets(kList, "net", kArgs), ElementsAre("10.9.0.1-10.9.0.2", "10.1.0.1-10.1.0.254"));
   EXPECT_THAT(find_host_local_config(kList, "net", kArgs).value()->requested_addresses, testing::IsEmpty());
   EXPECT_THAT(sets(kList, "net", "not JSON"), ElementsAre("10.1.0.1-10.1.0.254"));
-}
-
-TEST(CniConfigSearch, FaultsAreErrors) {
-  EXPECT_THAT(sets("{"), ElementsAre(HasSubstr("error: invalid JSON")));
-  EXPECT_THAT(sets(std::string(300, '[')), ElementsAre(HasSubstr("error: ")));
-  EXPECT_THAT(sets(R"({"name":"net","ipam":{"type":"host-local","subnet":"10.2.0.0/33"}})"),
-              ElementsAre(HasSubstr("error: invalid CIDR")));
-  EXPECT_THAT(sets(R"({"name":"net","ipam":{"type":"host-local"}})"), ElementsAre(HasSubstr("error: no IP ranges")));
 }
 
 }  // namespace

@@ -101,9 +101,7 @@ std::string reason_of(const core::Refusal& refusal) {
                                               bool dry_run) {
   if (!dry_run) return assign(context, request);
   return transact(context, TurnTaking::before_writing, [&](const core::Snapshot& snapshot, const Instant& now) {
-    auto step = core::plan_assign(snapshot, request, now);
-    if (auto* plan = std::get_if<core::Plan<core::AssignAnswer>>(&step)) plan->writes.clear();
-    return step;
+    return written_if(false, core::plan_assign(snapshot, request, now));
   });
 }
 
@@ -215,10 +213,8 @@ std::vector<net::AddressRange> gaps_between(const net::Prefix& range, std::vecto
   if (wanted.empty()) return {};
   TRY(core::KeptOut kept,
       transact(context, TurnTaking::before_writing, [&](const core::Snapshot& snapshot, const Instant&) {
-        auto step = core::plan_keep_out(snapshot, core::reservation_name_of_range(range), wanted);
-        auto* const plan = std::get_if<core::Plan<core::KeptOut>>(&step);
-        if (plan != nullptr && request.dry_run) plan->writes.clear();
-        return step;
+        return written_if(!request.dry_run,
+                          core::plan_keep_out(snapshot, core::reservation_name_of_range(range), wanted));
       }));
   if (kept.added.empty()) return {};
   ImportedHolder& row = result.emplace_back();

@@ -5,7 +5,7 @@
 
 #include <fmt/format.h>
 
-#include "ipam/decide/cooling_text.h"
+#include "ipam/decide/assign.h"
 #include "ipam/decide/draft.h"
 
 namespace croft::core {

@@ -7,7 +7,7 @@
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
-#include "ipam/decide/cooling_text.h"
+#include "ipam/decide/assign.h"
 
 namespace croft::core {
 namespace {

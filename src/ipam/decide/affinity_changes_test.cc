@@ -147,19 +147,6 @@ TEST(NodeChanges, LabelsAreSetAndTakenAway) {
   }
 }
 
-TEST(NodeChanges, ADeletedNodeIsGone) {
-  TestRegister reg;
-  Node node;
-  node.name = "node-a";
-  reg.put(node_key("node-a"), node);
-  for (const bool there : {true, false}) {
-    const auto done = reg.decide<bool>([&](const Snapshot& s) { return plan_delete_node(s, "node-a"); });
-    ASSERT_TRUE(done);
-    EXPECT_EQ(*done, there);
-    EXPECT_TRUE(reg.records().empty());
-  }
-}
-
 }  // namespace
 
 }  // namespace croft::core

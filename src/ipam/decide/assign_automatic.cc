@@ -13,8 +13,8 @@
 #include <fmt/format.h>
 
 #include "base/planted.h"
+#include "ipam/decide/assign.h"
 #include "ipam/decide/claim.h"
-#include "ipam/decide/cooling_text.h"
 #include "ipam/decide/family_search.h"
 
 namespace croft::core {

@@ -233,27 +233,18 @@ TEST_F(ClaimAhead, TheLastBlocksAreForNodesWithoutOne) {
   EXPECT_FALSE(claim(like("node-b"))) << "less than sixteen would be";
 }
 
-TEST_F(ClaimAhead, NeverMoreThanOneHoweverSmallTheBlocks) {
-  PoolSpec spec{
-      "tiny", prefix("10.9.0.0/24"), 30, GatewayChoice{GatewayChoice::Kind::none, {}}, std::chrono::seconds(0), {}};
-  ASSERT_TRUE(reg.decide<PoolCreated>([&](const Snapshot& s) { return plan_create_pool(s, spec); }));
-  AssignRequest tiny = like();
-  tiny.pools.v4 = {AskedPool("tiny")};
-  tiny.owner = {"net", "t", "eth0"};
-  ASSERT_TRUE(reg.decide<AssignAnswer>([&](const Snapshot& s) { return plan_assign(s, tiny, clock.now()); }));
-  EXPECT_TRUE(claim(tiny));
-  EXPECT_FALSE(claim(tiny));
-}
-
-TEST_F(ClaimAhead, InAPoolOfFewBlocksNobodyDoes) {
-  PoolSpec spec{"few", prefix("10.9.0.0/26"), 29, GatewayChoice{GatewayChoice::Kind::none, {}}, std::chrono::seconds(0),
-                {}};
-  ASSERT_TRUE(reg.decide<PoolCreated>([&](const Snapshot& s) { return plan_create_pool(s, spec); }));
-  AssignRequest few = like();
-  few.pools.v4 = {AskedPool("few")};
-  few.owner = {"net", "f", "eth0"};
-  ASSERT_TRUE(reg.decide<AssignAnswer>([&](const Snapshot& s) { return plan_assign(s, few, clock.now()); }));
-  EXPECT_FALSE(claim(few));
+TEST_F(ClaimAhead, NeverMoreThanOneHoweverSmallTheBlocksAndInAPoolOfFewNone) {
+  for (const auto& [name, cidr, length] :
+       {std::tuple("tiny", "10.9.0.0/24", 30), std::tuple("few", "10.8.0.0/26", 29)}) {
+    const PoolSpec spec{name, prefix(cidr), length, GatewayChoice{GatewayChoice::Kind::none, {}}, {}, {}};
+    ASSERT_TRUE(reg.decide<PoolCreated>([&](const Snapshot& s) { return plan_create_pool(s, spec); }));
+    AssignRequest request = like();
+    request.pools.v4 = {AskedPool(name)};
+    request.owner = {"net", name, "eth0"};
+    ASSERT_TRUE(reg.decide<AssignAnswer>([&](const Snapshot& s) { return plan_assign(s, request, clock.now()); }));
+    EXPECT_EQ(claim(request).has_value(), length == 30) << name;
+    EXPECT_FALSE(claim(request)) << name;
+  }
 }
 
 using testing::ElementsAre;

@@ -182,10 +182,7 @@ TEST_F(StrayBlocks, ClaimTheirAddressesAgainstNodeRangesAndServices) {
   const auto services = ask([](const AddressClaims& c) { return c.against_services(prefix("10.79.0.192/27")); });
   EXPECT_THAT(services.value_or(""), HasSubstr("block 10.79.0.192/26"));
   EXPECT_TRUE(ask([](const AddressClaims& c) { return c.against_services(prefix("fd00:79::/112")); }));
-}
-
-/// A node range configured before the pool went keeps off them too; what lies in a pool is the pool's.
-TEST_F(StrayBlocks, AreNotForNodes) {
+  // A node range configured before the pool went keeps off them too; what lies in a pool is the pool's.
   EXPECT_THAT(ask([](const AddressClaims& c) { return c.not_for_nodes(); }),
               ElementsAre(prefix("10.1.0.0/24"), prefix("10.79.0.192/26"), prefix("fd00:79::40/122")));
 }
@@ -300,17 +297,6 @@ TEST(Pool, DisagreesOnlyInWhatWasSaid) {
       "blockSize: the pool has 26, not 28; gateway: the pool has 10.1.0.1, not none; cooldownSeconds: the pool has 30, "
       "not 5");
   EXPECT_THAT(disagreement(pool, spec("10.2.0.0/16")), HasSubstr("cidr: the pool has 10.1.0.0/16"));
-}
-
-TEST(Pool, ReservesNetworkGatewayAndBroadcast) {
-  EXPECT_EQ(reservation_for(make_pool(spec("10.1.0.0/24")).value()).cidrs,
-            (std::vector{prefix("10.1.0.0/32"), prefix("10.1.0.1/32"), prefix("10.1.0.255/32")}));
-  EXPECT_EQ(reservation_for(make_pool(spec("fd00::/64")).value()).cidrs,
-            (std::vector{prefix("fd00::/128"), prefix("fd00::1/128")}));
-  PoolSpec without = spec("10.1.0.0/24");
-  without.gateway = GatewayChoice{GatewayChoice::Kind::none, {}};
-  EXPECT_EQ(reservation_for(make_pool(without).value()).cidrs,
-            (std::vector{prefix("10.1.0.0/32"), prefix("10.1.0.255/32")}));
 }
 
 TEST(Refusal, OfManyPoolsThoseWithOneReasonAreToldTogether) {

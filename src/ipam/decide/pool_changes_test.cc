@@ -220,47 +220,5 @@ TEST_F(PoolChanges, APoolIsSplitByItsCidrIntoAsManyPartsAsACommitHolds) {
   EXPECT_EQ(count(Kind::reservation), 32U);
 }
 
-TEST_F(PoolChanges, WhatThePartsKeepOutOfUseAndSomebodyHoldsIsTold) {
-  make("10.0.0.0/26");
-  hold("10.0.0.31");  // the last address of the first part
-  const auto done = split({"a", 2, SplitGateways::none});
-  ASSERT_TRUE(done);
-  EXPECT_EQ(done->held_reserved, std::vector{address("10.0.0.31")});
-  EXPECT_EQ(count(Kind::block), 1U);
-}
-
-TEST(ConfigChanges, AreCheckedAsAWhole) {
-  struct Row {
-    const char* what;
-    ConfigChange change;
-    std::optional<ErrorCode> error;
-  };
-  const auto change = [](std::optional<bool> strict, std::optional<std::uint32_t> blocks,
-                         std::optional<std::uint32_t> cooldown) {
-    ConfigChange c;
-    c.strict_affinity = strict;
-    c.max_blocks_per_host = blocks;
-    c.ip_cooldown_seconds = cooldown;
-    return c;
-  };
-  const Row rows[] = {
-      {"nothing", {}, std::nullopt},
-      {"strict with a limit", change(true, 3, {}), std::nullopt},
-      {"a limit alone", change({}, 3, {}), ErrorCode::refused_by_configuration},
-      {"most blocks", change(true, kMaxBlocksPerHostMax, {}), std::nullopt},
-      {"more blocks", change(true, kMaxBlocksPerHostMax + 1, {}), ErrorCode::invalid_argument},
-      {"longest cooldown", change({}, {}, kIpCooldownSecondsMax), std::nullopt},
-      {"longer cooldown", change({}, {}, kIpCooldownSecondsMax + 1), ErrorCode::invalid_argument},
-  };
-  for (const Row& row : rows) {
-    TestRegister reg;
-    const auto done = reg.decide<IpamConfig>([&](const Snapshot& s) { return plan_set_config(s, row.change); });
-    ASSERT_EQ(done.has_value(), !row.error) << row.what;
-    if (!done) {
-      EXPECT_EQ(done.error().code, *row.error) << row.what;
-    }
-  }
-}
-
 }  // namespace
 }  // namespace croft::core

@@ -223,24 +223,28 @@ class ToldAgent final : public Agent {
   Script& script_;
 };
 
-/// An agent that lives and has no answer until the time of a DEL is over.
-class LateAgent final : public Agent {
+/// An agent that does not answer, for so long.
+class MuteAgent final : public Agent {
  public:
-  explicit LateAgent(ManualClock& clock) : clock_(clock) {}
-  [[nodiscard]] Result<core::AssignAnswer> assign(const wire::agent::AssignCall&) override { return fail(late()); }
+  explicit MuteAgent(ManualClock& clock, std::chrono::nanoseconds lasts = kAgentPatience)
+      : clock_(clock), lasts_(lasts) {}
+  [[nodiscard]] Result<core::AssignAnswer> assign(const wire::agent::AssignCall&) override { return fail(silent()); }
   [[nodiscard]] Result<std::vector<net::Address>> release(const wire::agent::ReleaseCall&) override {
-    clock_.advance(14s);
-    return fail(late());
+    return fail(silent());
   }
 
  private:
-  static Error late() { return {ErrorCode::unavailable, "no answer in time", {}}; }
+  [[nodiscard]] Error silent() const {
+    clock_.advance(lasts_);
+    return {ErrorCode::unavailable, "no answer in time", ""};
+  }
   ManualClock& clock_;
+  const std::chrono::nanoseconds lasts_;
 };
 
 /// With a wait of its own for the turn this DEL would never end, as nobody moves the clock on.
 TEST_F(CroftIpamTurnTest, ADelWhoseTimeTheAgentUsedUpWaitsForNoTurn) {
-  world_.find_agent = [this](const std::string&) { return std::make_unique<LateAgent>(clock_); };
+  world_.find_agent = [this](const std::string&) { return std::make_unique<MuteAgent>(clock_, 14s); };
   world_.tombstones = scratch_.path() + "/tombstones";
   EXPECT_EQ(run("ADD", on("etcd:http://127.0.0.1:2379")).exit_code, 0);
   os::FileLock turn(locks().at(0));
@@ -399,23 +403,6 @@ TEST_F(CroftIpamTest, AMisplacedPlaceIsRefusedByEveryCommand) {
   }
   EXPECT_THAT(run("STATUS", kPools).out, AllOf(HasSubstr("\"code\": 50"), HasSubstr("CROFT_TOMBSTONES")));
 }
-
-/// An agent that does not answer.
-class MuteAgent final : public Agent {
- public:
-  explicit MuteAgent(ManualClock& clock) : clock_(clock) {}
-  [[nodiscard]] Result<core::AssignAnswer> assign(const wire::agent::AssignCall&) override { return fail(silent()); }
-  [[nodiscard]] Result<std::vector<net::Address>> release(const wire::agent::ReleaseCall&) override {
-    return fail(silent());
-  }
-
- private:
-  [[nodiscard]] Error silent() const {
-    clock_.advance(kAgentPatience);
-    return {ErrorCode::unavailable, "no answer in time", ""};
-  }
-  ManualClock& clock_;
-};
 
 /// A store that goes away and comes back, and what DELs leave meanwhile.
 class CroftIpamTombstoneTest : public CroftIpamTest {

@@ -277,6 +277,7 @@ class World {
     request.use = use_named(c.option("use", "workload"));
     request.block_limit = c.number("block-limit", 0);
     request.reserved_addresses = c.flag("reserved-too");
+    request.cooling_addresses = c.flag("cooling-too");
     for (const std::string& label : c.list("namespace-labels")) {
       const auto parts = Command::split(label, ':');
       request.namespace_labels[parts.at(0)] = parts.size() > 1 ? parts[1] : "";
@@ -332,7 +333,8 @@ class World {
     if (const auto* refusal = std::get_if<Refusal>(&done->answer)) say_refusal(*refusal);
     for (const FamilyFacts& family : done->families) {
       for (const PoolFact& fact : family.pools) {
-        say("{} {}", fact.pool, fact.usable ? "usable: " + fact.selected : "not usable: " + fact.reason);
+        const std::string why = fact.usable ? "usable" : "not usable: " + fact.reason;
+        say("{} {}{}", fact.pool, why, fact.selected.empty() ? "" : (fact.usable ? ": " : "; ") + fact.selected);
       }
     }
   }

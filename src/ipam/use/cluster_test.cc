@@ -60,16 +60,6 @@ class Cluster : public testing::Test, public World {
   bool bare_ = false;
 };
 
-TEST_F(Cluster, ASelectorThatDoesNotParseKeepsOnlyItsPoolOut) {
-  bare_pool("bad", "10.1.0.0/28", 30);
-  change_pool("bad", [](core::Pool& p) { p.node_selector = "zone === 'east'"; });
-  EXPECT_THAT(add("c1"), HasSubstr("nodeSelector of pool bad does not parse"));
-  bare_pool("good", "10.2.0.0/28", 30);
-  EXPECT_THAT(add("c1"), StartsWith("10.2."));
-  EXPECT_THAT(findings(), ElementsAre(StartsWith("selector_invalid pool bad")));
-  change_pool("bad", [](core::Pool& p) { p.node_selector = "all()"; });
-}
-
 TEST_F(Cluster, AStoreThatHasNamespacesSaysWhatTheirLabelsAre) {
   bare_pool("prod", "10.1.0.0/28", 30);
   put(core::namespace_key("shop"), core::Namespace{"shop", {{"tier", "prod"}}});
@@ -89,100 +79,6 @@ TEST_F(Cluster, AStoreThatHasNamespacesSaysWhatTheirLabelsAre) {
   put(core::namespace_key("shop"), core::Namespace{"shop", {{"tier", "test"}}});
   other.pod = {"web-1", "shop", ""};
   EXPECT_THAT(add(other).front(), HasSubstr("does not select the namespace"));
-}
-
-TEST_F(Cluster, OwnBlocksInAnyPoolComeBeforeNewOnes) {
-  bare_pool("a", "10.1.0.0/28", 30);
-  bare_pool("b", "10.2.0.0/28", 30);
-  auto wanted = request("c1");
-  wanted.pools.v4 = {"b"};
-  EXPECT_THAT(add(wanted).front(), StartsWith("10.2."));
-  EXPECT_THAT(add("c2"), StartsWith("10.2.")) << "pool a has no block of the node yet";
-}
-
-TEST_F(Cluster, AfterStrictnessAnAddressIsBorrowedFromNobodysBlockToo) {
-  bare_pool("a", "10.1.0.0/30", 30);
-  EXPECT_THAT(add("a1", "node-a"), StartsWith("10.1."));
-  ASSERT_EQ(release_affinity(context, {kNodeA, prefix("10.1.0.0/30"), false, {}}).value(), AffinityOutcome::released);
-  EXPECT_FALSE(block("10.1.0.0/30").affinity);
-  EXPECT_THAT(add("b1", "node-b"), StartsWith("10.1."));
-  EXPECT_EQ(del("a1") + del("b1"), 2U);
-  EXPECT_FALSE(exists(core::block_key(prefix("10.1.0.0/30")))) << "nobody's and empty";
-}
-
-TEST_F(Cluster, ABlockWithACoolingAddressIsNotTakenOver) {
-  pool("a", "10.1.0.0/29", 29, 600);
-  EXPECT_THAT(add("a1", "node-a"), StartsWith("10.1."));
-  EXPECT_EQ(del("a1"), 1U);
-  clock.advance(5min);
-  config([](core::IpamConfig& c) { c.strict_affinity = true; });
-  EXPECT_THAT(add("b1", "node-b"), HasSubstr("exhausted"));
-  clock.advance(6min);
-  EXPECT_THAT(add("b1", "node-b"), StartsWith("10.1."));
-}
-
-TEST_F(Cluster, EmptyBlocksOfAPoolThatNoLongerSelectsTheNodeAreGivenUp) {
-  bare_pool("a", "10.1.0.0/28", 30);
-  bare_pool("b", "10.2.0.0/28", 30);
-  node("node-a", {{"zone", "east"}});
-  EXPECT_THAT(add("c1"), StartsWith("10.1."));
-  const std::string first_block = blocks_of(kNodeA).front();
-  change_pool("a", [](core::Pool& p) { p.node_selector = "zone == 'west'"; });
-  EXPECT_THAT(add("c2"), StartsWith("10.2."));
-  EXPECT_THAT(blocks_of(kNodeA), testing::Contains(first_block)) << "it is not empty";
-  // Emptied by a release, it goes with it.
-  EXPECT_EQ(del("c1"), 1U);
-  EXPECT_FALSE(exists(core::block_key(prefix(first_block.c_str()))));
-}
-
-TEST_F(Cluster, WhatWasEmptyAlreadyIsGivenUpByTheNextAdd) {
-  bare_pool("a", "10.1.0.0/28", 30);
-  bare_pool("b", "10.2.0.0/28", 30);
-  EXPECT_THAT(add("c1"), StartsWith("10.1."));
-  EXPECT_EQ(del("c1"), 1U);
-  EXPECT_EQ(blocks_of(kNodeA).size(), 1U);
-  change_pool("a", [](core::Pool& p) { p.node_selector = "zone == 'west'"; });
-  EXPECT_THAT(add("c2"), StartsWith("10.2."));
-  EXPECT_THAT(blocks_of(kNodeA), ElementsAre(StartsWith("10.2.")));
-}
-
-TEST_F(Cluster, BlocksOfDisabledPoolsAreKept) {
-  bare_pool("a", "10.1.0.0/28", 30);
-  bare_pool("b", "10.2.0.0/28", 30);
-  EXPECT_THAT(add("c1"), StartsWith("10.1."));
-  EXPECT_EQ(del("c1"), 1U);
-  ASSERT_TRUE(set_pool_disabled(context, "a", true));
-  EXPECT_THAT(add("c2"), StartsWith("10.2."));
-  EXPECT_EQ(blocks_of(kNodeA).size(), 2U);
-}
-
-TEST_F(Cluster, ReservationsMayCoverABlockTogether) {
-  bare_pool("a", "10.1.0.0/29", 30);
-  put(core::reservation_key("r1"), core::Reservation{"r1", {prefix("10.1.0.0/31")}});
-  put(core::reservation_key("r2"), core::Reservation{"r2", {prefix("10.1.0.2/31")}});
-  for (const char* container : {"c1", "c2", "c3", "c4"}) {
-    const auto address = ip(add(container).c_str());
-    EXPECT_TRUE(prefix("10.1.0.4/30").contains(address)) << address.to_string();
-  }
-  EXPECT_THAT(add("c5"), StartsWith("exhausted"));
-}
-
-TEST_F(Cluster, AnExplicitAddressMayCoolIfAsked) {
-  bare_pool("a", "10.1.0.0/28", 30);
-  auto wanted = request("c1");
-  wanted.addresses = {ip("10.1.0.1")};
-  EXPECT_THAT(add(wanted), ElementsAre("10.1.0.1"));
-  change_pool("a", [](core::Pool& a) { a.cooldown = 600s; });
-  ASSERT_TRUE(release_owner(context, wanted.owner));
-  // The cooldown of the release goes on, whatever the pool says now.
-  change_pool("a", [](core::Pool& a) { a.cooldown = 0s; });
-  wanted.owner.container_id = "c2";
-  EXPECT_THAT(add(wanted).front(), HasSubstr("cooling until"));
-  wanted.cooling_addresses = true;
-  EXPECT_THAT(add(wanted), ElementsAre("10.1.0.1"));
-  wanted.owner.container_id = "c3";
-  EXPECT_THAT(add(wanted).front(), HasSubstr("held by net.c2"));
-  EXPECT_THAT(findings(), IsEmpty());
 }
 
 TEST_F(Cluster, ClaimsOfAffinityAreExact) {

@@ -51,54 +51,6 @@ TEST_F(Engine, WhatOtherNodesTookAndWhatTheyCannotTake) {
   EXPECT_TRUE(fill.open().is_zero());
 }
 
-TEST_F(Engine, ASecondFamilyMayBeAddedLater) {
-  pool("four", "10.1.0.0/24", 26);
-  pool("six", "fd00::/120", 122);
-  const std::string four = add("c1");
-  auto both = request("c1");
-  both.count.v6 = true;
-  EXPECT_THAT(add(both), ElementsAre(four, StartsWith("fd00::")));
-}
-
-TEST_F(Engine, SeveralExplicitAddressesAndAnAutomaticOneOfTheOtherFamily) {
-  pool("four", "10.1.0.0/24", 26);
-  pool("six", "fd00::/120", 122);
-  auto wanted = request("c1");
-  wanted.count.v6 = true;
-  wanted.addresses = {ip("10.1.0.9"), ip("10.1.0.8"), ip("10.1.0.99")};
-  EXPECT_THAT(add(wanted), ElementsAre("10.1.0.9", "10.1.0.8", "10.1.0.99", StartsWith("fd00::")));
-  EXPECT_EQ(del("c1"), 4U);
-}
-
-TEST_F(Engine, PoolsByNameOrCidrInTheOrderAsked) {
-  pool("a", "10.1.0.0/29", 29);
-  pool("b", "10.2.0.0/29", 29);
-  auto wanted = request("c1");
-  wanted.pools.v4 = {"b"};
-  EXPECT_EQ(add(wanted).front(), "10.2.0.2");
-  wanted = request("c2");
-  wanted.pools.v4 = {prefix("10.2.0.0/29"), "a"};
-  EXPECT_EQ(add(wanted).front(), "10.2.0.3");
-  for (int i = 3; i < 6; ++i)
-    add([&] {
-      auto r = wanted;
-      r.owner.container_id = "c" + std::to_string(i);
-      return r;
-    }());
-  wanted.owner.container_id = "c9";
-  EXPECT_EQ(add(wanted).front(), "10.1.0.2") << "b is full, a comes next";
-  wanted = request("c10");
-  wanted.pools.v4 = {"nowhere"};
-  EXPECT_THAT(add(wanted).front(), HasSubstr("refused_by_configuration: the given pool (nowhere) does not exist"));
-}
-
-TEST_F(Engine, APoolOfAConfigurationThatDisagreesIsRefused) {
-  pool("a", "10.1.0.0/16", 26);
-  EXPECT_EQ(ensure_pools(context, {spec("a", "10.1.0.0/16", 28)}).error().code, ErrorCode::refused_by_configuration);
-  EXPECT_TRUE(ensure_pools(context, {spec("a", "10.1.0.0/16", 26), spec("c", "10.3.0.0/24", 26)}));
-  EXPECT_EQ(list_pools(context)->size(), 2U);
-}
-
 TEST_F(Engine, ABlockMadeAgainNeverRepeatsASequenceNumber) {
   pool("a", "10.1.0.0/30", 30, 0);
   ASSERT_EQ(add("c1"), "10.1.0.2");

@@ -66,10 +66,7 @@ Result<AffinitiesClaimed> claim_affinity(const Context& context, const core::Aff
   const std::uint64_t blocks = std::uint64_t{1} << (pool->block_length - cidr.length());
   for (std::uint64_t i = 0; i < blocks; ++i) {
     const net::Prefix block = cidr.subprefix(i, pool->block_length);
-    TRY(const core::ClaimOutcome outcome,
-        transact(context, TurnTaking::before_writing, [&](const core::Snapshot& snapshot, const Instant& now) {
-          return core::plan_claim_affinity(snapshot, owner, block, now);
-        }));
+    TRY(const core::ClaimOutcome outcome, decided(context, core::plan_claim_affinity, owner, block));
     (outcome == core::ClaimOutcome::belongs_to_others ? result.others : result.claimed).push_back(block);
   }
   return result;
@@ -108,9 +105,7 @@ Result<std::vector<NodeView>> list_nodes(const Context& context) {
 }
 
 Result<core::Node> label_node(const Context& context, const std::string& name, const core::LabelChanges& changes) {
-  return transact(context, TurnTaking::before_writing, [&](const core::Snapshot& snapshot, const Instant&) {
-    return core::plan_label_node(snapshot, name, changes);
-  });
+  return decided(context, core::plan_label_node, name, changes);
 }
 
 Result<void> check_node_known(const Context& context, const std::string& name) {
@@ -244,9 +239,7 @@ Result<NodeRemoved> remove_node(const Context& context, const NodeRemoval& remov
   }
   // First of all: whoever stops behind this and does it again finds the same.
   if (held.count > 0) {
-    TRY_VOID(transact(context, TurnTaking::before_writing, [&](const core::Snapshot& snapshot, const Instant&) {
-      return core::plan_note_removed(snapshot, held.record);
-    }));
+    TRY_VOID(decided(context, core::plan_note_removed, held.record));
   }
   TRY(result.affinities, release_host_affinities(context, owner, /*must_be_empty=*/false));
   if (result.affinities.failure || keeps_record) return result;

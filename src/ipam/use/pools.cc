@@ -46,9 +46,7 @@ Result<void> ensure_pools(const Context& context, const std::vector<core::PoolSp
 }
 
 Result<core::Pool> change_pool(const Context& context, const core::PoolSpec& change) {
-  return transact(context, TurnTaking::before_writing, [&](const core::Snapshot& snapshot, const Instant&) {
-    return core::plan_change_pool(snapshot, change);
-  });
+  return decided(context, core::plan_change_pool, change);
 }
 
 Result<core::Pool> set_pool_disabled(const Context& context, const std::string& name, bool disabled) {
@@ -61,9 +59,7 @@ Result<core::Pool> set_pool_disabled(const Context& context, const std::string& 
 namespace {
 
 [[nodiscard]] Result<core::Pool> begin_deletion(const Context& context, const std::string& name) {
-  return transact(context, TurnTaking::before_writing, [&](const core::Snapshot& snapshot, const Instant&) {
-    return core::plan_begin_deletion(snapshot, name);
-  });
+  return decided(context, core::plan_begin_deletion, name);
 }
 
 /// One commit of a deletion.
@@ -274,9 +270,7 @@ Result<core::IpamConfig> read_config(const Context& context) {
 }
 
 Result<core::IpamConfig> set_config(const Context& context, const core::ConfigChange& change) {
-  return transact(context, TurnTaking::before_writing, [&](const core::Snapshot& snapshot, const Instant&) {
-    return core::plan_set_config(snapshot, change);
-  });
+  return decided(context, core::plan_set_config, change);
 }
 
 }  // namespace croft::engine

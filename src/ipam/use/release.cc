@@ -171,9 +171,7 @@ Result<bool> mend_handle(const Context& context, const std::string& handle_id, s
   const Deadline deadline = Deadline::after(context.clock.now(), context.time_limit);
   TRY(const auto record, context.store.get(core::handle_key(handle_id), deadline));
   if (!record || record->revision != revision) return false;
-  return transact(context, TurnTaking::before_writing, [&](const core::Snapshot& snapshot, const Instant&) {
-    return core::plan_mend_handle(snapshot, handle_id);
-  });
+  return decided(context, core::plan_mend_handle, handle_id);
 }
 
 Result<Collected> collect_attachments(const Context& context, const std::string& network,
@@ -201,9 +199,7 @@ Result<void> check_writable(const Context& context) {
 }
 
 Result<std::vector<net::Address>> held_addresses(const Context& context, const core::Owner& owner) {
-  return transact(context, TurnTaking::before_writing, [&](const core::Snapshot& snapshot, const Instant&) {
-    return core::audit::held_addresses(snapshot, owner);
-  });
+  return decided(context, core::audit::held_addresses, owner);
 }
 
 Result<void> check_attachment(const Context& context, const core::Owner& owner,

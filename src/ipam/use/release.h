@@ -7,7 +7,7 @@
 #include "base/clock.h"
 #include "base/net/address.h"
 #include "base/result.h"
-#include "ipam/audit/attachments.h"
+#include "ipam/audit/runtime_comparison.h"
 #include "ipam/decide/release.h"
 #include "ipam/use/batch.h"
 #include "ipam/use/transact.h"

@@ -230,6 +230,18 @@ auto transact(const Context& context, TurnTaking turn_taking, Decide decide) {
   }();
 }
 
+/// The same of a decision by these arguments, and by the time where it takes that; the turn comes before the writing.
+template <class Plan, class... Arguments>
+auto decided(const Context& context, Plan plan, const Arguments&... arguments) {
+  return transact(context, TurnTaking::before_writing, [&](const core::Snapshot& snapshot, const Instant& now) {
+    if constexpr (std::is_invocable_v<Plan, const core::Snapshot&, const Arguments&..., const Instant&>) {
+      return plan(snapshot, arguments..., now);
+    } else {
+      return plan(snapshot, arguments...);
+    }
+  });
+}
+
 /// The same of a decision that takes something away, and whose error is not_found where there is nothing. Gone is gone,
 /// whoever did it in the end, for its reply may have been lost: then the answer is `gone`.
 template <class Answer, class Decide>
@@ -305,9 +317,8 @@ template <class Visit>
 /// `visit`, and of a damaged record unless `on_damage` says otherwise.
 template <class Visit>
 [[nodiscard]] Result<void> for_each_record(const Context& context, const core::Listing& listing, Visit visit,
-                                           OnDamage on_damage = OnDamage::fail,
-                                           std::size_t page_size = store::kListLimitMax) {
-  store::ListRequest request{listing.kind, listing.name_prefix, "", page_size};
+                                           OnDamage on_damage = OnDamage::fail) {
+  store::ListRequest request{listing.kind, listing.name_prefix, "", store::kListLimitMax};
   for (bool more = true; more;) {
     TRY(store::Page page, context.store.list(request, deadline_of_use_case(context)));
     more = page.more && !page.records.empty();

@@ -356,18 +356,6 @@ TEST_F(NodeRangeChanges, WhatRangesAreCutFromIsCheckedBeforeItIsWritten) {
   }
 }
 
-TEST_F(NodeRangeChanges, RangesThatLieOutsideNowStayAndAreTold) {
-  store({{prefix("10.0.0.0/16"), 24}});
-  ASSERT_TRUE(assign({"a"}));
-  const auto done = register_.decide<NodeRangesConfigured>([](const Snapshot& s) {
-    return plan_configure_node_ranges(s, {{{prefix("10.1.0.0/16"), 24}}, {}});
-  });
-  ASSERT_TRUE(done);
-  ASSERT_EQ(done->outside.size(), 1U);
-  EXPECT_EQ(done->outside[0], (NodeRange{"a", prefix("10.0.0.0/24")}));
-  EXPECT_NE(register_.get(node_range_key(prefix("10.0.0.0/24"))), nullptr);
-}
-
 TEST_F(NodeRangeChanges, ANodeGetsARangeOfEachFamilyItLacks) {
   struct Row {
     const char* what;
@@ -425,43 +413,6 @@ TEST_F(NodeRangeChanges, ANodeWhoseObjectSaysARangeGetsNoOther) {
   EXPECT_FALSE(plan->answer[0].refusal);
   ASSERT_TRUE(plan->answer[1].refusal);
   EXPECT_NE(plan->answer[1].refusal->message.find("croft node range assign b --cidr 10.0.4.0/24"), std::string::npos);
-}
-
-TEST_F(NodeRangeChanges, ARangeOfElsewhereIsAdoptedWhereNobodyElseHasIt) {
-  struct Row {
-    const char* what;
-    const char* node;
-    const char* cidr;
-    const char* said;
-    std::size_t writes;
-  };
-  const Row rows[] = {
-      {"free", "b", "10.0.7.0/24", "ok", 2},
-      {"the same again", "a", "10.0.3.0/24", "ok", 0},
-      {"a second of its family", "a", "10.0.7.0/24", "invalid_argument", 0},
-      {"another node's", "b", "10.0.3.0/24", "already_exists", 0},
-      {"in another node's", "b", "10.0.3.128/25", "already_exists", 0},
-      {"around another node's", "b", "10.0.2.0/23", "already_exists", 0},
-      {"outside", "b", "10.1.0.0/24", "invalid_argument", 0},
-      {"around a cluster CIDR", "b", "10.0.0.0/15", "invalid_argument", 0},
-      {"a whole cluster CIDR", "b", "10.0.0.0/16", "refused_by_configuration", 0},
-      {"sixteen ranges", "b", "10.0.96.0/20", "ok", 2},
-      {"excluded", "b", "10.0.255.0/24", "refused_by_configuration", 0},
-      {"of another length", "b", "10.0.8.0/25", "ok", 2},
-      {"without a record", "c", "10.0.7.0/24", "not_found", 0},
-      {"of no name", "c/d", "10.0.7.0/24", "invalid_argument", 0},
-  };
-  store({{prefix("10.0.0.0/16"), 24}}, {prefix("10.0.255.0/24")});
-  for (const char* name : {"a", "b"}) register_.put(node_key(name), Node{name, {}, {}, {}});
-  register_.put(node_range_key(prefix("10.0.3.0/24")), NodeRange{"a", prefix("10.0.3.0/24")});
-  for (const Row& row : rows) {
-    const auto plan = register_.plan<NodeRangesAssigned>(
-        [&](const Snapshot& s) { return plan_adopt_node_range(s, row.node, prefix(row.cidr), NodeRecord::demand); });
-    EXPECT_EQ(said(plan), row.said) << row.what << (plan ? "" : ": " + plan.error().message);
-    if (plan) {
-      EXPECT_EQ(plan->writes.size(), row.writes) << row.what;
-    }
-  }
 }
 
 /// Overlap, not equality: longer, shorter, elsewhere.

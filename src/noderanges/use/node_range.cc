@@ -35,10 +35,7 @@ bool has_two_of_a_family(const std::vector<net::Prefix>& cidrs) {
                                                                    core::NodeRecord record,
                                                                    const std::vector<core::NodeRange>& said) {
   for (int tries = 0; tries < kTriesMax; ++tries) {
-    TRY(auto answers,
-        transact(context, TurnTaking::before_writing, [&](const core::Snapshot& snapshot, const Instant&) {
-          return core::plan_assign_node_ranges(snapshot, nodes, record, said);
-        }));
+    TRY(auto answers, decided(context, core::plan_assign_node_ranges, nodes, record, said));
     const bool has_two = std::ranges::any_of(
         answers, [](const core::NodeRangesAssigned& one) { return has_two_of_a_family(one.cidrs); });
     // Also what is there already: a try before may have recorded it, and ended before it looked.
@@ -229,9 +226,7 @@ class Reconciling {
 }  // namespace
 
 Result<core::NodeRangesConfigured> configure_node_ranges(const Context& context, const core::NodeRangeSpec& spec) {
-  return transact(context, TurnTaking::before_writing, [&](const core::Snapshot& snapshot, const Instant&) {
-    return core::plan_configure_node_ranges(snapshot, spec);
-  });
+  return decided(context, core::plan_configure_node_ranges, spec);
 }
 
 Result<core::NodeRangesAssigned> assign_node_ranges(const Context& context, const std::string& node,
@@ -243,9 +238,7 @@ Result<core::NodeRangesAssigned> assign_node_ranges(const Context& context, cons
 
 Result<core::NodeRangesAssigned> adopt_node_range(const Context& context, const std::string& node,
                                                   const net::Prefix& cidr, const std::vector<core::NodeRange>& said) {
-  TRY(auto answer, transact(context, TurnTaking::before_writing, [&](const core::Snapshot& snapshot, const Instant&) {
-        return core::plan_adopt_node_range(snapshot, node, cidr, record_in(context), said);
-      }));
+  TRY(auto answer, decided(context, core::plan_adopt_node_range, node, cidr, record_in(context), said));
   if (answer.added.empty() || !may_have_surplus(context)) return answer;
   // A range given to it meanwhile is not the one that its object says.
   std::vector<core::NodeRange> all_said = said;
@@ -272,9 +265,7 @@ namespace {
 }  // namespace
 
 Result<core::NodeRangesSeen> look_at_node_ranges(const Context& context) {
-  auto seen = transact(context, TurnTaking::before_writing, [](const core::Snapshot& snapshot, const Instant&) {
-    return core::look_at_node_ranges(snapshot);
-  });
+  auto seen = decided(context, core::look_at_node_ranges);
   if (seen || seen.error().code != ErrorCode::permission_denied) return seen;
   // Nodes and ranges of Services, which this account may not read, are needed where there is a range.
   const auto has_some = has_node_ranges(context);

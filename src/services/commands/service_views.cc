@@ -60,12 +60,6 @@ template <class List, class Print>
   return fmt::format("{}d", seconds / kDay);
 }
 
-[[nodiscard]] Json json_of_map(const std::map<std::string, std::string>& map) {
-  Json json = Json::object();
-  for (const auto& [key, value] : map) json[key] = value;
-  return json;
-}
-
 [[nodiscard]] Json json_of_port(const core::ServicePort& port) {
   Json json = Json::object();
   if (!port.name.empty()) json["name"] = port.name;
@@ -88,7 +82,7 @@ template <class List, class Print>
   for (const net::Family family : service.ip_families) spec["ipFamilies"].push_back(core::word_of(family));
   if (service.ip_family_policy) spec["ipFamilyPolicy"] = core::word_of(*service.ip_family_policy);
   for (const core::ServicePort& port : service.ports) spec["ports"].push_back(json_of_port(port));
-  if (!service.selector.empty()) spec["selector"] = json_of_map(service.selector);
+  if (!service.selector.empty()) spec["selector"] = service.selector;
   if (!service.external_name.empty()) spec["externalName"] = service.external_name;
   if (service.external_traffic_policy_given)
     spec["externalTrafficPolicy"] = core::word_of(service.external_traffic_policy);
@@ -108,7 +102,7 @@ template <class List, class Print>
   if (service.created != WallTime{}) {
     metadata["creationTimestamp"] = rfc3339_rounded_up(std::chrono::floor<std::chrono::seconds>(service.created));
   }
-  if (!service.labels.empty()) metadata["labels"] = json_of_map(service.labels);
+  if (!service.labels.empty()) metadata["labels"] = service.labels;
   return {{"apiVersion", "v1"}, {"kind", "Service"}, {"metadata", std::move(metadata)}, {"spec", spec_json(service)}};
 }
 

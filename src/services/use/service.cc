@@ -17,14 +17,9 @@ template <class Decide>
   if (context.store.capabilities().services == core::System::kubernetes) {
     return fail(ErrorCode::read_only, "the Services of this store are Kubernetes' own and read-only here: use kubectl");
   }
-  return transact(context, dry_run ? TurnTaking::before_writing : TurnTaking::first,
-                  [&](const core::Snapshot& snapshot, const Instant& now) -> core::Step<Answer> {
-                    core::Step<Answer> step = plan(snapshot, now);
-                    if (auto* planned = std::get_if<core::Plan<Answer>>(&step); planned && dry_run) {
-                      planned->writes.clear();
-                    }
-                    return step;
-                  });
+  return transact(
+      context, dry_run ? TurnTaking::before_writing : TurnTaking::first,
+      [&](const core::Snapshot& snapshot, const Instant& now) { return written_if(!dry_run, plan(snapshot, now)); });
 }
 
 }  // namespace

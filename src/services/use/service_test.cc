@@ -8,7 +8,8 @@
 #include "ipam/use/test_world.h"
 #include "services/use/test_services.h"
 
-// The Service transaction; numbers in brackets are rows of docs/notes/service-ranges.md#cases-services.
+// What ipam/scenarios/testdata/services does not say of the Service transaction; numbers in brackets are rows of
+// docs/notes/service-ranges.md#cases-services.
 
 namespace croft::engine {
 
@@ -63,11 +64,6 @@ class ServiceEngine : public testing::Test, public Services {
   }
 };
 
-class DualServiceEngine : public ServiceEngine {
- protected:
-  DualServiceEngine() { ranges.cidrs = core::service::parse_service_cidrs("10.0.0.0/24,fd00:10:96::/112").value(); }
-};
-
 TEST_F(ServiceEngine, ACreationFillsInWhatKubernetesDoes) {
   ASSERT_EQ(create(service("a", ServiceType::node_port)), "ok");
   const Service made = stored("a");
@@ -80,11 +76,6 @@ TEST_F(ServiceEngine, ACreationFillsInWhatKubernetesDoes) {
   EXPECT_EQ(made.ports[0].target_port, "80");
   EXPECT_TRUE(made.external_traffic_policy_given);
   EXPECT_THAT(taken(), UnorderedElementsAre(made.cluster_ip, std::to_string(made.ports[0].node_port)));
-}
-
-TEST_F(ServiceEngine, OnePortNumberCannotServeTwoPortsOfAProtocol) {  // [S1]
-  EXPECT_THAT(refused(service("a", ServiceType::node_port, {port("p", 80, 30080), port("q", 443, 30080)})),
-              HasSubstr("spec.ports[1].nodePort: Invalid value: 30080: provided port is already allocated"));
 }
 
 TEST_F(ServiceEngine, TcpAndUdpOfOnePortShareTheirNodePort) {  // [S2, S3]
@@ -103,26 +94,6 @@ TEST_F(ServiceEngine, ALoadBalancerMayDoWithoutNodePorts) {  // [S4]
   ASSERT_EQ(create(wanted), "ok");
   EXPECT_EQ(last.ports[0].node_port, 0);
   EXPECT_THAT(taken(), UnorderedElementsAre(last.cluster_ip, "30443"));
-}
-
-TEST_F(ServiceEngine, AddressesThatCannotBeHadAreRefused) {  // [S6]
-  ASSERT_EQ(create(with_ip(service("a"), "10.0.0.5")), "ok");
-  EXPECT_EQ(refused(with_ip(service("b"), "10.0.0.5")),
-            "The Service \"b\" is invalid: spec.clusterIPs: Invalid value: [\"10.0.0.5\"]: failed to allocate IP "
-            "10.0.0.5: provided IP is already allocated");
-  EXPECT_EQ(refused(with_ip(service("b"), "10.0.1.5")),
-            "The Service \"b\" is invalid: spec.clusterIPs: Invalid value: [\"10.0.1.5\"]: failed to allocate IP "
-            "10.0.1.5: the provided IP (10.0.1.5) is not in the valid range. The range of valid IPs is 10.0.0.0/24");
-  EXPECT_EQ(
-      refused(with_ip(service("b"), "fd00::5")),
-      "The Service \"b\" is invalid: spec.ipFamilies[0]: Invalid value: \"IPv6\": not configured on this cluster");
-  Service wanted = service("b");
-  wanted.cluster_ip = "None";
-  wanted.cluster_ips = {"None", "10.0.0.6"};
-  EXPECT_THAT(refused(wanted), HasSubstr("'None' must be the first and only value"));
-  wanted.cluster_ip = "10.0.0.6";
-  wanted.cluster_ips = {"10.0.0.6", "fd00::6", "10.0.0.7"};
-  EXPECT_THAT(refused(wanted), HasSubstr("may only hold up to 2 values"));
 }
 
 TEST_F(ServiceEngine, ADryRunShowsWithoutDoing) {  // [S7]
@@ -147,62 +118,6 @@ TEST_F(ServiceEngine, APutOfAManifestKeepsWhatWasAllocated) {  // [S8]
   EXPECT_EQ(last.ports[0].node_port, 30093);
   EXPECT_EQ(last.health_check_node_port, 30118);
   EXPECT_EQ(store.counts().commit, commits) << "nothing changed, nothing to write";
-}
-
-TEST_F(ServiceEngine, PortsAreKnownByTheirNames) {  // [S9, S10]
-  ASSERT_EQ(create(service("a", ServiceType::node_port, {port("p", 93, 30093), port("q", 76, 30076)})), "ok");
-  ASSERT_EQ(update(service("a", ServiceType::node_port, {port("q", 76), port("p", 93)})), "ok");
-  EXPECT_EQ(last.ports[0].node_port, 30076);
-  EXPECT_EQ(last.ports[1].node_port, 30093);
-  ASSERT_EQ(update(service("a", ServiceType::node_port, {port("p", 93, 30076), port("q", 76)})), "ok");
-  EXPECT_EQ(last.ports[0].node_port, 30076);
-  EXPECT_NE(last.ports[1].node_port, 30093);
-  EXPECT_NE(last.ports[1].node_port, 30076);
-  EXPECT_FALSE(taken().contains("30093"));
-}
-
-TEST_F(DualServiceEngine, TheSecondAddressGoesByThePolicyOnly) {  // [S11]
-  Service wanted = service("a");
-  wanted.ip_family_policy = IpFamilyPolicy::prefer_dual_stack;
-  ASSERT_EQ(create(wanted), "ok");
-  const Service made = last;
-  ASSERT_EQ(made.cluster_ips.size(), 2U);
-  wanted.cluster_ip = made.cluster_ip;
-  wanted.cluster_ips = {made.cluster_ip};
-  ASSERT_EQ(update(wanted), "ok");
-  EXPECT_EQ(last, made) << "the address that is not named stays";
-  wanted.ip_family_policy = IpFamilyPolicy::single_stack;
-  ASSERT_EQ(update(wanted), "ok");
-  EXPECT_THAT(taken(), ElementsAre(wanted.cluster_ip));
-  wanted = service("a");
-  wanted.ip_family_policy = IpFamilyPolicy::require_dual_stack;
-  ASSERT_EQ(update(wanted), "ok");
-  EXPECT_EQ(taken().size(), 2U);
-}
-
-/// A change of the cluster from two families to one does not reach what is there.
-TEST_F(DualServiceEngine, AHeldFamilyOutlivesTheClusters) {
-  Service wanted = service("a");
-  wanted.ip_family_policy = IpFamilyPolicy::require_dual_stack;
-  ASSERT_EQ(create(wanted), "ok");
-  ranges.cidrs = core::service::parse_service_cidrs("10.0.0.0/24").value();
-  wanted.labels = {{"a", "b"}};
-  EXPECT_EQ(update(wanted), "ok");
-  EXPECT_EQ(last.cluster_ips.size(), 2U);
-  wanted.name.name = "b";
-  EXPECT_THAT(refused(wanted), HasSubstr("this cluster is not configured for dual-stack services"));
-}
-
-TEST_F(DualServiceEngine, AnAddressOfBothOrOfNone) {
-  Service wanted = service("a");
-  wanted.cluster_ips = {"10.0.0.9", "fd00:10:96::9"};
-  wanted.cluster_ip = "10.0.0.9";
-  wanted.ip_family_policy = IpFamilyPolicy::require_dual_stack;
-  ASSERT_EQ(create(wanted), "ok");
-  wanted.name.name = "b";
-  wanted.cluster_ips = {"10.0.0.10", "fd00:10:96::9"};
-  wanted.cluster_ip = "10.0.0.10";
-  EXPECT_THAT(refused(wanted), HasSubstr("failed to allocate IP fd00:10:96::9: provided IP is already allocated"));
 }
 
 TEST_F(ServiceEngine, AHealthCheckPortIsNoNodePort) {  // [S12]
@@ -242,18 +157,6 @@ TEST_F(ServiceEngine, OnlyTypesWithNodePortsHaveThem) {
   named.external_name = "db.example.com";
   EXPECT_THAT(refused(named), HasSubstr("spec.ports[0].nodePort: Forbidden"));
   EXPECT_THAT(refused(service("a", ServiceType::cluster_ip, {port("", 80, 30080)})), HasSubstr("Forbidden"));
-}
-
-/// An update is a deletion and a creation in one commit.
-TEST_F(ServiceEngine, AnUpdateMayChangeEverything) {  // [S15, unlike the reference]
-  ASSERT_EQ(create(with_ip(service("a"), "10.0.0.5")), "ok");
-  ASSERT_EQ(update(with_ip(service("a"), "10.0.0.6")), "ok");
-  EXPECT_THAT(taken(), ElementsAre("10.0.0.6"));
-  ASSERT_EQ(update(with_ip(service("a"), "None")), "ok");
-  EXPECT_THAT(taken(), IsEmpty());
-  EXPECT_THAT(update_refused(service("a", ServiceType::node_port)),
-              HasSubstr("may not be set to 'None' for NodePort services"));
-  ASSERT_EQ(update(with_ip(service("a"), "10.0.0.5")), "ok");
 }
 
 TEST_F(ServiceEngine, WhatConcernsPortsIsChecked) {
@@ -324,22 +227,6 @@ TEST_F(ServiceEngine, OnAStoreOfOthersAnAbsentRangeIsAnError) {
   EXPECT_EQ(create(with_ip(service("h"), "None")), "ok");
 }
 
-TEST_F(ServiceEngine, OfAnotherRangeNothingIsTakenAndEverythingGivenBack) {
-  ASSERT_EQ(create(service("a", ServiceType::node_port)), "ok");
-  Services other("10.0.0.0/16", "30000-30100");
-  const core::ServiceRanges before = ranges;
-  ranges = other.ranges;
-  EXPECT_EQ(refused(with_ip(service("b"), "10.0.0.99")),
-            "The Service \"b\" is invalid: spec.clusterIPs: Invalid value: [\"10.0.0.99\"]: failed to allocate IP "
-            "10.0.0.99: the provided range does not match the current range");
-  ranges.cidrs = before.cidrs;
-  EXPECT_THAT(refused(service("b", ServiceType::node_port)),
-              HasSubstr("failed to allocate a nodePort: the provided range does not match the current range"));
-  EXPECT_EQ(remove("a"), "ok");
-  EXPECT_THAT(notes, IsEmpty());
-  EXPECT_THAT(taken(), IsEmpty());
-}
-
 TEST_F(ServiceEngine, ARangeThatIsMadeKnowsTheServicesThatAreThere) {
   ASSERT_EQ(create(with_ip(service("a", ServiceType::node_port, {port("", 80, 30080)}), "10.0.0.5")), "ok");
   for (const auto name : {core::kServiceIps, core::kServiceNodePorts}) {
@@ -350,26 +237,6 @@ TEST_F(ServiceEngine, ARangeThatIsMadeKnowsTheServicesThatAreThere) {
   EXPECT_THAT(create(service("b", ServiceType::node_port, {port("", 80, 30080)})),
               HasSubstr("provided port is already allocated"));
   EXPECT_EQ(create(service("b", ServiceType::node_port)), "ok");
-}
-
-TEST_F(ServiceEngine, ARangeOverAPoolOrNodeRangesIsNotMade) {
-  const auto put = [&](const core::Key& key, std::optional<core::Value> value) {
-    const store::Write write{key, std::move(value), store::Condition::always()};
-    ASSERT_TRUE(store.commit({&write, 1}, {}, Deadline{}));
-  };
-  core::Pool pool;
-  pool.name = "pods";
-  pool.cidr = net::Prefix::parse("10.0.0.128/25").value();
-  pool.block_length = 26;
-  put(core::pool_key("pods"), pool);
-  const std::string start = "failed to allocate IP: the range 10.0.0.0/24 overlaps ";
-  EXPECT_THAT(refused(service("a")), HasSubstr(start + "pool pods (10.0.0.128/25); choose another"));
-  put(core::pool_key("pods"), std::nullopt);
-  core::NodeRangeSet set;
-  set.cluster_cidrs = {{net::Prefix::parse("10.0.0.0/16").value(), 24}};
-  put(core::node_range_set_key(), set);
-  EXPECT_THAT(refused(service("a")), HasSubstr(start + "cluster CIDR 10.0.0.0/16 of the node ranges"));
-  put(core::node_range_set_key(), std::nullopt);
 }
 
 TEST_F(ServiceEngine, TheStoredRangesAreReadOnce) {

@@ -17,7 +17,6 @@
 #include "http/grpc_channel.h"
 #include "http/relay_fixture.h"
 #include "os/clock.h"
-#include "os/random.h"
 #include "os/scratch_directory.h"
 #include "store/etcd/client.h"
 

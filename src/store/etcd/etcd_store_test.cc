@@ -18,7 +18,6 @@
 
 #include "base/net/test_values.h"
 #include "os/clock.h"
-#include "os/random.h"
 #include "register/block.h"
 #include "store/conformance/conformance.h"
 #include "store/etcd/calls.h"

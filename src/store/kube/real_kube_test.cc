@@ -6,8 +6,8 @@
 #include <memory>
 
 #include "http/tls.h"
+#include "os/clock.h"
 #include "os/digest.h"
-#include "os/random.h"
 #include "store/conformance/conformance.h"
 #include "store/kube/client.h"
 #include "store/kube/kube_store.h"

@@ -7,8 +7,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "os/clock.h"
 #include "os/network_fixture.h"
-#include "os/random.h"
 
 namespace croft::edge {
 namespace {

@@ -27,7 +27,6 @@
 #include "http/tls_listener.h"
 #include "http/unix_listener.h"
 #include "os/clock.h"
-#include "os/random.h"
 #include "os/scratch_directory.h"
 #include "store/memory/memory_store.h"
 #include "vpc/door/agent_client.h"

@@ -1,4 +1,4 @@
-#include "ipam/audit/attachments.h"
+#include "ipam/audit/runtime_comparison.h"
 
 #include <chrono>
 #include <cstddef>
