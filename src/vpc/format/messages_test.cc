@@ -241,9 +241,9 @@ TEST(VpcMessages, ListsAreBounded) {
   expect_refused(decode_release_request(encode(ReleaseRequest{std::vector<std::string>(most + 1)})),
                  "the whole has 65538 bytes, more than 65536");
   const std::vector<PodNetwork> many(kListMax + 1);
-  expect_refused(decode_networks_answer(encode(NetworksAnswer{many})), "Networks has 65537 entries");
-  expect_refused(decode_stock_answer(encode(StockAnswer{many, {}})), "Pool has 65537 entries");
-  expect_refused(decode_stock_answer(encode(StockAnswer{{}, many})), "Cooldown has 65537 entries");
+  expect_refused(decode_networks_answer(encode(NetworksAnswer{many})), "Networks has more entries than 65536");
+  expect_refused(decode_stock_answer(encode(StockAnswer{many, {}})), "Pool has more entries than 65536");
+  expect_refused(decode_stock_answer(encode(StockAnswer{{}, many})), "Cooldown has more entries than 65536");
   expect_refused(decode_record_key(std::string(kRequestBytesMax + 1, 'a')), "the whole has 65537 bytes");
 }
 
