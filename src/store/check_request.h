@@ -16,9 +16,6 @@ namespace croft::store {
 /// 1 to kCommitWritesMax writes, no key twice, each value of its key's kind, each name a legal one.
 [[nodiscard]] Result<void> check_writes(std::span<const Write> writes);
 
-/// A limit of 1 to kListLimitMax.
-[[nodiscard]] Result<void> check_list(const ListRequest& request);
-
 /// A commit that asks whether the store takes writes, without making one. Its condition can never hold, so it gets as
 /// far as a commit can and ends as a conflict. A store that can tell more without writing, as whether its account may
 /// write at all, knows the question by is_write_question().

@@ -205,9 +205,10 @@ class Forbidding final : public store::ForwardingStore {
     for (const core::Listing& listing : wanted.lists) TRY_VOID(check(listing.kind));
     return ForwardingStore::read(wanted, deadline);
   }
-  [[nodiscard]] Result<store::Page> list(const store::ListRequest& request, Deadline deadline) override {
+  [[nodiscard]] Result<void> for_each(const store::ListRequest& request, const Until& until,
+                                      const Take& take) override {
     TRY_VOID(check(request.kind));
-    return ForwardingStore::list(request, deadline);
+    return ForwardingStore::for_each(request, until, take);
   }
 
  private:

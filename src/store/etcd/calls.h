@@ -192,8 +192,9 @@ struct CallContext {
 
 // ---------------------------------------------------------------- calls
 
-/// One page of a list, as Store::list. The data beside its records is of the same moment as they are.
-[[nodiscard]] Result<Page> list_page(const CallContext& parts, const ListRequest& request, Deadline deadline);
+/// As Store::for_each, in order. The data beside the records of a page is of the same moment as they are.
+[[nodiscard]] Result<void> for_each_record(const CallContext& parts, const ListRequest& request,
+                                           const Store::Until& until, const Store::Take& take);
 
 /// Everything a decision asks for, as Store::read: in one request the first page of all, then what did not fit, as of
 /// the same moment.

@@ -35,9 +35,9 @@ class EtcdStore final : public Store, public Pausable, public HasEpoch {
         epoch_(*client_, random_, own_denied_ != nullptr),
         parts_{*client_, places_, epoch_, clock} {}
 
-  [[nodiscard]] Result<Page> list(const ListRequest& request, Deadline deadline) override {
-    TRY_VOID(settle_own(deadline));
-    return etcd::list_page(parts_, request, deadline);
+  [[nodiscard]] Result<void> for_each(const ListRequest& request, const Until& until, const Take& take) override {
+    TRY_VOID(settle_own(until()));
+    return etcd::for_each_record(parts_, request, until, take);
   }
 
   [[nodiscard]] Result<ReadAnswer> read(const core::Missing& wanted, Deadline deadline) override {

@@ -78,7 +78,7 @@ TEST_F(RestoredEtcdTest, IsRefusedUntilItHasAnotherEpoch) {
     ASSERT_FALSE(found);
     EXPECT_EQ(found.error().code, ErrorCode::unavailable);
     EXPECT_THAT(found.error().message, testing::HasSubstr("`croft store new-epoch`"));
-    EXPECT_FALSE(store->list({Kind::handle, "", ""}, in(10s)));
+    EXPECT_FALSE(store->list({Kind::handle, ""}, in(10s)));
     EXPECT_FALSE(store->position(in(10s)));
   }
   // What only looks compares it with what runs.

@@ -14,7 +14,6 @@
 #include <fmt/format.h>
 
 #include "base/assert.h"
-#include "store/check_request.h"
 #include "store/etcd/calls.h"
 #include "store/free_block.h"
 
@@ -112,9 +111,7 @@ struct Listed {
   std::vector<Listed> listed;
   for (const KeyValue& kv : answer.kvs) {
     auto key = places.record_at(request.kind, kv.key);
-    const bool asked_for =
-        key && key->name.starts_with(request.name_prefix) && (request.after.empty() || key->name > request.after);
-    if (asked_for) listed.push_back({*std::move(key), &kv});
+    if (key && key->name.starts_with(request.name_prefix)) listed.push_back({*std::move(key), &kv});
   }
   return listed;
 }
@@ -139,36 +136,21 @@ struct Listed {
   return {};
 }
 
-[[nodiscard]] Result<Page> list_in_one_epoch(const CallContext& parts, EpochNumber number, const ListRequest& request,
-                                             Deadline deadline) {
-  Page page;
-  std::size_t left = request.limit;
-  std::string after;
-  if (!request.after.empty()) {
-    if (const auto place = parts.places.place_of({request.kind, request.after})) after = *place;
+/// The records of a request's first keys in a range, which begins behind them then.
+[[nodiscard]] Result<std::vector<Record>> page_of(const CallContext& parts, EpochNumber number,
+                                                  const ListRequest& request, PlaceRange& rest, Deadline deadline) {
+  const auto limit =
+      std::min(static_cast<std::int64_t>(request.limit), request.keys_only ? kKeysAtOnce : kRecordsAtOnce);
+  TRY(const RangeResponse answer, range_with_epoch(parts, range_over(rest, limit, request.keys_only), deadline));
+  const std::vector<Listed> listed = listed_in(answer, request, parts.places);
+  std::vector<Record> records;
+  if (request.keys_only) {
+    for (const Listed& one : listed) records.push_back({one.key, {}, {}, {}});
+  } else {
+    TRY_VOID(add_records(parts, listed, number, answer.revision, deadline, records));
   }
-  TRY(const std::vector<PlaceRange> ranges, parts.places.ranges_of({request.kind, request.name_prefix}));
-  for (PlaceRange rest : ranges) {
-    if (after >= rest.from) rest.from = after + '\0';
-    while (rest.from < rest.to) {
-      const auto limit =
-          std::min<std::int64_t>(static_cast<std::int64_t>(left) + 1, request.keys_only ? kKeysAtOnce : kRecordsAtOnce);
-      TRY(const RangeResponse answer, range_with_epoch(parts, range_over(rest, limit, request.keys_only), deadline));
-      const std::vector<Listed> listed = listed_in(answer, request, parts.places);
-      const auto taken = std::span(listed).first(std::min(listed.size(), left));
-      if (request.keys_only) {
-        for (const Listed& one : taken) page.keys.push_back(one.key);
-      } else {
-        TRY_VOID(add_records(parts, taken, number, answer.revision, deadline, page.records));
-      }
-      left -= taken.size();
-      page.more = listed.size() > taken.size();
-      if (page.more) return page;
-      if (!answer.more || answer.kvs.empty()) break;
-      rest.from = answer.kvs.back().key + '\0';
-    }
-  }
-  return page;
+  rest.from = answer.more && !answer.kvs.empty() ? answer.kvs.back().key + '\0' : rest.to;
+  return records;
 }
 
 // ---------------------------------------------------------------- a read
@@ -223,7 +205,7 @@ struct Listed {
 }
 
 /// A page of keys, and single ones, in one request.
-[[nodiscard]] Result<BlockKeys> look_at_blocks(const CallContext& parts, const std::optional<ListRequest>& page,
+[[nodiscard]] Result<BlockKeys> look_at_blocks(const CallContext& parts, const std::optional<BlockPage>& page,
                                                std::span<const Key> single, Deadline deadline) {
   TxnRequest txn;
   for (const Key& key : single) {
@@ -233,11 +215,11 @@ struct Listed {
     txn.success.emplace_back(std::move(one));
   }
   if (page) {
-    TRY(std::vector<PlaceRange> ranges, parts.places.ranges_of({page->kind, page->name_prefix}));
+    TRY(std::vector<PlaceRange> ranges, parts.places.ranges_of(page->blocks));
     CROFT_ASSERT(ranges.size() == 1);  // of one family
     PlaceRange& rest = ranges.front();
     if (!page->after.empty()) {
-      TRY(const std::string after, parts.places.place_of({page->kind, page->after}));
+      TRY(const std::string after, parts.places.place_of({Kind::block, page->after}));
       if (after >= rest.from) rest.from = after + '\0';
     }
     txn.success.emplace_back(range_over(rest, static_cast<std::int64_t>(page->limit), true));
@@ -249,9 +231,9 @@ struct Listed {
   }
   if (!page) return seen;
   const auto& found = std::get<RangeResponse>(response.responses.back());
-  seen.page.more = found.more;
+  seen.more = found.more;
   for (const KeyValue& kv_found : found.kvs) {
-    if (auto key = parts.places.listed_at(page->kind, kv_found.key)) seen.page.keys.push_back(*std::move(key));
+    if (auto key = parts.places.listed_at(Kind::block, kv_found.key)) seen.page.push_back(*std::move(key));
   }
   return seen;
 }
@@ -411,10 +393,22 @@ Result<RangeResponse> range_with_epoch(const CallContext& parts, const RangeRequ
   return found;
 }
 
-Result<Page> list_page(const CallContext& parts, const ListRequest& request, Deadline deadline) {
-  TRY_VOID(check_list(request));
-  return read_in_one_epoch(parts.epoch,
-                           [&](EpochNumber number) { return list_in_one_epoch(parts, number, request, deadline); });
+Result<void> for_each_record(const CallContext& parts, const ListRequest& request, const Store::Until& until,
+                             const Store::Take& take) {
+  TRY(const std::vector<PlaceRange> ranges, parts.places.ranges_of({request.kind, request.name_prefix}));
+  for (PlaceRange rest : ranges) {
+    while (rest.from < rest.to) {
+      const Deadline deadline = until();
+      PlaceRange left;
+      TRY(std::vector<Record> page, read_in_one_epoch(parts.epoch, [&](EpochNumber number) {
+            left = rest;
+            return page_of(parts, number, request, left, deadline);
+          }));
+      rest = std::move(left);
+      for (Record& record : page) TRY_VOID(take(record));
+    }
+  }
+  return {};
 }
 
 Result<ReadAnswer> read_missing(const CallContext& parts, const core::Missing& wanted, Deadline deadline) {

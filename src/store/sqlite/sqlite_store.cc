@@ -254,14 +254,17 @@ class SqliteStoreImpl final : public SqliteStore {
     return answer;
   }
 
-  [[nodiscard]] Result<Page> list(const ListRequest& request, Deadline deadline) override {
-    TRY_VOID(check_list(request));
-    Page page;
-    TRY_VOID(connections_.read(deadline, [&](Database& database) -> Result<void> {
-      TRY(page, read_page(database, request));
-      return {};
-    }));
-    return page;
+  [[nodiscard]] Result<void> for_each(const ListRequest& request, const Until& until, const Take& take) override {
+    std::string after;
+    for (Page page{{}, true}; page.more;) {
+      TRY_VOID(connections_.read(until(), [&](Database& database) -> Result<void> {
+        TRY(page, read_page(database, request, after));
+        return {};
+      }));
+      if (page.more) after = page.records.back().key.name;
+      for (Record& record : page.records) TRY_VOID(take(record));
+    }
+    return {};
   }
 
   [[nodiscard]] Result<Revision> position(Deadline deadline) override {
