@@ -399,7 +399,7 @@ void GrpcSession::refuse(Call& call, GrpcCode code, std::string_view text, int h
 void GrpcSession::finish(Call& call, GrpcCode code, std::string_view text, int http_status) {
   call.answered = true;
   call.code = code;
-  call.text = percent_encoded(text.substr(0, kAnswerTextMax));
+  call.text = message_encoded(text.substr(0, kAnswerTextMax));
   if (call.body_begun || !call.body.empty()) return begin_body(call);
   // No body: headers are everything.
   const std::string status = fmt::format("{}", http_status);

@@ -9,6 +9,8 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include "base/hex.h"
+
 namespace croft::wire::vpc {
 namespace {
 
@@ -34,12 +36,6 @@ PodNetwork sample_network() {
   network.recycle_time = 1;
   network.recycled = true;
   return network;
-}
-
-std::string hex_of(const std::string& bytes) {
-  std::string hex;
-  for (const char c : bytes) hex += fmt::format("{:02x}", static_cast<unsigned char>(c));
-  return hex;
 }
 
 /// A field of text as protobuf writes it.
