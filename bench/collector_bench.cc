@@ -158,7 +158,10 @@ void fill(store::Store& store, const Cluster& cluster, const Instant& now) {
 
 void page_through(store::Store& store) {
   const auto each = [&](const store::ListRequest& request) {
-    return store.for_each(request, [] { return Deadline{}; }, [](auto&) { return Result<void>(); }).has_value();
+    return store
+        .for_each(
+            request, [] { return Deadline{}; }, [](auto&) { return Result<void>(); })
+        .has_value();
   };
   for (const core::Kind kind : {core::Kind::block, core::Kind::affinity}) {
     check(each({kind, "", 50}), "list");

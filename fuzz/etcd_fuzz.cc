@@ -19,9 +19,9 @@
 
 #include "base/assert.h"
 #include "base/manual_clock.h"
-#include "http/endpoint.h"
 #include "http/grpc_frame.h"
 #include "http/http2_connection.h"
+#include "http/transport.h"
 #include "store/etcd/format/api.h"
 
 namespace {

@@ -13,9 +13,9 @@
 
 #include <gtest/gtest.h>
 
-#include "http/endpoint.h"
 #include "http/grpc_frame.h"
 #include "http/http2_frames_fixture.h"
+#include "http/transport.h"
 #include "os/clock.h"
 #include "os/file_descriptor.h"
 #include "os/scratch_directory.h"

@@ -1,5 +1,3 @@
-#include "http/grpc_session.h"
-
 #include <algorithm>
 #include <array>
 #include <optional>
@@ -8,6 +6,7 @@
 #include <nghttp2/nghttp2.h>
 
 #include "base/assert.h"
+#include "http/grpc_server.h"
 
 namespace croft::os {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "store/check_request.h"
+#include "store/store.h"
 
 namespace croft::sim {
 namespace {

@@ -8,7 +8,6 @@
 
 #include "base/net/echo.h"
 #include "base/time_text.h"
-#include "store/check_request.h"
 #include "store/pause.h"
 
 namespace croft::store {

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <span>
@@ -203,8 +204,8 @@ class Store {
   using Take = std::function<Result<void>(Record&)>;
   /// Calls `take` for every record of a kind: one that exists all the time comes exactly once, one that is written
   /// meanwhile may. No more than a page of them is in memory, unless they have to be in order. Each page has to be read
-  /// until `until()`, asked for when it begins. An error of `take` ends it. Error also: too_old, where a store could not
-  /// go on.
+  /// until `until()`, asked for when it begins. An error of `take` ends it. Error also: too_old, where a store could
+  /// not go on.
   [[nodiscard]] virtual Result<void> for_each(const ListRequest& request, const Until& until, const Take& take) = 0;
 
   /// Applies all writes if every condition holds, else none. Three outcomes:
@@ -257,5 +258,23 @@ class Store {
   /// All records of a listing that is no long one, as of one moment.
   [[nodiscard]] Result<std::vector<Record>> list(const core::Listing& listing, Deadline deadline);
 };
+
+// The requests that every backend refuses before it does anything, in the same words. All errors: invalid_argument.
+
+/// 1 to kCommitWritesMax writes, no key twice, each value of its key's kind, each name a legal one.
+[[nodiscard]] Result<void> check_writes(std::span<const Write> writes);
+
+/// A commit that asks whether the store takes writes, without making one. Its condition can never hold, so it gets as
+/// far as a commit can and ends as a conflict. A store that can tell more without writing, as whether its account may
+/// write at all, knows the question by is_write_question().
+[[nodiscard]] inline Write write_question() {
+  constexpr Revision kNever(std::numeric_limits<std::int64_t>::max());
+  return {core::pool_set_key(), std::nullopt, Condition::if_revision(kNever), true};
+}
+[[nodiscard]] inline bool is_write_question(const Write& write) {
+  const Write question = write_question();
+  return write.only_check && write.condition.kind == question.condition.kind &&
+         write.condition.revision == question.condition.revision;
+}
 
 }  // namespace croft::store

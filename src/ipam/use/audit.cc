@@ -69,11 +69,12 @@ class RegisterReader {
   [[nodiscard]] Result<void> read_list(const core::Listing& listing) {
     result_.snapshot.set_list(listing, {});
     std::vector<store::Record> records;
-    TRY_VOID(store_.for_each({listing.kind, listing.name_prefix, kPage, false, true}, [&] { return deadline_; },
-                             [&](store::Record& record) -> Result<void> {
-                               records.push_back(std::move(record));
-                               return {};
-                             }));
+    TRY_VOID(store_.for_each(
+        {listing.kind, listing.name_prefix, kPage, false, true}, [&] { return deadline_; },
+        [&](store::Record& record) -> Result<void> {
+          records.push_back(std::move(record));
+          return {};
+        }));
     remember(listing, records);
     return {};
   }

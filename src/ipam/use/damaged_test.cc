@@ -310,7 +310,8 @@ TEST_F(Damaged, OfManyOfAKindAFewAreNamed) {
   DamageTelling telling(beneath, [&](const core::Key&, const Error& damage) { told.push_back(damage.message); });
   for (int pass = 0; pass < 2; ++pass) {
     for (const core::Kind kind : {core::Kind::handle, core::Kind::pool}) {
-      ASSERT_TRUE(telling.for_each({kind, "", 100}, [] { return Deadline{}; }, [](auto&) { return Result<void>(); }));
+      ASSERT_TRUE(telling.for_each(
+          {kind, "", 100}, [] { return Deadline{}; }, [](auto&) { return Result<void>(); }));
     }
   }
   ASSERT_EQ(told.size(), kToldOfAKindMax + 2);

@@ -316,8 +316,8 @@ template <class Visit>
 [[nodiscard]] Result<void> for_each_record(const Context& context, const core::Listing& listing, Visit visit,
                                            OnDamage on_damage = OnDamage::fail,
                                            std::size_t page_size = store::kListLimitMax) {
-  return for_each_in_any_order(context, {listing.kind, listing.name_prefix, page_size, false, true},
-                               std::move(visit), on_damage);
+  return for_each_in_any_order(context, {listing.kind, listing.name_prefix, page_size, false, true}, std::move(visit),
+                               on_damage);
 }
 
 }  // namespace croft::engine

@@ -7,7 +7,7 @@
 #include <set>
 
 #include "base/planted.h"
-#include "store/check_request.h"
+#include "store/store.h"
 
 namespace croft::sim {
 namespace {

@@ -7,9 +7,9 @@
 
 #include <gmock/gmock.h>
 
-#include "store/check_request.h"
 #include "store/conformance/conformance.h"
 #include "store/pause.h"
+#include "store/store.h"
 #include "store/test_commits.h"
 
 namespace croft::store {

@@ -195,11 +195,12 @@ TEST_P(StoreConformance, ADamagedRecordCostsOnlyItself) {
     EXPECT_NE(why.message.find(keys[1].name.substr(keys[1].name.find('/') + 1, 6)), std::string::npos) << why.message;
 
     std::vector<Record> listed;
-    ASSERT_TRUE(store_->for_each({kind, "", 10, false, true}, [&] { return soon(); },
-                                 [&](Record& record) -> Result<void> {
-                                   listed.push_back(std::move(record));
-                                   return {};
-                                 }));
+    ASSERT_TRUE(store_->for_each(
+        {kind, "", 10, false, true}, [&] { return soon(); },
+        [&](Record& record) -> Result<void> {
+          listed.push_back(std::move(record));
+          return {};
+        }));
     ASSERT_EQ(listed.size(), 3U);
     for (std::size_t i = 0; i < 3; ++i) {
       EXPECT_EQ(listed[i].key, keys[i]);

@@ -14,9 +14,9 @@
 
 #include <fmt/format.h>
 
-#include "http/endpoint.h"
 #include "http/grpc_channel.h"
 #include "http/shared_connection.h"
+#include "http/transport.h"
 
 namespace croft::store::etcd {
 namespace {

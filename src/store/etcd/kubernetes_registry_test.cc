@@ -276,7 +276,8 @@ TEST_F(KubernetesRegistryTest, WithoutARegistryItsKindsAreRefused) {
   EXPECT_EQ(code_of(commit(*store, {put({"30000-32767", "", nullptr}, Condition::if_absent())})),
             ErrorCode::invalid_argument);
   EXPECT_EQ(code_of(store->list({Kind::service_cidr, ""}, soon())), ErrorCode::invalid_argument);
-  EXPECT_EQ(code_of(store->for_each({Kind::service_cidr, ""}, [&] { return soon(); }, nullptr)),
+  EXPECT_EQ(code_of(store->for_each(
+                {Kind::service_cidr, ""}, [&] { return soon(); }, nullptr)),
             ErrorCode::invalid_argument);
   EXPECT_EQ(code_of(store->watch({{ports_key()}, {}}, Revision(1), soon())), ErrorCode::invalid_argument);
   EXPECT_TRUE(commit(*store, {{core::service_key({"default", "web"}), sample_service(), Condition::always()}}));

@@ -10,9 +10,9 @@
 #include <fmt/ranges.h>
 
 #include "base/net/echo.h"
-#include "store/check_request.h"
 #include "store/etcd/calls.h"
 #include "store/format/pause.h"
+#include "store/store.h"
 
 namespace croft::store::etcd {
 namespace {

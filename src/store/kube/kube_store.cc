@@ -14,11 +14,11 @@
 
 #include <fmt/format.h>
 
-#include "store/check_request.h"
 #include "store/kube/informer.h"
 #include "store/kube/object_list.h"
 #include "store/kube/objects.h"
 #include "store/pause.h"
+#include "store/store.h"
 
 namespace croft::store::kube {
 namespace {

@@ -18,11 +18,11 @@
 
 #include "os/clock.h"
 #include "register/block.h"
-#include "store/check_request.h"
 #include "store/conformance/conformance.h"
 #include "store/kube/fake_api_fixture.h"
 #include "store/kube/objects.h"
 #include "store/pause.h"
+#include "store/store.h"
 
 namespace croft::store {
 namespace {

@@ -9,7 +9,7 @@
 
 #include <fmt/format.h>
 
-#include "store/check_request.h"
+#include "store/store.h"
 
 namespace croft::store {
 namespace {

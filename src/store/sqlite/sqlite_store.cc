@@ -19,13 +19,13 @@
 #include "base/assert.h"
 #include "os/files.h"
 #include "register/format/records.h"
-#include "store/check_request.h"
 #include "store/format/pause.h"
 #include "store/sqlite/commit_queue.h"
 #include "store/sqlite/database.h"
 #include "store/sqlite/database_file.h"
 #include "store/sqlite/record_table.h"
 #include "store/sqlite/transaction.h"
+#include "store/store.h"
 
 namespace croft::store {
 
