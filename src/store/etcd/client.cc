@@ -10,6 +10,7 @@
 #include <string>
 #include <string_view>
 #include <thread>
+#include <type_traits>
 #include <utility>
 
 #include <fmt/format.h>
@@ -119,28 +120,13 @@ class EtcdClient final : public Client {
         watch_member_(random.next() % members()) {}
 
   [[nodiscard]] Result<RangeResponse> range(const RangeRequest& request, Deadline deadline) override {
-    RangeResponse response;
-    const auto take = [&](const std::string& answer) -> Result<void> {
-      TRY(response, wire::etcd::decode_range(answer));
-      return {};
-    };
-    const Revision seen_before = seen();
-    TRY_VOID(call("/etcdserverpb.KV/Range", wire::etcd::encode(request), false, deadline, take));
-    note(response.cluster, response.revision, seen_before);
-    return response;
+    return ask("/etcdserverpb.KV/Range", request, false, deadline,
+               [](const std::string& answer) { return wire::etcd::decode_range(answer); });
   }
 
   [[nodiscard]] Result<TxnResponse> txn(const TxnRequest& request, Deadline deadline) override {
-    TxnResponse response;
-    const auto take = [&](const std::string& answer) -> Result<void> {
-      TRY(response, wire::etcd::decode_txn(answer, request));
-      return {};
-    };
-    const Revision seen_before = seen();
-    const bool writes = !wire::etcd::is_read_only(request);
-    TRY_VOID(call("/etcdserverpb.KV/Txn", wire::etcd::encode(request), writes, deadline, take));
-    note(response.cluster, response.revision, seen_before);
-    return response;
+    return ask("/etcdserverpb.KV/Txn", request, !wire::etcd::is_read_only(request), deadline,
+               [&](const std::string& answer) { return wire::etcd::decode_txn(answer, request); });
   }
 
   [[nodiscard]] std::uint64_t history() const override { return history_; }
@@ -177,6 +163,19 @@ class EtcdClient final : public Client {
     std::string names;
     for (std::size_t i = 0; i < members(); ++i) names += (i == 0 ? "" : ", ") + name_of(i);
     return names;
+  }
+
+  template <class Request, class Decode>
+  [[nodiscard]] std::invoke_result_t<Decode, const std::string&> ask(std::string_view path, const Request& request,
+                                                                     bool writes, Deadline deadline, Decode decode) {
+    typename std::invoke_result_t<Decode, const std::string&>::value_type response;
+    const Revision seen_before = seen();
+    TRY_VOID(call(path, wire::etcd::encode(request), writes, deadline, [&](const std::string& answer) -> Result<void> {
+      TRY(response, decode(answer));
+      return {};
+    }));
+    note(response.cluster, response.revision, seen_before);
+    return response;
   }
 
   /// The newest revision that any answer had.

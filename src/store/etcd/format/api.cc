@@ -30,7 +30,6 @@ void fill(pb::PutRequest& out, const PutRequest& put) {
 
 void fill(pb::DeleteRangeRequest& out, const DeleteRequest& request) {
   out.set_key(request.key);
-  out.set_range_end(request.range_end);
 }
 
 void fill(pb::RequestOp& out, const RequestOp& op) {

@@ -65,7 +65,6 @@ struct PutResponse {};
 
 struct DeleteRequest {
   std::string key;
-  std::string range_end{};
   friend bool operator==(const DeleteRequest&, const DeleteRequest&) = default;
 };
 struct DeleteResponse {};
