@@ -31,7 +31,7 @@ inline constexpr std::string_view kHexDigits = "0123456789abcdef";
   return hash;
 }
 
-/// Of a text, or of an array of bytes.
+/// Reads a text or an array of bytes.
 template <class Bytes>
 [[nodiscard]] std::string hex_of(const Bytes& bytes) {
   std::string hex;

@@ -34,7 +34,7 @@ struct Rules {
   }
 };
 
-/// Of what an agent tells, which is no key: the message's bound is its own.
+/// An agent's texts are no keys: the message's bound is theirs.
 constexpr std::size_t kTold = kMessageBytesMax;
 
 // ---------------------------------------------------------------- callers, owners, pools

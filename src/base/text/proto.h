@@ -12,13 +12,11 @@
 
 #include "base/result.h"
 
-// Messages of protocol buffers (proto3). The fields of a message are told once, for both ways, beside its Rules:
-//   template <class Io>
-//   void members(Io& io, Message<Owner> auto& owner) {
-//     io.field(1, "owner.network", owner.network);
+// Messages of protocol buffers (proto3). The fields of a message are told once, for both ways, beside its Rules, as in
+// `template <class Io> void members(Io& io, Message<Owner> auto& v) { io.field(1, "owner.network", v.network); }`.
 // Rules has `Error wrong(member, why)`, `std::string fault_of(text, bytes_max)`, which is empty for a good text, and
-// kTextBytesMax. What is 0, false or an empty text is not written, and is what a reader finds for an absent field. A
-// field that is not known, or has another type on the wire, is passed over. The last one counts where one may be.
+// kTextBytesMax. A 0, false or empty text is not written, and an absent field reads as one. A field that is not known,
+// or has another type on the wire, is passed over. The last one counts where one may be.
 namespace croft::proto {
 
 template <class T, class M>
@@ -71,7 +69,7 @@ class Io {
       put(number, bytes);
     }
   }
-  /// Whatever bytes.
+  /// Any bytes.
   void bytes(std::uint32_t number, auto& value) {
     if constexpr (reads) {
       if (const Field* found = last(number, false)) value = found->bytes;

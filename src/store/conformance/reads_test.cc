@@ -47,9 +47,8 @@ TEST_P(StoreConformance, ListsByPrefixInBytewiseOrder) {
       }
     }
     std::vector<std::string> whole;
-    for (const Record& record : store_->list({Kind::high_water_mark, prefix}, soon()).value()) {
-      whole.push_back(record.key.name);
-    }
+    const auto listed = store_->list({Kind::high_water_mark, prefix}, soon()).value();
+    for (const Record& record : listed) whole.push_back(record.key.name);
     EXPECT_EQ(whole, expected) << prefix;
   }
 }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -184,10 +185,13 @@ struct CallContext {
 
 // ---------------------------------------------------------------- requests
 
-/// The key-value of the answer to RangeRequest::one; null when there is no such key.
-[[nodiscard]] inline const wire::etcd::KeyValue* only_one(const wire::etcd::ResponseOp& response) {
-  const auto& kvs = std::get<wire::etcd::RangeResponse>(response).kvs;
-  return kvs.empty() ? nullptr : &kvs.front();
+/// The key-value of the answer to range_of_key(); null when there is no such key.
+[[nodiscard]] inline const wire::etcd::KeyValue* only_one(const RangeResponse& response) {
+  return response.kvs().empty() ? nullptr : &response.kvs(0);
+}
+/// The same of a part of a transaction's.
+[[nodiscard]] inline const wire::etcd::KeyValue* only_one(const TxnResponse& response, std::size_t part) {
+  return only_one(response.responses(static_cast<int>(part)).response_range());
 }
 
 // ---------------------------------------------------------------- calls

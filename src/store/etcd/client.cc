@@ -4,7 +4,6 @@
 #include <array>
 #include <atomic>
 #include <charconv>
-#include <iterator>
 #include <map>
 #include <mutex>
 #include <string>
@@ -34,12 +33,6 @@ std::vector<os::Http2Header> metadata_with(const std::string& token) {
   return {{"token", token}};
 }
 
-std::size_t bytes_of(const std::vector<Event>& events) {
-  std::size_t bytes = events.size() * sizeof(Event);
-  for (const Event& event : events) bytes += event.kv.key.size() + event.kv.value.size();
-  return bytes;
-}
-
 class GrpcWatchStream final : public WatchStream {
  public:
   /// `pieces_bytes_max` bounds what the pieces of an answer that is not whole may come to.
@@ -52,7 +45,7 @@ class GrpcWatchStream final : public WatchStream {
         clock_(clock) {}
 
   [[nodiscard]] Result<void> add(const WatchCreate& watch) override {
-    return stream_->write(wire::etcd::encode(watch));
+    return stream_->write(wire::etcd::encode_watch(watch));
   }
   [[nodiscard]] Result<void> cancel(std::int64_t id) override {
     return stream_->write(wire::etcd::encode_watch_cancel(id));
@@ -85,14 +78,17 @@ class GrpcWatchStream final : public WatchStream {
  private:
   /// The message, with its earlier pieces; nothing when others are still to come.
   [[nodiscard]] Result<std::optional<WatchResponse>> join(WatchResponse response) {
-    pieces_bytes_ += bytes_of(response.events);
+    pieces_bytes_ += response.ByteSizeLong();
     if (pieces_bytes_ > pieces_bytes_max_) {
       return fail(ErrorCode::corrupt,
                   fmt::format("watch: one answer of etcd has more than {} bytes", pieces_bytes_max_));
     }
-    std::move(response.events.begin(), response.events.end(), std::back_inserter(pieces_));
-    if (response.fragment) return std::optional<WatchResponse>();
-    response.events = std::exchange(pieces_, {});
+    if (response.fragment() || !pieces_.events().empty()) {
+      pieces_.mutable_events()->MergeFrom(response.events());
+      if (response.fragment()) return std::optional<WatchResponse>();
+      response.mutable_events()->Swap(pieces_.mutable_events());
+      pieces_.Clear();
+    }
     pieces_bytes_ = 0;
     return std::optional(std::move(response));
   }
@@ -102,7 +98,7 @@ class GrpcWatchStream final : public WatchStream {
   const std::unique_ptr<os::GrpcStream> stream_;
   const std::size_t pieces_bytes_max_;
   const Clock& clock_;
-  std::vector<Event> pieces_;
+  WatchResponse pieces_;  ///< the events of those that came
   std::size_t pieces_bytes_ = 0;
   std::optional<Error> lost_;
 };
@@ -170,11 +166,11 @@ class EtcdClient final : public Client {
                                                                      bool writes, Deadline deadline, Decode decode) {
     typename std::invoke_result_t<Decode, const std::string&>::value_type response;
     const Revision seen_before = seen();
-    TRY_VOID(call(path, wire::etcd::encode(request), writes, deadline, [&](const std::string& answer) -> Result<void> {
+    TRY_VOID(call(path, request.SerializeAsString(), writes, deadline, [&](const std::string& answer) -> Result<void> {
       TRY(response, decode(answer));
       return {};
     }));
-    note(response.cluster, response.revision, seen_before);
+    note(response.header().cluster_id(), response.header().revision(), seen_before);
     return response;
   }
 

@@ -42,14 +42,12 @@ class KubernetesRegistryTest : public testing::Test {
 
   /// As a kube-apiserver or an operator with etcdctl would.
   void put_raw(const std::string& place, std::string_view bytes) {
-    wire::etcd::TxnRequest txn;
-    txn.success.emplace_back(wire::etcd::PutRequest{place, std::string(bytes)});
-    ASSERT_TRUE(connect()->txn(txn, soon()));
+    ASSERT_TRUE(connect()->txn(etcd::put_txn(place, std::string(bytes)), soon()));
   }
   [[nodiscard]] std::string raw(const std::string& place) {
-    const auto found = connect()->range(wire::etcd::RangeRequest::one(place), soon());
+    const auto found = connect()->range(wire::etcd::range_of_key(place), soon());
     EXPECT_TRUE(found);
-    return found && !found->kvs.empty() ? found->kvs.front().value : "";
+    return found && !found->kvs().empty() ? found->kvs(0).value() : "";
   }
 
   [[nodiscard]] static Write put(const core::RangeAllocation& range, Condition condition) {

@@ -191,9 +191,7 @@ TEST_F(RestoredEtcdTest, AMemoryIsReadAnew) {
 class EpochTest : public RestoredEtcdTest {
  protected:
   void write_record(const std::string& value) {
-    wire::etcd::TxnRequest txn;
-    txn.success.emplace_back(wire::etcd::PutRequest{etcd::kEpochPlace, value});
-    ASSERT_TRUE(connect()->txn(txn, in(10s)));
+    ASSERT_TRUE(connect()->txn(etcd::put_txn(etcd::kEpochPlace, value), in(10s)));
   }
 };
 

@@ -295,7 +295,8 @@ class SqliteStoreImpl final : public SqliteStore {
   [[nodiscard]] std::uint64_t epoch() const override { return connections_.generation(); }
 
   [[nodiscard]] Result<os::FileId> file(Deadline deadline) override {
-    TRY(const auto id, look(deadline, [](Database& database) { return Result<std::optional<os::FileId>>(database.file()); }));
+    TRY(const auto id,
+        look(deadline, [](Database& database) { return Result<std::optional<os::FileId>>(database.file()); }));
     if (id) return *id;
     return fail(ErrorCode::unavailable, "the store's file was replaced just now");
   }
@@ -319,7 +320,7 @@ class SqliteStoreImpl final : public SqliteStore {
   [[nodiscard]] std::chrono::seconds settling() const override { return std::chrono::seconds(0); }
 
  private:
-  /// What `use` finds in a read transaction.
+  /// Answers as `use` does in a read transaction.
   template <class Use>
   [[nodiscard]] std::invoke_result_t<Use, Database&> look(Deadline deadline, Use use) {
     typename std::invoke_result_t<Use, Database&>::value_type found{};

@@ -42,7 +42,7 @@ Error wrong(std::string_view member, std::string_view why) {
   return {ErrorCode::invalid_argument, fmt::format("message of the node agent: {} {}", member, why), {}};
 }
 
-/// Of the words of names; other texts say their own bound.
+/// The bound of the words of names; other texts say their own.
 struct Rules {
   static constexpr std::size_t kTextBytesMax = kNameBytesMax;
 
