@@ -23,7 +23,6 @@
 #include "store/format/pause.h"
 #include "store/sqlite/commit_queue.h"
 #include "store/sqlite/database.h"
-#include "store/sqlite/database_file.h"
 #include "store/sqlite/record_table.h"
 #include "store/sqlite/transaction.h"
 #include "store/store.h"
