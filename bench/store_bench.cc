@@ -154,10 +154,11 @@ void lists(const std::string& directory) {
     check(store->commit(writes, sample_token(1), soon()).has_value());
   }
   const auto all = [&](bool keys_only) {
-    store
-        ->for_each(
-            {Kind::block, "", kListLimitMax, keys_only}, [] { return soon(); }, [](Record&) { return Result<void>(); })
-        .value();
+    check(store
+              ->for_each(
+                  {Kind::block, "", kListLimitMax, keys_only}, [] { return soon(); },
+                  [](Record&) { return Result<void>(); })
+              .has_value());
   };
   report("list.keys", "list the keys of 16384 blocks of 5 KB", 20, [&](int) { all(true); });
   report("list.blocks", "list the blocks themselves", 3, [&](int) { all(false); });
