@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "agent_process.h"
-#include "http/endpoint.h"
 #include "http/grpc_frame.h"
 #include "http/transport.h"
 

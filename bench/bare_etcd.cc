@@ -25,7 +25,7 @@ class EtcdTransaction final : public BareCommit {
   }
   ~EtcdTransaction() override {
     store::etcd::TxnRequest removal;
-    removal.success = {wire::etcd::DeleteRequest{kBareKey}};
+    *removal.add_success() = wire::etcd::to_delete(kBareKey);
     if (!client_->txn(removal, soon())) bench::give_up("bench", "a key of etcd stays behind");
   }
 
@@ -37,12 +37,11 @@ class EtcdTransaction final : public BareCommit {
   [[nodiscard]] Deadline soon() const { return Deadline::after(clock_.now(), std::chrono::seconds(20)); }
   void put() {
     store::etcd::TxnRequest request;
-    request.compares = {last_ == 0 ? wire::etcd::Compare::absent(kBareKey)
-                                   : wire::etcd::Compare::unchanged(kBareKey, last_)};
-    request.success = {wire::etcd::PutRequest{kBareKey, value_}};
+    *request.add_compare() = last_ == 0 ? wire::etcd::absent(kBareKey) : wire::etcd::unchanged(kBareKey, last_);
+    *request.add_success() = wire::etcd::to_put(kBareKey, value_);
     const auto done = client_->txn(request, soon());
-    if (!done || !done->succeeded) bench::give_up("bench", "a bare transaction of etcd failed");
-    last_ = done->revision;
+    if (!done || !done->succeeded()) bench::give_up("bench", "a bare transaction of etcd failed");
+    last_ = done->header().revision();
   }
 
   const Clock& clock_;

@@ -208,7 +208,6 @@ int run(const Load& load) {
     const store::CallCounts one = memory->counts();
     counts.read += one.read;
     counts.list += one.list;
-    counts.list_keys += one.list_keys;
     counts.commit += one.commit;
   }
   double release_seconds = 0;
@@ -224,9 +223,9 @@ int run(const Load& load) {
       assign.size(), assign_seconds, static_cast<double>(assign.size()) / assign_seconds, at(assign, 0.5),
       at(assign, 0.99), peak_with_all);
   if (shared) {
-    const auto calls = counts.read + counts.list + counts.list_keys;
+    const auto calls = counts.read + counts.list;
     text += fmt::format(R"(,"reads_per_add":{:.2f},"lists":{},"commits_per_add":{:.3f})",
-                        static_cast<double>(calls) / static_cast<double>(assign.size()), counts.list + counts.list_keys,
+                        static_cast<double>(calls) / static_cast<double>(assign.size()), counts.list,
                         static_cast<double>(counts.commit) / static_cast<double>(assign.size()));
   }
   if (load.release) {

@@ -157,22 +157,16 @@ void fill(store::Store& store, const Cluster& cluster, const Instant& now) {
 }
 
 void page_through(store::Store& store) {
+  const auto each = [&](const store::ListRequest& request) {
+    return store
+        .for_each(
+            request, [] { return Deadline{}; }, [](auto&) { return Result<void>(); })
+        .has_value();
+  };
   for (const core::Kind kind : {core::Kind::block, core::Kind::affinity}) {
-    store::ListRequest request{kind, "", "", 50};
-    for (bool more = true; more;) {
-      const auto page = store.list(request, Deadline{});
-      check(page.has_value(), "list");
-      more = page->more;
-      if (!page->records.empty()) request.after = page->records.back().key.name;
-    }
+    check(each({kind, "", 50}), "list");
   }
-  store::ListRequest request{core::Kind::handle, "", "", store::kListLimitMax, true};
-  for (bool more = true; more;) {
-    const auto page = store.list(request, Deadline{});
-    check(page.has_value(), "list of keys");
-    more = page->more;
-    if (!page->keys.empty()) request.after = page->keys.back().name;
-  }
+  check(each({core::Kind::handle, "", store::kListLimitMax, true}), "list of keys");
 }
 
 int run(int argc, char** argv) {

@@ -36,9 +36,11 @@ int main(int argc, char** argv) {
   }
   const Deadline deadline = Deadline::after(clock.now(), std::chrono::seconds{10});
   TxnRequest read;
-  read.success = {RangeRequest::one("bench/a"), RangeRequest::one("bench/b")};
+  for (const char* key : {"bench/a", "bench/b"}) {
+    *read.add_success() = wire::etcd::to_get(wire::etcd::range_of_key(key));
+  }
   TxnRequest write;
-  write.success = {wire::etcd::PutRequest{"bench/a", "x"}};
+  *write.add_success() = wire::etcd::to_put("bench/a", "x");
   for (const TxnRequest* txn : {&read, &read, &write}) {
     const auto done = (*client)->txn(*txn, deadline);
     if (done) continue;

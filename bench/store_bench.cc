@@ -153,28 +153,15 @@ void lists(const std::string& directory) {
       writes.push_back({core::block_key(sample_cidr(k)), sample_block(k, 16), Condition::always()});
     check(store->commit(writes, sample_token(1), soon()).has_value());
   }
-  const auto all = [&](auto list_page) {
-    ListRequest request;
-    request.kind = Kind::block;
-    request.limit = kListLimitMax;
-    while (list_page(request)) {
-    }
+  const auto all = [&](bool keys_only) {
+    check(store
+              ->for_each(
+                  {Kind::block, "", kListLimitMax, keys_only}, [] { return soon(); },
+                  [](Record&) { return Result<void>(); })
+              .has_value());
   };
-  report("list.keys", "list the keys of 16384 blocks of 5 KB", 20, [&](int) {
-    all([&](ListRequest& request) {
-      request.keys_only = true;
-      const auto page = store->list(request, soon()).value();
-      request.after = page.keys.back().name;
-      return page.more;
-    });
-  });
-  report("list.blocks", "list the blocks themselves", 3, [&](int) {
-    all([&](ListRequest& request) {
-      const auto page = store->list(request, soon()).value();
-      request.after = page.records.back().key.name;
-      return page.more;
-    });
-  });
+  report("list.keys", "list the keys of 16384 blocks of 5 KB", 20, [&](int) { all(true); });
+  report("list.blocks", "list the blocks themselves", 3, [&](int) { all(false); });
 }
 
 void records() {

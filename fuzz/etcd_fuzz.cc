@@ -19,9 +19,9 @@
 
 #include "base/assert.h"
 #include "base/manual_clock.h"
-#include "http/endpoint.h"
 #include "http/grpc_frame.h"
 #include "http/http2_connection.h"
+#include "http/transport.h"
 #include "store/etcd/format/api.h"
 
 namespace {
@@ -170,23 +170,28 @@ void try_range(std::string_view input) {
   const auto response = decode_range(input);
   check_code(response);
   if (!response) return;
-  CROFT_ASSERT(response->revision >= 1 && response->revision <= kRevisionMax);
-  CROFT_ASSERT(!response->more || !response->kvs.empty());
-  for (const KeyValue& kv : response->kvs) CROFT_ASSERT(kv.mod_revision >= 1 && kv.mod_revision <= kRevisionMax);
+  const auto is_one = [](Revision revision) { return revision >= 1 && revision <= kRevisionMax; };
+  CROFT_ASSERT(is_one(response->header().revision()));
+  CROFT_ASSERT(!response->more() || !response->kvs().empty());
+  for (const KeyValue& kv : response->kvs()) CROFT_ASSERT(is_one(kv.mod_revision()));
 }
 
 void try_txn(std::string_view input) {
   using namespace wire::etcd;
   TxnRequest request;
-  request.success = {RangeRequest::one("a"), PutRequest{"b", "c"}};
-  request.compares = {Compare::absent("a")};
-  request.failure = {DeleteRequest{"d"}, RangeRequest::one("a")};
+  *request.add_success() = to_get(range_of_key("a"));
+  *request.add_success() = to_put("b", "c");
+  *request.add_compare() = absent("a");
+  *request.add_failure() = to_delete("d");
+  *request.add_failure() = to_get(range_of_key("a"));
   const auto response = decode_txn(input, request);
   check_code(response);
   if (!response) return;
-  const auto& asked = response->succeeded ? request.success : request.failure;
-  CROFT_ASSERT(response->responses.size() == asked.size());
-  for (std::size_t i = 0; i < asked.size(); ++i) CROFT_ASSERT(response->responses[i].index() == asked[i].index());
+  const auto& asked = response->succeeded() ? request.success() : request.failure();
+  CROFT_ASSERT(response->responses_size() == asked.size());
+  for (int i = 0; i < asked.size(); ++i) {
+    CROFT_ASSERT(response->responses(i).has_response_range() == asked[i].has_request_range());
+  }
 }
 
 void try_endpoint(std::string_view input) {

@@ -17,7 +17,7 @@
 
 #include "base/assert.h"
 #include "base/manual_clock.h"
-#include "http/grpc_session.h"
+#include "http/grpc_server.h"
 
 namespace {
 

@@ -61,11 +61,8 @@ using State = std::map<store::Key, store::Value>;
 Result<State> read_all(store::Store& store, Deadline deadline) {
   State state;
   for (std::size_t kind = 0; kind < core::kKindCount; ++kind) {
-    store::ListRequest request;
-    request.kind = static_cast<store::Kind>(kind);
-    request.limit = store::kListLimitMax;
-    TRY(auto page, store.list(request, deadline));
-    for (auto& record : page.records) {
+    TRY(auto records, store.list({static_cast<store::Kind>(kind), {}, true}, deadline));
+    for (auto& record : records) {
       if (!record.value) return fail(std::move(record.value).error());
       state.emplace(std::move(record.key), *std::move(record.value));
     }

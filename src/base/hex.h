@@ -7,6 +7,8 @@
 #include <string>
 #include <string_view>
 
+#include "base/letters.h"
+
 namespace croft {
 
 // Bytes as hexadecimal digits in small letters, as tokens and boot ids stand in records.
@@ -29,15 +31,28 @@ inline constexpr std::string_view kHexDigits = "0123456789abcdef";
   return hash;
 }
 
-template <std::size_t N>
-[[nodiscard]] std::string hex_of(const std::array<std::uint8_t, N>& bytes) {
+/// Reads a text or an array of bytes.
+template <class Bytes>
+[[nodiscard]] std::string hex_of(const Bytes& bytes) {
   std::string hex;
-  hex.reserve(2 * N);
-  for (const std::uint8_t byte : bytes) {
+  hex.reserve(2 * bytes.size());
+  for (const auto one : bytes) {
+    const auto byte = static_cast<std::uint8_t>(one);
     hex += kHexDigits[byte >> 4];
     hex += kHexDigits[byte & 0xf];
   }
   return hex;
+}
+
+/// A text with all but letters, digits and `kept` as %XX; without more, as RFC 3986 wants a part of a URL.
+[[nodiscard]] inline std::string percent_encoded(std::string_view text, std::string_view kept = "-._~") {
+  std::string encoded;
+  encoded.reserve(text.size());
+  for (const char c : text) {
+    const bool is_kept = is_alphanumeric(c) || kept.find(c) != kept.npos;
+    encoded += is_kept ? std::string(1, c) : '%' + raised(hex_of(std::string_view(&c, 1)));
+  }
+  return encoded;
 }
 
 /// Nothing for what hex_of does not write.

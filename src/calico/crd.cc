@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "base/assert.h"
+#include "base/hex.h"
 #include "base/json/writer.h"
 #include "base/letters.h"
 #include "base/net/echo.h"
@@ -73,16 +74,6 @@ std::optional<net::Prefix> cidr_of_name(std::string_view name) {
   return std::nullopt;
 }
 
-std::string hex_of_bytes(std::string_view bytes, std::size_t digits) {
-  constexpr std::string_view kDigits = "0123456789abcdef";
-  std::string hex;
-  for (const char c : bytes) {
-    hex += kDigits[static_cast<unsigned char>(c) >> 4];
-    hex += kDigits[static_cast<unsigned char>(c) & 15];
-  }
-  return hex.substr(0, digits);
-}
-
 /// RFC 4648, upper case, without padding.
 std::string base32_of(std::string_view bytes) {
   constexpr std::string_view kDigits = "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567";
@@ -106,7 +97,7 @@ std::string affinity_name(const core::AffinityOwner& owner, const net::Prefix& c
   if (name.size() < kNameBytesMax) return name;
   const std::string digest = digests.sha256(fmt::format("{}+{}", owner.name, suffix));
   const std::size_t kept = kNameBytesMax - 1 - suffix.size() - (kAffinityDigestDigits + 2);
-  return fmt::format("{}-{}-{}", owner.name.substr(0, kept), suffix, hex_of_bytes(digest, kAffinityDigestDigits));
+  return fmt::format("{}-{}-{}", owner.name.substr(0, kept), suffix, hex_of(digest).substr(0, kAffinityDigestDigits));
 }
 
 // ---------------------------------------------------------------- reading

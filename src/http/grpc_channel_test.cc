@@ -13,9 +13,9 @@
 
 #include <gtest/gtest.h>
 
-#include "http/endpoint.h"
 #include "http/grpc_frame.h"
 #include "http/http2_frames_fixture.h"
+#include "http/transport.h"
 #include "os/clock.h"
 #include "os/file_descriptor.h"
 #include "os/scratch_directory.h"
@@ -232,10 +232,10 @@ TEST(GrpcFrame, APrefixIsSeenBeforeItsMessage) {
 }
 
 TEST(GrpcFrame, PercentEncoding) {
-  EXPECT_EQ(percent_encoded("a b~"), "a b~");
-  EXPECT_EQ(percent_encoded("100%\n\xC3\xBC\x7F"), "100%25%0A%C3%BC%7F");
+  EXPECT_EQ(message_encoded("a b~"), "a b~");
+  EXPECT_EQ(message_encoded("100%\n\xC3\xBC\x7F"), "100%25%0A%C3%BC%7F");
   for (const std::string& text : {std::string("\0\xFF%41", 5), std::string()}) {
-    EXPECT_EQ(percent_decoded(percent_encoded(text)), text);
+    EXPECT_EQ(percent_decoded(message_encoded(text)), text);
   }
 }
 

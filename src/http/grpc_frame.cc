@@ -67,21 +67,8 @@ std::optional<std::chrono::nanoseconds> parse_grpc_timeout(std::string_view text
   return std::nullopt;
 }
 
-std::string percent_encoded(std::string_view text) {
-  constexpr std::string_view kDigits = "0123456789ABCDEF";
-  std::string encoded;
-  encoded.reserve(text.size());
-  for (const char c : text) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (byte >= 0x20 && byte <= 0x7E && c != '%') {
-      encoded += c;
-    } else {
-      encoded += '%';
-      encoded += kDigits[byte >> 4U];
-      encoded += kDigits[byte & 0xFU];
-    }
-  }
-  return encoded;
+std::string message_encoded(std::string_view text) {
+  return percent_encoded(text, R"( !"#$&'()*+,-./:;<=>?@[\]^_`{|}~)");
 }
 
 std::string percent_decoded(std::string_view text) {

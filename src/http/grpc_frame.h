@@ -43,7 +43,7 @@ enum class GrpcCode : std::uint8_t {
 [[nodiscard]] std::optional<std::chrono::nanoseconds> parse_grpc_timeout(std::string_view text);
 
 /// A text as a `grpc-message` has it: printable ASCII without `%` as it is, everything else percent-encoded.
-[[nodiscard]] std::string percent_encoded(std::string_view text);
+[[nodiscard]] std::string message_encoded(std::string_view text);
 /// A `grpc-message` without its percent-encoding; what is no encoding stays as it is.
 [[nodiscard]] std::string percent_decoded(std::string_view text);
 

@@ -1,5 +1,3 @@
-#include "http/grpc_session.h"
-
 #include <algorithm>
 #include <array>
 #include <optional>
@@ -8,6 +6,7 @@
 #include <nghttp2/nghttp2.h>
 
 #include "base/assert.h"
+#include "http/grpc_server.h"
 
 namespace croft::os {
 namespace {
@@ -399,7 +398,7 @@ void GrpcSession::refuse(Call& call, GrpcCode code, std::string_view text, int h
 void GrpcSession::finish(Call& call, GrpcCode code, std::string_view text, int http_status) {
   call.answered = true;
   call.code = code;
-  call.text = percent_encoded(text.substr(0, kAnswerTextMax));
+  call.text = message_encoded(text.substr(0, kAnswerTextMax));
   if (call.body_begun || !call.body.empty()) return begin_body(call);
   // No body: headers are everything.
   const std::string status = fmt::format("{}", http_status);

@@ -1,5 +1,3 @@
-#include "http/grpc_session.h"
-
 #include <algorithm>
 #include <array>
 #include <map>
@@ -12,6 +10,7 @@
 #include <nghttp2/nghttp2.h>
 
 #include "base/manual_clock.h"
+#include "http/grpc_server.h"
 #include "http/http2_frames_fixture.h"
 
 namespace croft::os {

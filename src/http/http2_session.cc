@@ -74,8 +74,8 @@ class Http2Connection::Session {
   [[nodiscard]] Result<std::shared_ptr<State>> open(const std::vector<Http2Header>& headers, std::string body, bool end,
                                                     std::size_t received_bytes_max);
   [[nodiscard]] Result<void> write(State& state, std::string_view bytes, bool end);
-  /// Takes what was received, and lets the peer send as much again.
-  [[nodiscard]] std::string take_received(State& state);
+  /// Takes what was received and how it ended, and lets the peer send as much again.
+  void take_received(State& state, Http2Stream::Received& received);
   /// Nobody takes anything before the end: the peer may send on all the same, also for what came before this call.
   void take_in_whole(State& state);
   /// Resets the stream when it is not closed, and forgets it.
@@ -439,14 +439,15 @@ void Http2Connection::Session::forget_received(State& state) {
   state.received = {};
 }
 
-std::string Http2Connection::Session::take_received(State& state) {
-  std::string taken = std::exchange(state.received, {});
-  unread_bytes_ -= taken.size();
-  if (!taken.empty() && !state.whole && !state.closed && !broken_) {
-    nghttp2_session_consume_stream(session_, state.id, taken.size());
+void Http2Connection::Session::take_received(State& state, Http2Stream::Received& received) {
+  received.bytes = std::exchange(state.received, {});
+  unread_bytes_ -= received.bytes.size();
+  if (!received.bytes.empty() && !state.whole && !state.closed && !broken_) {
+    nghttp2_session_consume_stream(session_, state.id, received.bytes.size());
     flush();
   }
-  return taken;
+  received.ended = state.ended;
+  if (!received.ended) received.failure = state.failure;
 }
 
 void Http2Connection::Session::take_in_whole(State& state) {
@@ -672,9 +673,7 @@ Http2Stream::Received Http2Stream::read(Deadline deadline) {
     received.timed_out = true;
     return received;
   }
-  received.bytes = session.take_received(*state_);
-  received.ended = state_->ended;
-  if (!received.ended) received.failure = state_->failure;
+  session.take_received(*state_, received);
   received.late = session.has_passed(deadline);
   return received;
 }
@@ -691,9 +690,7 @@ Http2Stream::Received Http2Stream::read_all(Deadline deadline) {
     session.drop(state_);
     return received;
   }
-  received.bytes = session.take_received(*state_);
-  received.ended = state_->ended;
-  if (!received.ended) received.failure = state_->failure;
+  session.take_received(*state_, received);
   return received;
 }
 

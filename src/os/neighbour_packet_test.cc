@@ -4,10 +4,10 @@
 #include <string>
 #include <vector>
 
-#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/hex.h"
 #include "os/neighbour_probe.h"
 
 namespace croft::os {
@@ -21,11 +21,6 @@ constexpr ProbeNonce kNonce{1, 2, 3, 4, 5, 6};
 constexpr IpBytes kV4{false, {10, 9, 0, 7}};
 constexpr IpBytes kV6{true, {0xfd, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x12, 0x34, 0x56}};
 
-std::string hex_of(const std::string& bytes) {
-  std::string text;
-  for (const char c : bytes) text += fmt::format("{:02x}", static_cast<unsigned char>(c));
-  return text;
-}
 std::vector<std::uint8_t> bytes_of(const std::string& frame) { return {frame.begin(), frame.end()}; }
 std::vector<NeighbourSign> all_signs(const std::vector<std::uint8_t>& frame) {
   std::vector<NeighbourSign> all;

@@ -1,13 +1,19 @@
 #include "register/records.h"
 
 #include <algorithm>
+#include <string_view>
 
 #include <fmt/format.h>
 
+#include "base/assert.h"
+#include "base/letters.h"
 #include "base/net/echo.h"
 #include "base/net/lenient.h"
+#include "register/node.h"
+#include "register/owner.h"
 
 namespace croft::core {
+
 namespace {
 
 std::string_view family_names(net::Family family) { return family == net::Family::v4 ? "ipv4/" : "ipv6/"; }
@@ -69,6 +75,144 @@ std::optional<net::Prefix> block_cidr_of(const Key& key) {
   const std::size_t slash = key.name.find('/');
   return slash == key.name.npos ? std::nullopt
                                 : net::parse_prefix_leniently(std::string_view(key.name).substr(slash + 1));
+}
+
+namespace {
+
+constexpr std::size_t kLabelPartBytesMax = 63;
+constexpr std::size_t kDnsNameBytesMax = 253;
+
+/// Not for empty texts.
+bool is_label_part(std::string_view text) {
+  const auto allowed = [](char c) { return is_alphanumeric(c) || c == '-' || c == '_' || c == '.'; };
+  return text.size() <= kLabelPartBytesMax && is_alphanumeric(text.front()) && is_alphanumeric(text.back()) &&
+         std::ranges::all_of(text, allowed);
+}
+
+bool is_label_key(std::string_view key) {
+  const std::size_t slash = key.find('/');
+  if (slash != key.npos && (slash > kDnsNameBytesMax || !is_dns_subdomain(key.substr(0, slash)))) return false;
+  const std::string_view name = key.substr(slash == key.npos ? 0 : slash + 1);
+  return !name.empty() && is_label_part(name);
+}
+
+}  // namespace
+
+net::Family family_of(TunnelKind kind) {
+  switch (kind) {
+    case TunnelKind::ipip:
+    case TunnelKind::vxlan_v4:
+    case TunnelKind::wireguard_v4:
+      return net::Family::v4;
+    case TunnelKind::vxlan_v6:
+    case TunnelKind::wireguard_v6:
+      return net::Family::v6;
+  }
+  CROFT_ASSERT(false);
+}
+
+Result<void> check_label(const std::string& key, const std::string& value) {
+  if (!is_label_key(key)) {
+    return fail(ErrorCode::invalid_argument,
+                fmt::format("label {} is not valid: 1 to {} letters, digits, '-', '_' or '.', first and last a letter "
+                            "or digit, behind an optional DNS name and a slash",
+                            net::echo(key), kLabelPartBytesMax));
+  }
+  if (!value.empty() && !is_label_part(value)) {
+    return fail(ErrorCode::invalid_argument,
+                fmt::format("value {} of label {} is not valid: at most {} letters, digits, '-', '_' or '.', first and "
+                            "last a letter or digit",
+                            net::echo(value), key, kLabelPartBytesMax));
+  }
+  return {};
+}
+
+namespace {
+
+constexpr std::string_view kHostPrefix = "host:";
+constexpr std::string_view kVirtualPrefix = "virtual:";
+constexpr std::size_t kNodeNameBytesMax = 253;
+
+}  // namespace
+
+std::string to_string(const AffinityOwner& owner) {
+  return std::string(owner.type == AffinityOwner::Type::host ? kHostPrefix : kVirtualPrefix) + owner.name;
+}
+
+Result<AffinityOwner> parse_affinity_owner(const std::string& text) {
+  if (text.starts_with(kHostPrefix) && text.size() > kHostPrefix.size()) {
+    return AffinityOwner{AffinityOwner::Type::host, text.substr(kHostPrefix.size())};
+  }
+  if (text.starts_with(kVirtualPrefix) && text.size() > kVirtualPrefix.size()) {
+    return AffinityOwner{AffinityOwner::Type::virtual_owner, text.substr(kVirtualPrefix.size())};
+  }
+  return fail(ErrorCode::corrupt, fmt::format("affinity {} is neither host:NAME nor virtual:NAME", net::echo(text)));
+}
+
+Result<void> check_node_name(const std::string& name) {
+  const auto allowed = [](char c) { return is_alphanumeric(c) || c == '-' || c == '.' || c == '_'; };
+  if (name.empty() || name.size() > kNodeNameBytesMax || !is_alphanumeric(name.front()) ||
+      !is_alphanumeric(name.back()) || !std::all_of(name.begin(), name.end(), allowed)) {
+    return fail(ErrorCode::invalid_argument,
+                fmt::format("node name {} is not valid: 1 to {} letters, digits, '-', '.' or '_', first and last a "
+                            "letter or digit; set \"nodename\" in the network configuration",
+                            net::echo(name), kNodeNameBytesMax));
+  }
+  return {};
+}
+
+namespace {
+
+const std::string* find_attribute(const std::map<std::string, std::string>& map, const char* key) {
+  const auto it = map.find(key);
+  return it == map.end() ? nullptr : &it->second;
+}
+
+}  // namespace
+
+std::string handle_of(const Owner& owner) { return owner.network + "." + owner.container_id; }
+
+bool matches(const Owner& owner, const std::string& handle_id, const std::map<std::string, std::string>& secondary) {
+  if (handle_id != handle_of(owner)) return false;
+  // Written by another system, which knows an owner by its handle alone.
+  if (find_attribute(secondary, kInterfaceKey) == nullptr && find_attribute(secondary, kNetworkKey) == nullptr)
+    return true;
+  const std::optional<Owner> recorded = owner_of(handle_id, secondary);
+  return recorded && recorded->network == owner.network && recorded->container_id == owner.container_id &&
+         (recorded->interface_name.empty() || recorded->interface_name == owner.interface_name);
+}
+
+std::optional<Owner> owner_of(const std::string& handle_id, const std::map<std::string, std::string>& secondary) {
+  const std::string* network = find_attribute(secondary, kNetworkKey);
+  const std::size_t dot = network != nullptr ? network->size() : handle_id.find('.');
+  if (dot == std::string::npos || dot == 0 || dot + 1 >= handle_id.size() || handle_id[dot] != '.') return {};
+  if (network != nullptr && !handle_id.starts_with(*network)) return {};
+  const std::string* interface_name = find_attribute(secondary, kInterfaceKey);
+  // Croft names the network whenever it has a dot, and the interface always. In handles of others only one dot is
+  // clear.
+  const bool is_others = network == nullptr && interface_name == nullptr;
+  if (is_others && handle_id.find('.', dot + 1) != std::string::npos) return {};
+  return Owner{handle_id.substr(0, dot), handle_id.substr(dot + 1), interface_name != nullptr ? *interface_name : ""};
+}
+
+std::vector<HandleBlock> blocks_of(const Handle& handle) {
+  std::vector<HandleBlock> blocks;
+  blocks.reserve(handle.blocks.size());
+  for (const auto& [name, count] : handle.blocks) {
+    const auto cidr = net::Prefix::parse(name);
+    CROFT_ASSERT(cidr.has_value());
+    blocks.push_back({*cidr, count, name});
+  }
+  return blocks;
+}
+
+Result<void> check_block_names(const Handle& handle) {
+  for (const auto& [name, count] : handle.blocks) {
+    if (const auto cidr = net::Prefix::parse(name); !cidr) {
+      return fail(ErrorCode::corrupt, "handle " + handle.id + ": " + cidr.error().message);
+    }
+  }
+  return {};
 }
 
 }  // namespace croft::core

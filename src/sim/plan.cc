@@ -831,7 +831,7 @@ Result<void> begin_with(Plan& plan, store::Store& store, const Clock& clock) {
        {core::Kind::pool, core::Kind::reservation, core::Kind::ipam_config, core::Kind::node, core::Kind::block,
         core::Kind::affinity, core::Kind::handle, core::Kind::vacancy, core::Kind::high_water_mark}) {
     TRY_VOID(store.for_each(
-        {kind, "", "", store::kListLimitMax}, [&] { return Deadline::after(clock.now(), kPageTime); },
+        {kind, "", store::kListLimitMax}, [&] { return Deadline::after(clock.now(), kPageTime); },
         [&](store::Record& record) -> Result<void> {
           if (!record.value) return {};
           if (const auto* pool = record.get_if<core::Pool>()) today.pools.push_back(*pool);

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "store/check_request.h"
+#include "store/store.h"
 
 namespace croft::sim {
 namespace {
@@ -153,16 +153,23 @@ Span Client::work_of(const core::Missing& wanted) const {
   return work.a_key * asked + work.a_list * lists + work.a_read * (server_.manners_.can.atomic_commit ? 1 : asked);
 }
 
-Result<store::Page> Client::list(const store::ListRequest& request, Deadline deadline) {
-  ++server_.traffic_.requests;
-  const Span span = server_.draw(server_.manners_.read);
-  TRY_VOID(travel(span / 2, deadline));
-  TRY(store::Page page, server_.records_.list(request, deadline));
-  const Manners::Work& work = server_.manners_.work;
-  server_.serve(work.a_read + work.a_key + work.a_list +
-                work.an_item * static_cast<std::int64_t>(page.records.size() + page.keys.size()));
-  TRY_VOID(travel(span / 2, deadline));
-  return page;
+Result<void> Client::for_each(const store::ListRequest& request, const Until& until, const Take& take) {
+  std::string after;
+  for (bool more = true; more;) {
+    ++server_.traffic_.requests;
+    const Span span = server_.draw(server_.manners_.read);
+    const Deadline deadline = until();
+    TRY_VOID(travel(span / 2, deadline));
+    store::Page page = server_.records_.page(request, after);
+    const Manners::Work& work = server_.manners_.work;
+    server_.serve(work.a_read + work.a_key + work.a_list +
+                  work.an_item * static_cast<std::int64_t>(page.records.size()));
+    TRY_VOID(travel(span / 2, deadline));
+    more = page.more;
+    if (more) after = page.records.back().key.name;
+    for (store::Record& record : page.records) TRY_VOID(take(record));
+  }
+  return {};
 }
 
 Result<std::shared_ptr<Client::Flight>> Client::send(std::span<const store::Write> writes,

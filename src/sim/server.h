@@ -117,7 +117,7 @@ class Client : public store::Store {
   Client(Server& server, const MachineClock& clock) : server_(server), clock_(clock) {}
 
   [[nodiscard]] Result<store::ReadAnswer> read(const core::Missing& wanted, Deadline deadline) override;
-  [[nodiscard]] Result<store::Page> list(const store::ListRequest& request, Deadline deadline) override;
+  [[nodiscard]] Result<void> for_each(const store::ListRequest& request, const Until& until, const Take& take) override;
   [[nodiscard]] Result<store::Revision> commit(std::span<const store::Write> writes, const store::WriteToken& token,
                                                Deadline deadline) override;
   /// On their way at once, where the store takes them one by one.

@@ -22,8 +22,8 @@ class ForwardingStore : public Store {
   [[nodiscard]] Result<ReadAnswer> read(const core::Missing& wanted, Deadline deadline) override {
     return beneath_.read(wanted, deadline);
   }
-  [[nodiscard]] Result<Page> list(const ListRequest& request, Deadline deadline) override {
-    return beneath_.list(request, deadline);
+  [[nodiscard]] Result<void> for_each(const ListRequest& request, const Until& until, const Take& take) override {
+    return beneath_.for_each(request, until, take);
   }
   [[nodiscard]] Result<Revision> commit(std::span<const Write> writes, const WriteToken& token,
                                         Deadline deadline) override {
@@ -64,10 +64,6 @@ class LookOnly final : public ForwardingStore {
   /// The store below, for a pause, which is no record.
   [[nodiscard]] Store& looked_at() const { return beneath(); }
 
-  [[nodiscard]] Result<void> for_each(ListRequest request, const std::function<Deadline()>& until,
-                                      const std::function<Result<void>(Record&)>& take) override {
-    return beneath().for_each(std::move(request), until, take);
-  }
   /// Each of commit_each() too (ForwardingStore).
   [[nodiscard]] Result<Revision> commit(std::span<const Write> /*writes*/, const WriteToken& /*token*/,
                                         Deadline /*deadline*/) override {

@@ -100,11 +100,10 @@ class PagedSearch {
     std::string after = slices_.name_before(slices_.at(place));
     std::vector<Key> keys;  // of slices that are not complete
     for (bool more = true; more && place <= last;) {
-      const ListRequest request{core::Kind::block, core::block_names_of(net::Family::v4), after, kBlockKeysAtOnce,
-                                true};
-      TRY(BlockKeys seen, look(request, around(slices_.at(place))));
-      std::vector<Key>& page = seen.page.keys;
-      more = seen.page.more && !page.empty();
+      const BlockPage wanted{{core::Kind::block, core::block_names_of(net::Family::v4)}, after, kBlockKeysAtOnce};
+      TRY(BlockKeys seen, look(wanted, around(slices_.at(place))));
+      std::vector<Key>& page = seen.page;
+      more = seen.more && !page.empty();
       if (more) after = page.back().name;
       keys.insert(keys.end(), std::make_move_iterator(page.begin()), std::make_move_iterator(page.end()));
       // The slice of the last name may go on on the next page.
@@ -152,7 +151,7 @@ class PagedSearch {
     return found.block;
   }
 
-  [[nodiscard]] Result<BlockKeys> look(const std::optional<ListRequest>& page, const std::vector<Key>& single) {
+  [[nodiscard]] Result<BlockKeys> look(const std::optional<BlockPage>& page, const std::vector<Key>& single) {
     TRY(BlockKeys seen, look_(page, single));
     asked_.insert(single.begin(), single.end());
     around_.insert(seen.there.begin(), seen.there.end());
@@ -193,12 +192,12 @@ class PagedSearch {
 Result<core::FoundBlock> find_free_block(const core::FreeBlock& wanted, const LookAtBlocks& look) {
   if (wanted.pool.family() == net::Family::v4) return PagedSearch(wanted, look).run();
   std::vector<Key> keys;
-  ListRequest request{core::Kind::block, core::block_names_of(wanted.pool.family()), "", kListLimitMax, true};
+  BlockPage page{{core::Kind::block, core::block_names_of(wanted.pool.family())}, "", kListLimitMax};
   for (bool more = true; more;) {
-    TRY(BlockKeys seen, look(request, {}));
-    more = seen.page.more && !seen.page.keys.empty();
-    if (more) request.after = seen.page.keys.back().name;
-    std::move(seen.page.keys.begin(), seen.page.keys.end(), std::back_inserter(keys));
+    TRY(BlockKeys seen, look(page, {}));
+    more = seen.more && !seen.page.empty();
+    if (more) page.after = seen.page.back().name;
+    std::move(seen.page.begin(), seen.page.end(), std::back_inserter(keys));
   }
   return core::find_free_block(wanted, keys);
 }

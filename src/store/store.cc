@@ -8,21 +8,9 @@
 
 #include "base/net/echo.h"
 #include "base/time_text.h"
-#include "store/check_request.h"
 #include "store/pause.h"
 
 namespace croft::store {
-Result<void> Store::for_each(ListRequest request, const std::function<Deadline()>& until,
-                             const std::function<Result<void>(Record&)>& take) {
-  for (bool more = true; more;) {
-    TRY(Page page, list(request, until()));
-    for (Key& key : page.keys) page.records.push_back({std::move(key), {}, {}, {}});
-    more = page.more && !page.records.empty();
-    if (more) request.after = page.records.back().key.name;
-    for (Record& record : page.records) TRY_VOID(take(record));
-  }
-  return {};
-}
 
 bool is_in(const WatchScope& scope, const Key& key) {
   return std::find(scope.records.begin(), scope.records.end(), key) != scope.records.end() ||
@@ -44,6 +32,13 @@ Result<std::optional<Record>> Store::get(const Key& key, Deadline deadline) {
   wanted.records.insert(key);
   TRY(ReadAnswer answer, read(wanted, deadline));
   return std::move(answer.records.front());
+}
+
+Result<std::vector<Record>> Store::list(const core::Listing& listing, Deadline deadline) {
+  core::Missing wanted;
+  wanted.lists.insert(listing);
+  TRY(ReadAnswer answer, read(wanted, deadline));
+  return std::move(answer.lists.front());
 }
 
 Result<Fate> Store::fate_of(std::span<const Write> writes, const WriteToken& token, Deadline deadline) {
@@ -136,12 +131,6 @@ Result<void> check_writes(std::span<const Write> writes) {
         invalid_argument(fmt::format("commit writes the {} {} twice", core::name_of((*twice)->kind), (*twice)->name)));
   }
   return {};
-}
-
-Result<void> check_list(const ListRequest& request) {
-  if (request.limit >= 1 && request.limit <= kListLimitMax) return {};
-  return fail(
-      invalid_argument(fmt::format("list of {} records a page; 1 to {} are allowed", request.limit, kListLimitMax)));
 }
 
 }  // namespace croft::store

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <span>
@@ -77,18 +78,16 @@ struct Write {
 struct ListRequest {
   Kind kind = Kind::pool;
   std::string name_prefix;  ///< only names that start with this
-  std::string after;        ///< only names greater than this; empty: from the start
-  std::size_t limit = 500;  ///< at most this many records a page, 1 to kListLimitMax
-  bool keys_only = false;   ///< cheap also when the records are large
+  std::size_t limit = 500;  ///< at most this many records a page, from 1 on
+  bool keys_only = false;   ///< the records have no values: cheap also when they are large
+  bool in_order = false;    ///< ascending by name, whatever it costs
 };
 inline constexpr std::size_t kListLimitMax = 1000;
 
-/// One page of a list, ascending by name. When `more` is set the list goes on after the last name of the page. A record
-/// written between two pages may or may not be seen; one that exists all the time is seen exactly once.
+/// A part of a list, for stores that read it so: ascending by name. With `more` it goes on after the last name.
 struct Page {
   std::vector<Record> records;
   bool more = false;
-  std::vector<Key> keys;  ///< with keys_only, in the place of the records
 };
 
 /// The result of read(), in the order of core::Missing.
@@ -201,14 +200,13 @@ class Store {
   /// free block is a hint: whoever makes it has the condition that there is none. How it is found is the backend's own.
   [[nodiscard]] virtual Result<ReadAnswer> read(const core::Missing& wanted, Deadline deadline) = 0;
 
-  [[nodiscard]] virtual Result<Page> list(const ListRequest& request, Deadline deadline) = 0;
-
-  /// Calls `take` for every record of a kind, in whatever order: one that exists all the time comes exactly once. No
-  /// more than a page of them, of at most `request.limit`, is in memory. With `keys_only` the records have no values.
-  /// Each page has to be read until `until()`, asked for when it begins. An error of `take` ends it. Decorated stores
-  /// that override list() are asked by it. Error also: too_old, where a store could not go on.
-  [[nodiscard]] virtual Result<void> for_each(ListRequest request, const std::function<Deadline()>& until,
-                                              const std::function<Result<void>(Record&)>& take);
+  using Until = std::function<Deadline()>;
+  using Take = std::function<Result<void>(Record&)>;
+  /// Calls `take` for every record of a kind: one that exists all the time comes exactly once, one that is written
+  /// meanwhile may. No more than a page of them is in memory, unless they have to be in order. Each page has to be read
+  /// until `until()`, asked for when it begins. An error of `take` ends it. Error also: too_old, where a store could
+  /// not go on.
+  [[nodiscard]] virtual Result<void> for_each(const ListRequest& request, const Until& until, const Take& take) = 0;
 
   /// Applies all writes if every condition holds, else none. Three outcomes:
   /// - done: the new revision; it is durable, where the backend is;
@@ -257,6 +255,26 @@ class Store {
 
   /// The record of a key, or nothing when there is none.
   [[nodiscard]] Result<std::optional<Record>> get(const Key& key, Deadline deadline);
+  /// All records of a listing that is no long one, as of one moment.
+  [[nodiscard]] Result<std::vector<Record>> list(const core::Listing& listing, Deadline deadline);
 };
+
+// The requests that every backend refuses before it does anything, in the same words. All errors: invalid_argument.
+
+/// 1 to kCommitWritesMax writes, no key twice, each value of its key's kind, each name a legal one.
+[[nodiscard]] Result<void> check_writes(std::span<const Write> writes);
+
+/// A commit that asks whether the store takes writes, without making one. Its condition can never hold, so it gets as
+/// far as a commit can and ends as a conflict. A store that can tell more without writing, as whether its account may
+/// write at all, knows the question by is_write_question().
+[[nodiscard]] inline Write write_question() {
+  constexpr Revision kNever(std::numeric_limits<std::int64_t>::max());
+  return {core::pool_set_key(), std::nullopt, Condition::if_revision(kNever), true};
+}
+[[nodiscard]] inline bool is_write_question(const Write& write) {
+  const Write question = write_question();
+  return write.only_check && write.condition.kind == question.condition.kind &&
+         write.condition.revision == question.condition.revision;
+}
 
 }  // namespace croft::store

@@ -5,10 +5,8 @@
 #include <string>
 #include <utility>
 
-#include <google/protobuf/stubs/logging.h>
-#include <grpc/health.pb.h>
-
 #include "agent/format/messages.h"
+#include "base/text/proto.h"
 
 namespace croft::edge {
 namespace {
@@ -101,8 +99,6 @@ class AgentServer::Door final : public os::GrpcHandler {
   std::vector<os::GrpcAnswer> answers_;
 };
 
-void silence_protobuf() { google::protobuf::SetLogHandler(nullptr); }
-
 AgentServer::AgentServer(AgentService& service, std::unique_ptr<os::GrpcServer> server, const Clock& clock,
                          std::size_t room)
     : server_(std::move(server)),
@@ -117,7 +113,6 @@ AgentServer::~AgentServer() { stop(Deadline{std::chrono::nanoseconds{0}}); }
 Result<std::unique_ptr<AgentServer>> AgentServer::start(AgentService& service,
                                                         std::unique_ptr<os::UnixListener> listener, const Clock& clock,
                                                         std::size_t room) {
-  silence_protobuf();
   os::GrpcServerOptions server_options;
   server_options.session.message_bytes_max = wire::agent::kMessageBytesMax;
   TRY(auto server, os::GrpcServer::make(std::move(listener), server_options, clock));
@@ -141,16 +136,16 @@ void AgentServer::send(std::vector<AgentAnswer> answers) {
 }
 
 os::GrpcAnswer GrpcHealth::check(os::GrpcCallId call, std::string_view message) const {
-  ::grpc::health::v1::HealthCheckRequest request;
-  if (!request.ParseFromArray(message.data(), static_cast<int>(message.size()))) {
-    return {call, os::GrpcCode::invalid_argument, "this is no HealthCheckRequest", {}};
+  std::string_view service;
+  for (proto::Field field; !message.empty();) {
+    if (!proto::take_field(message, field)) {
+      return {call, os::GrpcCode::invalid_argument, "this is no HealthCheckRequest", {}};
+    }
+    if (field.number == 1 && !field.is_varint) service = field.bytes;
   }
-  const bool is_ours = request.service().empty() || request.service() == wire::agent::kServiceName;
+  const bool is_ours = service.empty() || service == wire::agent::kServiceName;
   if (!is_ours) return {call, os::GrpcCode::not_found, "there is no such service", {}};
-  ::grpc::health::v1::HealthCheckResponse response;
-  response.set_status(serving_ ? ::grpc::health::v1::HealthCheckResponse::SERVING
-                               : ::grpc::health::v1::HealthCheckResponse::NOT_SERVING);
-  return {call, os::GrpcCode::ok, {}, response.SerializeAsString()};
+  return {call, os::GrpcCode::ok, {}, serving_ ? "\x08\x01" : "\x08\x02"};  // status: SERVING, NOT_SERVING
 }
 
 }  // namespace croft::edge

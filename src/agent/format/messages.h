@@ -16,7 +16,7 @@
 #include "register/pool.h"
 
 // The messages between plugin and agent (proto/croft/agent.proto), bytes <-> values. Both sides use this pair; what the
-// other side sent is checked against the bounds before anything looks at it. The only place that sees protobuf. All
+// other side sent is checked against the bounds before anything looks at it. All
 // errors of decoding: invalid_argument, naming the member.
 
 namespace croft::wire::agent {

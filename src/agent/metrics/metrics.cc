@@ -9,7 +9,6 @@
 #include <prometheus/metric_family.h>
 #include <prometheus/text_serializer.h>
 
-#include "agent/metrics/stock_metrics.h"
 #include "services/decide/service_bitmap.h"
 
 namespace croft::edge {

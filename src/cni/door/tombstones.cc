@@ -27,16 +27,6 @@ constexpr std::string_view kUnsure = ".unsure.json";
 /// How long a replay waits for another one: that one does the same work.
 constexpr std::chrono::milliseconds kLockWaitMax{100};
 
-std::string hashed(const std::string& text) {
-  std::string digits;
-  for (const char c : os::sha256(text)) {
-    const auto byte = static_cast<unsigned char>(c);
-    digits += kHexDigits[byte >> 4];
-    digits += kHexDigits[byte & 0xf];
-  }
-  return digits;
-}
-
 /// One of an owner, whatever its store: an ADD knows its store by one of several names.
 std::string name_of(const core::Owner& owner, std::string_view ending = kEnding) {
   // NUL ends each part: none of them can hold one.
@@ -45,7 +35,7 @@ std::string name_of(const core::Owner& owner, std::string_view ending = kEnding)
     text += *part;
     text += '\0';
   }
-  return hashed(text).append(ending);
+  return hex_of(os::sha256(text)).append(ending);
 }
 
 }  // namespace

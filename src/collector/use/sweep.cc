@@ -64,7 +64,7 @@ Result<RegisterLook> look_at_register(const Context& context, bool may_lack) {
     const auto& block = std::get<core::Block>(*record.value);
     if (!block.deleted) look.view.add_block(block, pools->cooldowns_of(block.cidr), now);
   };
-  TRY_VOID(for_each_in_any_order(context, {Kind::block, "", "", kBlocksPage}, take_block, OnDamage::visit));
+  TRY_VOID(for_each_in_any_order(context, {Kind::block, "", kBlocksPage}, take_block, OnDamage::visit));
   const auto pass_over = [&](Kind kind, const Result<void>& read) -> Result<void> {
     if (read || !may_lack || read.error().code != ErrorCode::permission_denied) return read;
     look.not_allowed.emplace(kind, read.error());
@@ -72,7 +72,7 @@ Result<RegisterLook> look_at_register(const Context& context, bool may_lack) {
   };
   // A damaged claim is nobody's to judge: it stays, and its block, which is judged by itself.
   TRY_VOID(pass_over(Kind::affinity, for_each_in_any_order(
-                                         context, {Kind::affinity, "", "", store::kListLimitMax},
+                                         context, {Kind::affinity, "", store::kListLimitMax},
                                          [&](const store::Record& record) {
                                            const auto& affinity = std::get<core::Affinity>(*record.value);
                                            look.view.add_affinity(affinity);
@@ -91,7 +91,7 @@ Result<RegisterLook> look_at_register(const Context& context, bool may_lack) {
   look.spent = spent_of(std::move(removals), look.view);
   TRY_VOID(pass_over(
       Kind::handle, for_each_in_any_order(
-                        context, {Kind::handle, "", "", store::kListLimitMax, true},
+                        context, {Kind::handle, "", store::kListLimitMax, true},
                         [&](const store::Record& record) { look.view.add_handle(record.key.name); }, OnDamage::visit)));
   return look;
 }

@@ -326,8 +326,9 @@ TEST_F(Sweep, WithoutARightToNodesThoseThatPodsNameAreThereAndStay) {
   class Hidden final : public store::ForwardingStore {
    public:
     using ForwardingStore::ForwardingStore;
-    [[nodiscard]] Result<store::Page> list(const store::ListRequest& request, Deadline deadline) override {
-      if (request.kind != core::Kind::node) return ForwardingStore::list(request, deadline);
+    [[nodiscard]] Result<void> for_each(const store::ListRequest& request, const Until& until,
+                                        const Take& take) override {
+      if (request.kind != core::Kind::node) return ForwardingStore::for_each(request, until, take);
       return fail(ErrorCode::permission_denied, "cannot list nodes");
     }
   };

@@ -108,11 +108,7 @@ std::optional<std::string> packed_container(const std::string& text) {
 }
 
 std::string unpacked(std::string_view bytes) {
-  std::string text;
-  for (const char c : bytes) {
-    text += kHexDigits[static_cast<std::uint8_t>(c) >> 4];
-    text += kHexDigits[static_cast<std::uint8_t>(c) & 0xf];
-  }
+  std::string text = hex_of(bytes);
   if (bytes.size() != 16) return text;
   for (const std::size_t at : kUuidHyphens) text.insert(at, "-");
   return text;

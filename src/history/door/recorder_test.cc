@@ -26,11 +26,15 @@ class RoughStore final : public store::ForwardingStore {
  public:
   using ForwardingStore::ForwardingStore;
 
-  [[nodiscard]] Result<store::Page> list(const store::ListRequest& request, Deadline deadline) override {
+  [[nodiscard]] Result<void> for_each(const store::ListRequest& request, const Until& until,
+                                      const Take& take) override {
+    const auto each_page = [&] {
+      meanwhile();
+      return until();
+    };
+    auto done = ForwardingStore::for_each(request, each_page, take);
     meanwhile();
-    auto page = ForwardingStore::list(request, deadline);
-    meanwhile();
-    return page;
+    return done;
   }
   [[nodiscard]] Result<store::Revision> position(Deadline deadline) override {
     if (is_away) return fail(ErrorCode::unavailable, "nobody answers");

@@ -40,9 +40,10 @@ class Mute final : public store::ForwardingStore {
     if (is_silent(deadline)) return fail(silent());
     return ForwardingStore::read(wanted, deadline);
   }
-  [[nodiscard]] Result<store::Page> list(const store::ListRequest& request, Deadline deadline) override {
-    if (is_silent(deadline)) return fail(silent());
-    return ForwardingStore::list(request, deadline);
+  [[nodiscard]] Result<void> for_each(const store::ListRequest& request, const Until& until,
+                                      const Take& take) override {
+    if (is_silent(until())) return fail(silent());
+    return ForwardingStore::for_each(request, until, take);
   }
   [[nodiscard]] Result<store::Revision> commit(std::span<const store::Write> writes, const store::WriteToken& token,
                                                Deadline deadline) override {

@@ -69,13 +69,12 @@ class RegisterReader {
   [[nodiscard]] Result<void> read_list(const core::Listing& listing) {
     result_.snapshot.set_list(listing, {});
     std::vector<store::Record> records;
-    store::ListRequest request{listing.kind, listing.name_prefix, "", kPage};
-    for (bool more = true; more;) {
-      TRY(store::Page page, store_.list(request, deadline_));
-      more = page.more && !page.records.empty();
-      if (more) request.after = page.records.back().key.name;
-      std::move(page.records.begin(), page.records.end(), std::back_inserter(records));
-    }
+    TRY_VOID(store_.for_each(
+        {listing.kind, listing.name_prefix, kPage, false, true}, [&] { return deadline_; },
+        [&](store::Record& record) -> Result<void> {
+          records.push_back(std::move(record));
+          return {};
+        }));
     remember(listing, records);
     return {};
   }
@@ -117,7 +116,7 @@ namespace {
                                        std::map<core::Key, store::Revision>& empty,
                                        std::map<core::Kind, Error>& not_allowed) {
   const auto done = for_each_in_any_order(
-      context, {core::Kind::handle, "", "", store::kListLimitMax},
+      context, {core::Kind::handle, "", store::kListLimitMax},
       [&](store::Record& record) {
         if (!record.value) {
           look.add_unreadable({record.key, record.value.error()});

@@ -215,9 +215,10 @@ class Forbidding final : public store::ForwardingStore {
     for (const core::Listing& listing : wanted.lists) TRY_VOID(check(listing.kind));
     return ForwardingStore::read(wanted, deadline);
   }
-  [[nodiscard]] Result<store::Page> list(const store::ListRequest& request, Deadline deadline) override {
+  [[nodiscard]] Result<void> for_each(const store::ListRequest& request, const Until& until,
+                                      const Take& take) override {
     TRY_VOID(check(request.kind));
-    return ForwardingStore::list(request, deadline);
+    return ForwardingStore::for_each(request, until, take);
   }
 
  private:
@@ -859,8 +860,10 @@ TEST_F(Damaged, OfManyOfAKindAFewAreNamed) {
   std::vector<std::string> told;
   DamageTelling telling(beneath, [&](const core::Key&, const Error& damage) { told.push_back(damage.message); });
   for (int pass = 0; pass < 2; ++pass) {
-    ASSERT_TRUE(telling.list({core::Kind::handle, "", "", 1000}, Deadline{}));
-    ASSERT_TRUE(telling.list({core::Kind::pool, "", "", 1000}, Deadline{}));
+    for (const core::Kind kind : {core::Kind::handle, core::Kind::pool}) {
+      ASSERT_TRUE(telling.for_each(
+          {kind, "", 100}, [] { return Deadline{}; }, [](auto&) { return Result<void>(); }));
+    }
   }
   ASSERT_EQ(told.size(), kToldOfAKindMax + 2);
   EXPECT_THAT(told[kToldOfAKindMax], testing::HasSubstr("more than 20 records of kind handle"));

@@ -24,15 +24,8 @@ void DamageTelling::look(const store::Record& record) {
                      {}});
 }
 
-Result<store::Page> DamageTelling::list(const store::ListRequest& request, Deadline deadline) {
-  TRY(store::Page page, ForwardingStore::list(request, deadline));
-  for (const store::Record& record : page.records) look(record);
-  return page;
-}
-
-Result<void> DamageTelling::for_each(store::ListRequest request, const std::function<Deadline()>& until,
-                                     const std::function<Result<void>(store::Record&)>& take) {
-  return beneath().for_each(std::move(request), until, [&](store::Record& record) {
+Result<void> DamageTelling::for_each(const store::ListRequest& request, const Until& until, const Take& take) {
+  return beneath().for_each(request, until, [&](store::Record& record) {
     look(record);
     return take(record);
   });

@@ -34,9 +34,7 @@ class DamageTelling final : public store::ForwardingStore {
                                                                  Deadline deadline) override {
     return beneath().commit_each(writes, token, deadline);
   }
-  [[nodiscard]] Result<store::Page> list(const store::ListRequest& request, Deadline deadline) override;
-  [[nodiscard]] Result<void> for_each(store::ListRequest request, const std::function<Deadline()>& until,
-                                      const std::function<Result<void>(store::Record&)>& take) override;
+  [[nodiscard]] Result<void> for_each(const store::ListRequest& request, const Until& until, const Take& take) override;
 
  private:
   void look(const store::Record& record);

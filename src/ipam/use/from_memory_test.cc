@@ -55,7 +55,7 @@ struct Cost {
   [[nodiscard]] std::uint64_t commits() const { return store_.counts().commit - before_.commit; }
   [[nodiscard]] std::uint64_t reads() const {
     const CallCounts now = store_.counts();
-    return now.list + now.list_keys + now.read - (before_.list + before_.list_keys + before_.read);
+    return now.list + now.read - (before_.list + before_.read);
   }
 
  private:

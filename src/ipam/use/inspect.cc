@@ -190,7 +190,7 @@ namespace {
   constexpr std::size_t kBlocksPage = 50;
   std::uint64_t left_out = 0;
   TRY_VOID(for_each_in_any_order(
-      context, {core::Kind::block, "", "", kBlocksPage},
+      context, {core::Kind::block, "", kBlocksPage},
       [&](const store::Record& record) {
         const auto* block = record.value ? &std::get<core::Block>(*record.value) : nullptr;
         left_out += block == nullptr ? 1 : 0;

@@ -498,9 +498,10 @@ TEST_F(WithoutRanges, WhatLiesInAPoolAndIsNobodysPodsIsTold) {
 class WithoutServices final : public store::ForwardingStore {
  public:
   using ForwardingStore::ForwardingStore;
-  [[nodiscard]] Result<store::Page> list(const store::ListRequest& request, Deadline deadline) override {
+  [[nodiscard]] Result<void> for_each(const store::ListRequest& request, const Until& until,
+                                      const Take& take) override {
     if (request.kind == core::Kind::service) return fail(ErrorCode::permission_denied, "may not list Services");
-    return beneath().list(request, deadline);
+    return beneath().for_each(request, until, take);
   }
 };
 

@@ -150,9 +150,8 @@ Result<ServiceSpace> service_space(const Context& context) {
   const store::Capabilities can = context.store.capabilities();
   const bool sees_services = can.services == core::System::kubernetes && !can.lacks.contains(core::Kind::service_cidr);
   if (!sees_services || !can.lacks.contains(core::Kind::range_allocation)) return ServiceSpace{};
-  TRY(const store::Page ranges,
-      context.store.list({core::Kind::service_cidr, "", "", 1}, deadline_of_use_case(context)));
-  if (!ranges.records.empty()) return ServiceSpace{};
+  TRY(const auto ranges, context.store.list({core::Kind::service_cidr, ""}, deadline_of_use_case(context)));
+  if (!ranges.empty()) return ServiceSpace{};
   ServiceSpace space;
   auto done = for_each_record(
       context, {core::Kind::service, ""},

@@ -13,7 +13,7 @@
 #include "ipam/use/pools.h"
 #include "register/block.h"
 #include "register/records.h"
-#include "store/check_request.h"
+#include "store/store.h"
 
 namespace croft::engine {
 

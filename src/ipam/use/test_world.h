@@ -195,9 +195,10 @@ class Asked final : public store::ForwardingStore {
     reads_.push_back(wanted);
     return ForwardingStore::read(wanted, deadline);
   }
-  [[nodiscard]] Result<store::Page> list(const store::ListRequest& request, Deadline deadline) override {
+  [[nodiscard]] Result<void> for_each(const store::ListRequest& request, const Until& until,
+                                      const Take& take) override {
     lists_.push_back(request);
-    return ForwardingStore::list(request, deadline);
+    return ForwardingStore::for_each(request, until, take);
   }
 
  private:

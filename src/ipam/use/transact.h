@@ -310,6 +310,15 @@ template <class Visit>
 
 }  // namespace detail
 
+/// As for_each_record, in whatever order, with no more than a page of them in memory (store::Store::for_each).
+template <class Visit>
+[[nodiscard]] Result<void> for_each_in_any_order(const Context& context, const store::ListRequest& request, Visit visit,
+                                                 OnDamage on_damage) {
+  return context.store.for_each(
+      request, [&] { return deadline_of_use_case(context); },
+      [&](store::Record& record) { return detail::visit_one(record, visit, on_damage); });
+}
+
 /// Calls `visit(store::Record&)` for all records of a listing in the order of names, page by page; what it returns, if
 /// a Result<void>, ends the walk when it failed. Each page has the whole time limit: a register of half a million
 /// addresses may be far away. No common moment: what changes meanwhile is seen as it was or as it became.
@@ -318,23 +327,8 @@ template <class Visit>
 template <class Visit>
 [[nodiscard]] Result<void> for_each_record(const Context& context, const core::Listing& listing, Visit visit,
                                            OnDamage on_damage = OnDamage::fail) {
-  store::ListRequest request{listing.kind, listing.name_prefix, "", store::kListLimitMax};
-  for (bool more = true; more;) {
-    TRY(store::Page page, context.store.list(request, deadline_of_use_case(context)));
-    more = page.more && !page.records.empty();
-    if (!page.records.empty()) request.after = page.records.back().key.name;
-    for (store::Record& record : page.records) TRY_VOID(detail::visit_one(record, visit, on_damage));
-  }
-  return {};
-}
-
-/// The same in whatever order, with no more than a page of them in memory (store::Store::for_each).
-template <class Visit>
-[[nodiscard]] Result<void> for_each_in_any_order(const Context& context, const store::ListRequest& request, Visit visit,
-                                                 OnDamage on_damage) {
-  return context.store.for_each(
-      request, [&] { return deadline_of_use_case(context); },
-      [&](store::Record& record) { return detail::visit_one(record, visit, on_damage); });
+  return for_each_in_any_order(context, {listing.kind, listing.name_prefix, store::kListLimitMax, false, true},
+                               std::move(visit), on_damage);
 }
 
 }  // namespace croft::engine

@@ -10,12 +10,17 @@
 #include <rapidcheck/gtest.h>
 
 #include "base/manual_clock.h"
-#include "base/test_messages.h"
 
 // The names in brackets are the rows of docs/notes/service-ranges.md#cases.
 
 namespace croft::core::service {
 namespace {
+
+/// "(success)" where there is no error.
+template <class T>
+std::string message_of(const Result<T>& result) {
+  return result ? "(success)" : result.error().message;
+}
 
 using space::DenseBitmap;
 

@@ -7,7 +7,7 @@
 #include <set>
 
 #include "base/planted.h"
-#include "store/check_request.h"
+#include "store/store.h"
 
 namespace croft::sim {
 namespace {
@@ -77,13 +77,8 @@ void TroubledServer::lose_unsynced() {
 TroubledServer::Copy TroubledServer::copy() {
   Copy copy;
   for (std::size_t kind = 0; kind < core::kKindCount; ++kind) {
-    store::ListRequest request{static_cast<core::Kind>(kind), {}, {}, store::kListLimitMax};
-    for (bool more = true; more;) {
-      store::Page page = records_.list(request, {}).value();
-      more = page.more;
-      if (more) request.after = page.records.back().key.name;
-      for (store::Record& record : page.records) copy.records.push_back(std::move(record));
-    }
+    auto records = records_.list({static_cast<core::Kind>(kind), ""}, {}).value();
+    std::ranges::move(records, std::back_inserter(copy.records));
   }
   return copy;
 }

@@ -6,7 +6,6 @@
 #include <fmt/format.h>
 
 #include "base/backoff.h"
-#include "store/check_request.h"
 
 namespace croft::store {
 namespace {
@@ -235,22 +234,6 @@ Result<ReadAnswer> CachedStore::read(const core::Missing& wanted, Deadline deadl
       joined(wanted.free_blocks, rest.free_blocks, std::move(known.free_blocks), std::move(found.free_blocks))};
 }
 
-Result<Page> CachedStore::list(const ListRequest& request, Deadline deadline) {
-  TRY_VOID(check_deadline(deadline));
-  TRY_VOID(check_list(request));
-  core::Missing wanted;
-  (request.keys_only ? wanted.keys : wanted.lists).insert({request.kind, request.name_prefix});
-  core::Missing rest;
-  ReadAnswer known = request.after.empty() ? from_memory(wanted, rest) : ReadAnswer();
-  if (!known.keys.empty() && known.keys.front()->size() <= request.limit) {
-    return Page{{}, false, *known.keys.front()};
-  }
-  if (!known.lists.empty() && known.lists.front().size() <= request.limit) {
-    return Page{std::move(known.lists.front()), false, {}};
-  }
-  return beneath().list(request, deadline);
-}
-
 // ---------------------------------------------------------------- writing
 
 Result<void> CachedStore::begin_commit(bool from_memory, Deadline deadline) {
@@ -342,10 +325,6 @@ Result<std::unique_ptr<Store::Turn>> CachedStore::take_turn(Deadline deadline) {
 Result<ReadAnswer> CachedStore::Uncached::read(const core::Missing& wanted, Deadline deadline) {
   TRY_VOID(whole_.check_deadline(deadline));
   return whole_.pass_on(wanted, deadline);
-}
-Result<Page> CachedStore::Uncached::list(const ListRequest& request, Deadline deadline) {
-  TRY_VOID(whole_.check_deadline(deadline));
-  return whole_.beneath().list(request, deadline);
 }
 Result<Revision> CachedStore::Uncached::commit(std::span<const Write> writes, const WriteToken& token,
                                                Deadline deadline) {

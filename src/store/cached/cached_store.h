@@ -208,7 +208,6 @@ class CachedStore final : public ForwardingStore {
   [[nodiscard]] State state() const;
 
   [[nodiscard]] Result<ReadAnswer> read(const core::Missing& wanted, Deadline deadline) override;
-  [[nodiscard]] Result<Page> list(const ListRequest& request, Deadline deadline) override;
   [[nodiscard]] Result<Revision> commit(std::span<const Write> writes, const WriteToken& token,
                                         Deadline deadline) override;
   [[nodiscard]] std::vector<Result<Revision>> commit_each(std::span<const Write> writes, const WriteToken& token,
@@ -221,7 +220,6 @@ class CachedStore final : public ForwardingStore {
    public:
     explicit Uncached(CachedStore& whole) : ForwardingStore(whole), whole_(whole) {}
     [[nodiscard]] Result<ReadAnswer> read(const core::Missing& wanted, Deadline deadline) override;
-    [[nodiscard]] Result<Page> list(const ListRequest& request, Deadline deadline) override;
     [[nodiscard]] Result<Revision> commit(std::span<const Write> writes, const WriteToken& token,
                                           Deadline deadline) override;
     [[nodiscard]] std::vector<Result<Revision>> commit_each(std::span<const Write> writes, const WriteToken& token,

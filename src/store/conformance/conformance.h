@@ -54,9 +54,18 @@ class StoreConformance : public testing::TestWithParam<BackendCase> {
   [[nodiscard]] Deadline in(std::chrono::nanoseconds span) const { return Deadline::after(clock_.now(), span); }
   [[nodiscard]] Deadline soon() const { return in(std::chrono::seconds{30}); }
 
-  [[nodiscard]] Result<Page> list_keys(ListRequest request) {
-    request.keys_only = true;
-    return store_->list(request, soon());
+  /// The names in the order in which they come.
+  [[nodiscard]] std::vector<std::string> names_of(const ListRequest& request) const {
+    std::vector<std::string> names;
+    const auto done = store_->for_each(
+        request, [&] { return soon(); },
+        [&](Record& record) -> Result<void> {
+          EXPECT_TRUE(request.keys_only || record.value.has_value());
+          names.push_back(record.key.name);
+          return {};
+        });
+    EXPECT_TRUE(done) << done.error().message;
+    return names;
   }
 
   /// A key of a small kind.

@@ -225,7 +225,7 @@ class Copier {
       return {};
     };
     const auto read = store.for_each(
-        {kind, {}, {}, kPageRecords}, [this] { return soon(); }, take);
+        {kind, {}, kPageRecords}, [this] { return soon(); }, take);
     // A store that knows no such kind has none of it.
     if (!read && read.error().code != ErrorCode::invalid_argument) return fail(read.error());
     return all;

@@ -234,7 +234,7 @@ TEST_F(StoreCopy, IntoAStoreThatWritesOneRecordAtATime) {
   to_.node("node-a", {});
   ASSERT_TRUE(copy());
   expect_ledger_in(to_);
-  EXPECT_TRUE(to_.store.list({Kind::vacancy, "", ""}, {}).value().records.empty());
+  EXPECT_TRUE(to_.store.list({Kind::vacancy, ""}, {}).value().empty());
 }
 
 TEST_F(StoreCopy, GoesOnAfterItWasKilledAnywhere) {
@@ -350,9 +350,9 @@ TEST_F(StoreCopy, AWriteThatComesAfterTheWaitCostsAPassMore) {
 TEST_F(StoreCopy, WhatAnotherProgramWroteIntoTheTargetIsNotOverwritten) {
   faults_ = FaultScript().from_commit(9, Fault::unavailable);
   ASSERT_FALSE(copy());
-  const store::Page page = to_.store.list({Kind::block, "", ""}, {}).value();
-  ASSERT_FALSE(page.records.empty());
-  auto block = std::get<core::Block>(*page.records.front().value);
+  const auto blocks = to_.store.list({Kind::block, ""}, {}).value();
+  ASSERT_FALSE(blocks.empty());
+  auto block = std::get<core::Block>(*blocks.front().value);
   block.sequence_number.value += 2;
   to_.store.fill();
   to_.put(core::block_key(block.cidr), block);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -184,16 +185,20 @@ struct CallContext {
 
 // ---------------------------------------------------------------- requests
 
-/// The key-value of the answer to RangeRequest::one; null when there is no such key.
-[[nodiscard]] inline const wire::etcd::KeyValue* only_one(const wire::etcd::ResponseOp& response) {
-  const auto& kvs = std::get<wire::etcd::RangeResponse>(response).kvs;
-  return kvs.empty() ? nullptr : &kvs.front();
+/// The key-value of the answer to range_of_key(); null when there is no such key.
+[[nodiscard]] inline const wire::etcd::KeyValue* only_one(const RangeResponse& response) {
+  return response.kvs().empty() ? nullptr : &response.kvs(0);
+}
+/// The same of a part of a transaction's.
+[[nodiscard]] inline const wire::etcd::KeyValue* only_one(const TxnResponse& response, std::size_t part) {
+  return only_one(response.responses(static_cast<int>(part)).response_range());
 }
 
 // ---------------------------------------------------------------- calls
 
-/// One page of a list, as Store::list. The data beside its records is of the same moment as they are.
-[[nodiscard]] Result<Page> list_page(const CallContext& parts, const ListRequest& request, Deadline deadline);
+/// As Store::for_each, in order. The data beside the records of a page is of the same moment as they are.
+[[nodiscard]] Result<void> for_each_record(const CallContext& parts, const ListRequest& request,
+                                           const Store::Until& until, const Store::Take& take);
 
 /// Everything a decision asks for, as Store::read: in one request the first page of all, then what did not fit, as of
 /// the same moment.

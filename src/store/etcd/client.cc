@@ -4,19 +4,19 @@
 #include <array>
 #include <atomic>
 #include <charconv>
-#include <iterator>
 #include <map>
 #include <mutex>
 #include <string>
 #include <string_view>
 #include <thread>
+#include <type_traits>
 #include <utility>
 
 #include <fmt/format.h>
 
-#include "http/endpoint.h"
 #include "http/grpc_channel.h"
 #include "http/shared_connection.h"
+#include "http/transport.h"
 
 namespace croft::store::etcd {
 namespace {
@@ -33,12 +33,6 @@ std::vector<os::Http2Header> metadata_with(const std::string& token) {
   return {{"token", token}};
 }
 
-std::size_t bytes_of(const std::vector<Event>& events) {
-  std::size_t bytes = events.size() * sizeof(Event);
-  for (const Event& event : events) bytes += event.kv.key.size() + event.kv.value.size();
-  return bytes;
-}
-
 class GrpcWatchStream final : public WatchStream {
  public:
   /// `pieces_bytes_max` bounds what the pieces of an answer that is not whole may come to.
@@ -51,7 +45,7 @@ class GrpcWatchStream final : public WatchStream {
         clock_(clock) {}
 
   [[nodiscard]] Result<void> add(const WatchCreate& watch) override {
-    return stream_->write(wire::etcd::encode(watch));
+    return stream_->write(wire::etcd::encode_watch(watch));
   }
   [[nodiscard]] Result<void> cancel(std::int64_t id) override {
     return stream_->write(wire::etcd::encode_watch_cancel(id));
@@ -84,14 +78,17 @@ class GrpcWatchStream final : public WatchStream {
  private:
   /// The message, with its earlier pieces; nothing when others are still to come.
   [[nodiscard]] Result<std::optional<WatchResponse>> join(WatchResponse response) {
-    pieces_bytes_ += bytes_of(response.events);
+    pieces_bytes_ += response.ByteSizeLong();
     if (pieces_bytes_ > pieces_bytes_max_) {
       return fail(ErrorCode::corrupt,
                   fmt::format("watch: one answer of etcd has more than {} bytes", pieces_bytes_max_));
     }
-    std::move(response.events.begin(), response.events.end(), std::back_inserter(pieces_));
-    if (response.fragment) return std::optional<WatchResponse>();
-    response.events = std::exchange(pieces_, {});
+    if (response.fragment() || !pieces_.events().empty()) {
+      pieces_.mutable_events()->MergeFrom(response.events());
+      if (response.fragment()) return std::optional<WatchResponse>();
+      response.mutable_events()->Swap(pieces_.mutable_events());
+      pieces_.Clear();
+    }
     pieces_bytes_ = 0;
     return std::optional(std::move(response));
   }
@@ -101,7 +98,7 @@ class GrpcWatchStream final : public WatchStream {
   const std::unique_ptr<os::GrpcStream> stream_;
   const std::size_t pieces_bytes_max_;
   const Clock& clock_;
-  std::vector<Event> pieces_;
+  WatchResponse pieces_;  ///< the events of those that came
   std::size_t pieces_bytes_ = 0;
   std::optional<Error> lost_;
 };
@@ -119,28 +116,13 @@ class EtcdClient final : public Client {
         watch_member_(random.next() % members()) {}
 
   [[nodiscard]] Result<RangeResponse> range(const RangeRequest& request, Deadline deadline) override {
-    RangeResponse response;
-    const auto take = [&](const std::string& answer) -> Result<void> {
-      TRY(response, wire::etcd::decode_range(answer));
-      return {};
-    };
-    const Revision seen_before = seen();
-    TRY_VOID(call("/etcdserverpb.KV/Range", wire::etcd::encode(request), false, deadline, take));
-    note(response.cluster, response.revision, seen_before);
-    return response;
+    return ask("/etcdserverpb.KV/Range", request, false, deadline,
+               [](const std::string& answer) { return wire::etcd::decode_range(answer); });
   }
 
   [[nodiscard]] Result<TxnResponse> txn(const TxnRequest& request, Deadline deadline) override {
-    TxnResponse response;
-    const auto take = [&](const std::string& answer) -> Result<void> {
-      TRY(response, wire::etcd::decode_txn(answer, request));
-      return {};
-    };
-    const Revision seen_before = seen();
-    const bool writes = !wire::etcd::is_read_only(request);
-    TRY_VOID(call("/etcdserverpb.KV/Txn", wire::etcd::encode(request), writes, deadline, take));
-    note(response.cluster, response.revision, seen_before);
-    return response;
+    return ask("/etcdserverpb.KV/Txn", request, !wire::etcd::is_read_only(request), deadline,
+               [&](const std::string& answer) { return wire::etcd::decode_txn(answer, request); });
   }
 
   [[nodiscard]] std::uint64_t history() const override { return history_; }
@@ -177,6 +159,19 @@ class EtcdClient final : public Client {
     std::string names;
     for (std::size_t i = 0; i < members(); ++i) names += (i == 0 ? "" : ", ") + name_of(i);
     return names;
+  }
+
+  template <class Request, class Decode>
+  [[nodiscard]] std::invoke_result_t<Decode, const std::string&> ask(std::string_view path, const Request& request,
+                                                                     bool writes, Deadline deadline, Decode decode) {
+    typename std::invoke_result_t<Decode, const std::string&>::value_type response;
+    const Revision seen_before = seen();
+    TRY_VOID(call(path, request.SerializeAsString(), writes, deadline, [&](const std::string& answer) -> Result<void> {
+      TRY(response, decode(answer));
+      return {};
+    }));
+    note(response.header().cluster_id(), response.header().revision(), seen_before);
+    return response;
   }
 
   /// The newest revision that any answer had.

@@ -51,7 +51,7 @@ class WatchStream {
  public:
   virtual ~WatchStream() = default;
 
-  /// Asks for one more watch and doesn't wait for the answer: it comes through next(). `watch.id` is above 0 and new in
+  /// Asks for one more watch and doesn't wait for the answer: it comes through next(). `watch_id` is above 0 and new in
   /// this stream. Error: unavailable when the stream is lost.
   [[nodiscard]] virtual Result<void> add(const WatchCreate& watch) = 0;
   /// The end comes through next() as `canceled`; events that were on their way may come before it.
@@ -86,7 +86,7 @@ class Client {
   [[nodiscard]] static Result<std::unique_ptr<Client>> make(ClientOptions options, const Clock& clock, Random& random);
   virtual ~Client() = default;
 
-  /// Tried on other members when one fails. Error also: conflict for an `at_revision` that was compacted away.
+  /// Tried on other members when one fails. Error also: conflict for a `revision` that was compacted away.
   [[nodiscard]] virtual Result<RangeResponse> range(const RangeRequest& request, Deadline deadline) = 0;
 
   /// One that writes is sent once, unless it is certain that nobody processed it. The outcomes:

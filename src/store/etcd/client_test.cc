@@ -11,17 +11,17 @@
 
 #include <gtest/gtest.h>
 
+#include "http/grpc_frame.h"
+#include "http/http2_frames_fixture.h"
 #include "store/etcd/etcd_fixture.h"
 
 namespace croft::store::etcd {
 namespace {
 
 using namespace std::chrono_literals;
-using wire::etcd::Compare;
-using wire::etcd::DeleteRequest;
-using wire::etcd::PutRequest;
-using wire::etcd::PutResponse;
-using wire::etcd::RequestOp;
+using os::http2_frame;
+using os::Http2Type;
+using wire::etcd::range_of_key;
 
 /// Takes every call and answers one after the other with these bytes; when there are no more, with the last.
 class BrokenMember {
@@ -44,15 +44,6 @@ class BrokenMember {
   static constexpr std::size_t kHead = 9;  // of a frame of HTTP/2
   static constexpr std::size_t kPreface = 24;
 
-  static std::string number(std::size_t value, int bytes) {
-    std::string text;
-    while (bytes-- > 0) text += static_cast<char>(value >> (8 * bytes) & 0xff);
-    return text;
-  }
-  static std::string frame(char type, char flags, std::size_t stream, const std::string& payload) {
-    return number(payload.size(), 3) + type + flags + number(stream, 4) + payload;
-  }
-
   void accept() {
     for (;;) {
       os::FileDescriptor socket(::accept4(listener_.socket.get(), nullptr, nullptr, SOCK_CLOEXEC));
@@ -66,7 +57,7 @@ class BrokenMember {
     const auto send = [&](const std::string& bytes) {
       static_cast<void>(::send(socket, bytes.data(), bytes.size(), MSG_NOSIGNAL));
     };
-    send(frame(4, 0, 0, ""));
+    send(http2_frame(Http2Type::settings, 0, 0));
     std::string seen;
     std::array<char, 4096> buffer{};
     for (ssize_t got = 0; (got = ::recv(socket, buffer.data(), buffer.size(), 0)) > 0;) {
@@ -80,10 +71,11 @@ class BrokenMember {
         const bool ends_a_call = byte(3) <= 1 && (byte(4) & 1) != 0;
         if (ends_a_call) {
           const std::string& answer = answers_[std::min(static_cast<std::size_t>(answered_++), answers_.size() - 1)];
-          const std::size_t stream = byte(5) << 24 | byte(6) << 16 | byte(7) << 8 | byte(8);
-          const std::string status = std::string(1, '\0') + '\x0b' + "grpc-status" + '\x01' + '0';
-          send(frame(1, 4, stream, "\x88") + frame(0, 0, stream, '\0' + number(answer.size(), 4) + answer) +
-               frame(1, 5, stream, status));
+          const auto stream = static_cast<std::uint32_t>(byte(5) << 24 | byte(6) << 16 | byte(7) << 8 | byte(8));
+          send(http2_frame(Http2Type::headers, os::kEndHeaders, stream, "\x88") +
+               http2_frame(Http2Type::data, 0, stream, os::grpc_framed(answer)) +
+               http2_frame(Http2Type::headers, os::kEndHeaders | os::kEndStream, stream,
+                           os::hpack({{"grpc-status", "0"}})));
         }
         seen.erase(at, kHead + size);
       }
@@ -98,16 +90,15 @@ class BrokenMember {
   std::thread acceptor_;
 };
 
-TxnRequest put(const std::string& key, const std::string& value) {
-  TxnRequest txn;
-  txn.success = {PutRequest{key, value}};
+TxnRequest create(const std::string& key, const std::string& value) {
+  TxnRequest txn = put_txn(key, value);
+  *txn.add_compare() = wire::etcd::absent(key);
+  *txn.add_failure() = wire::etcd::to_get(range_of_key(key));
   return txn;
 }
-
-TxnRequest create(const std::string& key, const std::string& value) {
-  TxnRequest txn = put(key, value);
-  txn.compares = {Compare::absent(key)};
-  txn.failure = {RangeRequest::one(key)};
+TxnRequest to_read(const std::string& key) {
+  TxnRequest txn;
+  *txn.add_success() = wire::etcd::to_get(range_of_key(key));
   return txn;
 }
 
@@ -123,9 +114,9 @@ class EtcdClientTest : public testing::Test {
   [[nodiscard]] Deadline in(std::chrono::nanoseconds span) const { return Deadline::after(clock_.now(), span); }
 
   [[nodiscard]] std::string value_of(Client& client, const std::string& key) {
-    const auto range = client.range(RangeRequest::one(key), in(10s));
+    const auto range = client.range(range_of_key(key), in(10s));
     if (!range) return "error: " + range.error().message;
-    return range->kvs.empty() ? "absent" : range->kvs[0].value;
+    return range->kvs().empty() ? "absent" : range->kvs(0).value();
   }
 
   os::SystemClock clock_;
@@ -136,64 +127,43 @@ TEST_F(EtcdClientTest, CreatesOnceAndReadsBack) {
   const auto etcd = client();
   const auto made = etcd->txn(create("create", "1"), in(10s));
   ASSERT_TRUE(made) << made.error().message;
-  EXPECT_TRUE(made->succeeded);
-  EXPECT_TRUE(std::holds_alternative<PutResponse>(made->responses.at(0)));
+  EXPECT_TRUE(made->succeeded());
+  EXPECT_TRUE(made->responses(0).has_response_put());
 
   const auto again = etcd->txn(create("create", "2"), in(10s));
   ASSERT_TRUE(again) << again.error().message;
-  EXPECT_FALSE(again->succeeded);
-  const auto& there = std::get<RangeResponse>(again->responses.at(0)).kvs.at(0);
-  EXPECT_EQ(there.value, "1");
-  EXPECT_EQ(there.mod_revision, made->revision);
+  EXPECT_FALSE(again->succeeded());
+  const auto& there = again->responses(0).response_range().kvs(0);
+  EXPECT_EQ(there.value(), "1");
+  EXPECT_EQ(there.mod_revision(), made->header().revision());
   EXPECT_EQ(etcd->counts().requests, 2U);
   EXPECT_EQ(etcd->counts().dials, 1U);
 }
 
 TEST_F(EtcdClientTest, WhatEtcdRefusesWasNotApplied) {
   const auto etcd = client();
-  EXPECT_EQ(etcd->txn(put("large", std::string(2U << 20, 'x')), in(10s)).error().code, ErrorCode::storage_full);
+  EXPECT_EQ(etcd->txn(put_txn("large", std::string(2U << 20, 'x')), in(10s)).error().code, ErrorCode::storage_full);
   EXPECT_EQ(value_of(*etcd, "large"), "absent");
-  TxnRequest twice = put("twice", "1");
-  twice.success.emplace_back(PutRequest{"twice", "2"});
+  TxnRequest twice = put_txn("twice", "1");
+  *twice.add_success() = wire::etcd::to_put("twice", "2");
   EXPECT_EQ(etcd->txn(twice, in(10s)).error().code, ErrorCode::invalid_argument);
-  EXPECT_EQ(etcd->txn(put("", "x"), in(10s)).error().code, ErrorCode::invalid_argument);
-}
-
-TEST_F(EtcdClientTest, SeveralThreadsShareOneConnection) {
-  const auto etcd = client();
-  constexpr int kThreads = 8;
-  constexpr int kEach = 100;
-  std::atomic<int> failed{0};
-  std::vector<std::thread> threads;
-  for (int t = 0; t < kThreads; ++t) {
-    threads.emplace_back([&, t] {
-      for (int i = 0; i < kEach; ++i) {
-        const std::string key = "thread/" + std::to_string(t);
-        if (!etcd->txn(put(key, std::to_string(i)), in(20s))) ++failed;
-        if (value_of(*etcd, key) != std::to_string(i)) ++failed;
-      }
-    });
-  }
-  for (std::thread& thread : threads) thread.join();
-  EXPECT_EQ(failed, 0);
-  EXPECT_EQ(etcd->counts().dials, 1U);
-  EXPECT_EQ(etcd->counts().requests, 2U * kThreads * kEach);
+  EXPECT_EQ(etcd->txn(put_txn("", "x"), in(10s)).error().code, ErrorCode::invalid_argument);
 }
 
 TEST_F(EtcdClientTest, LargeAnswersComeWhole) {
   const auto etcd = client();
   const std::string value(1U << 20, 'v');
-  for (int i = 0; i < 12; ++i) ASSERT_TRUE(etcd->txn(put("many/" + std::to_string(i), value), in(20s)));
-  const auto range = etcd->range(RangeRequest::prefix("many/"), in(20s));
+  for (int i = 0; i < 12; ++i) ASSERT_TRUE(etcd->txn(put_txn("many/" + std::to_string(i), value), in(20s)));
+  const auto range = etcd->range(wire::etcd::range_of_prefix("many/"), in(20s));
   ASSERT_TRUE(range) << range.error().message;
-  ASSERT_EQ(range->kvs.size(), 12U);
-  EXPECT_EQ(range->kvs.back().value, value);
+  ASSERT_EQ(range->kvs_size(), 12);
+  EXPECT_EQ(range->kvs(11).value(), value);
 
   ClientOptions options;
   options.endpoints = {shared_etcd().url()};
   options.response_bytes_max = 4U << 20;
   const auto small = Client::make(std::move(options), clock_, random_).value();
-  EXPECT_EQ(small->range(RangeRequest::prefix("many/"), in(20s)).error().code, ErrorCode::unavailable);
+  EXPECT_EQ(small->range(wire::etcd::range_of_prefix("many/"), in(20s)).error().code, ErrorCode::unavailable);
   EXPECT_EQ(value_of(*small, "many/1"), value) << "it goes on after that";
 }
 
@@ -205,11 +175,11 @@ TEST_F(EtcdClientTest, AnEndpointWithoutServerCostsNothing) {
   }
   for (int i = 0; i < 4; ++i) {  // it begins with either
     const auto etcd = client_of({dead, shared_etcd().url()});
-    const auto done = etcd->txn(put("rotate", "1"), in(10s));
+    const auto done = etcd->txn(put_txn("rotate", "1"), in(10s));
     ASSERT_TRUE(done) << done.error().message;
     EXPECT_EQ(etcd->counts().requests, 1U);
   }
-  const auto nobody = client_of({dead})->txn(put("rotate", "2"), in(10s));
+  const auto nobody = client_of({dead})->txn(put_txn("rotate", "2"), in(10s));
   ASSERT_FALSE(nobody);
   EXPECT_EQ(nobody.error().code, ErrorCode::unavailable);
   EXPECT_NE(nobody.error().message.find(dead), std::string::npos) << nobody.error().message;
@@ -219,14 +189,14 @@ TEST_F(EtcdClientTest, AMemberThatNeverAnswersGetsNoWrite) {
   const os::Listener silent;  // the kernel takes connections
   for (int i = 0; i < 4; ++i) {
     const auto etcd = client_of({silent.url(), shared_etcd().url()});
-    const auto done = etcd->txn(put("silent", std::to_string(i)), in(10s));
+    const auto done = etcd->txn(put_txn("silent", std::to_string(i)), in(10s));
     ASSERT_TRUE(done) << done.error().message;
     EXPECT_EQ(etcd->counts().requests, 1U) << "nothing went to the silent one";
     EXPECT_EQ(value_of(*etcd, "silent"), std::to_string(i));
   }
   const auto etcd = client_of({silent.url()});
-  EXPECT_EQ(etcd->txn(put("silent", "x"), in(300ms)).error().code, ErrorCode::deadline_exceeded);
-  EXPECT_EQ(etcd->range(RangeRequest::one("silent"), in(300ms)).error().code, ErrorCode::deadline_exceeded);
+  EXPECT_EQ(etcd->txn(put_txn("silent", "x"), in(300ms)).error().code, ErrorCode::deadline_exceeded);
+  EXPECT_EQ(etcd->range(range_of_key("silent"), in(300ms)).error().code, ErrorCode::deadline_exceeded);
 }
 
 /// What a member may answer that is none, by name.
@@ -243,26 +213,25 @@ std::vector<std::pair<std::string, std::string>> broken_answers() {
 }
 
 TEST_F(EtcdClientTest, AMemberWhoseAnswersAreNoneIsPassedOver) {
-  ASSERT_TRUE(client()->txn(put("broken", "0"), in(10s)));
+  ASSERT_TRUE(client()->txn(put_txn("broken", "0"), in(10s)));
   for (const auto& [what, answer] : broken_answers()) {
     const BrokenMember broken(answer);
     ClientOptions options;
     options.endpoints = {broken.url(), shared_etcd().url()};
     options.response_bytes_max = 4096;
-    TxnRequest read;
-    read.success = {RangeRequest::one("broken")};
+    const TxnRequest read = to_read("broken");
     for (int i = 0; i < 4; ++i) {  // it begins with either
       const auto etcd = Client::make(options, clock_, random_).value();
       const auto found = etcd->txn(read, in(10s));
       EXPECT_TRUE(found) << what << ": " << (found ? "" : found.error().message);
       const int asked = broken.answered();
-      for (int k = 0; k < 3; ++k) EXPECT_TRUE(etcd->txn(put("broken", "1"), in(10s))) << what;
+      for (int k = 0; k < 3; ++k) EXPECT_TRUE(etcd->txn(put_txn("broken", "1"), in(10s))) << what;
       EXPECT_EQ(broken.answered(), asked) << what << ": it is left";
     }
     if (what.starts_with("a condition")) continue;
     for (int i = 0; i < 4; ++i) {
       const auto etcd = Client::make(options, clock_, random_).value();
-      const auto found = etcd->range(RangeRequest::one("broken"), in(10s));
+      const auto found = etcd->range(range_of_key("broken"), in(10s));
       EXPECT_TRUE(found) << what << ": " << (found ? "" : found.error().message);
     }
   }
@@ -276,8 +245,7 @@ TEST_F(EtcdClientTest, WhereAllMembersAnswerNonsenseEachIsNamed) {
     options.endpoints = {one.url(), other.url()};
     options.response_bytes_max = 4096;
     const auto etcd = Client::make(options, clock_, random_).value();
-    TxnRequest read;
-    read.success = {RangeRequest::one("broken")};
+    const TxnRequest read = to_read("broken");
     const auto found = etcd->txn(read, in(10s));
     ASSERT_FALSE(found) << what;
     EXPECT_EQ(found.error().code, ErrorCode::unavailable) << what << ": " << found.error().message;
@@ -304,9 +272,9 @@ TEST_F(EtcdClientTest, RevisionsThatGoBackAndAnotherClusterAreAnotherHistory) {
                              nothing_found(2, 9), nothing_found(2, 9)});
   const auto etcd = client_of({member.url()});
   const auto ask = [&] {
-    const auto answer = etcd->range(RangeRequest::one("a"), in(10s));
+    const auto answer = etcd->range(range_of_key("a"), in(10s));
     EXPECT_TRUE(answer) << answer.error().message;
-    return answer ? answer->revision : 0;
+    return answer ? answer->header().revision() : 0;
   };
   const std::uint64_t first = etcd->history();
   EXPECT_EQ(ask(), 7);
@@ -325,13 +293,13 @@ TEST_F(EtcdClientTest, ALostReplyIsAnUnknownOutcome) {
   const auto direct = client();
   os::Relay relay(os::Listener(), shared_etcd().port());
   const auto etcd = client_of({relay.url()});
-  ASSERT_TRUE(etcd->txn(put("lost", "0"), in(10s)));
+  ASSERT_TRUE(etcd->txn(put_txn("lost", "0"), in(10s)));
   relay.lose_answers(true);
   std::thread cutter([&] {
     while (value_of(*direct, "lost") != "1") std::this_thread::yield();
     relay.cut();
   });
-  const auto lost = etcd->txn(put("lost", "1"), in(30s));
+  const auto lost = etcd->txn(put_txn("lost", "1"), in(30s));
   cutter.join();
   relay.lose_answers(false);
   ASSERT_FALSE(lost);
@@ -342,9 +310,9 @@ TEST_F(EtcdClientTest, ALostReplyIsAnUnknownOutcome) {
 TEST_F(EtcdClientTest, ATimeoutOfAWriteThatWasSentIsAnUnknownOutcome) {
   os::Relay relay(os::Listener(), shared_etcd().port());
   const auto etcd = client_of({relay.url()});
-  ASSERT_TRUE(etcd->txn(put("late", "0"), in(10s)));
+  ASSERT_TRUE(etcd->txn(put_txn("late", "0"), in(10s)));
   relay.lose_requests(true);
-  const auto lost = etcd->txn(put("late", "1"), in(200ms));
+  const auto lost = etcd->txn(put_txn("late", "1"), in(200ms));
   ASSERT_FALSE(lost);
   EXPECT_EQ(lost.error().code, ErrorCode::unknown_outcome) << lost.error().message;
   EXPECT_EQ(value_of(*client(), "late"), "0");
@@ -357,7 +325,7 @@ TEST_F(EtcdClientTest, AReadIsAskedAgainElsewhere) {
   options.endpoints = {relay.url(), relay.url()};  // two members, as far as it knows
   options.read_timeout = 300ms;
   const auto etcd = Client::make(std::move(options), clock_, random_).value();
-  ASSERT_TRUE(etcd->txn(put("reread", "0"), in(10s)));
+  ASSERT_TRUE(etcd->txn(put_txn("reread", "0"), in(10s)));
   relay.lose_answers(true);
   std::thread healer([&] {
     while (relay.accepted() < 2) std::this_thread::yield();
@@ -373,7 +341,7 @@ TEST_F(EtcdClientTest, AConnectionThatEndedWhileIdleIsReplacedBeforeAWrite) {
   os::Relay relay(os::Listener(), shared_etcd().port());
   const auto etcd = client_of({relay.url()});
   for (int i = 0; i < 20; ++i) {
-    const auto done = etcd->txn(put("idle", std::to_string(i)), in(10s));
+    const auto done = etcd->txn(put_txn("idle", std::to_string(i)), in(10s));
     ASSERT_TRUE(done) << done.error().message;
     relay.cut();
   }
@@ -385,10 +353,10 @@ TEST_F(EtcdClientTest, WorksOverAUnixSocket) {
   const os::ScratchDirectory scratch;
   os::Relay relay(os::Listener(scratch.file("socket")), shared_etcd().port());
   const auto etcd = client_of({"unix:" + scratch.file("socket")});
-  const auto done = etcd->txn(put("unix", "1"), in(10s));
+  const auto done = etcd->txn(put_txn("unix", "1"), in(10s));
   ASSERT_TRUE(done) << done.error().message;
   EXPECT_EQ(value_of(*etcd, "unix"), "1");
-  EXPECT_EQ(client_of({"unix:" + scratch.file("none")})->range(RangeRequest::one("a"), in(1s)).error().code,
+  EXPECT_EQ(client_of({"unix:" + scratch.file("none")})->range(range_of_key("a"), in(1s)).error().code,
             ErrorCode::unavailable);
 }
 
@@ -423,11 +391,11 @@ TEST_F(EtcdAloneTest, AFrozenMemberCostsAReadItsTimeoutAndAWriteItsCertainty) {
   std::unique_ptr<Client> etcd;
   do {  // one that is connected to the member that freezes
     etcd = Client::make(options, clock_, random_).value();
-    ASSERT_TRUE(etcd->txn(put("where", "x"), in(10s)));
+    ASSERT_TRUE(etcd->txn(put_txn("where", "x"), in(10s)));
   } while (value_of(*client_of({frozen.url()}), "where") != "x");
   frozen.freeze();
-  EXPECT_EQ(etcd->txn(put("a", "1"), in(10s)).error().code, ErrorCode::unknown_outcome) << "it may come to it yet";
-  const auto next = etcd->txn(put("b", "1"), in(10s));
+  EXPECT_EQ(etcd->txn(put_txn("a", "1"), in(10s)).error().code, ErrorCode::unknown_outcome) << "it may come to it yet";
+  const auto next = etcd->txn(put_txn("b", "1"), in(10s));
   EXPECT_TRUE(next) << next.error().message;
   EXPECT_EQ(value_of(*client_of({other.url()}), "b"), "1") << "the next went to the other";
   frozen.thaw();
@@ -437,9 +405,9 @@ TEST_F(EtcdAloneTest, GoesOnAfterARestart) {
   EtcdProcess server;
   server.start();
   const auto etcd = client_of({server.url()});
-  ASSERT_TRUE(etcd->txn(put("restart", "1"), in(10s)));
+  ASSERT_TRUE(etcd->txn(put_txn("restart", "1"), in(10s)));
   server.stop();
-  EXPECT_EQ(etcd->txn(put("restart", "2"), in(10s)).error().code, ErrorCode::unavailable) << "it was not sent";
+  EXPECT_EQ(etcd->txn(put_txn("restart", "2"), in(10s)).error().code, ErrorCode::unavailable) << "it was not sent";
   server.start();
   EXPECT_EQ(value_of(*etcd, "restart"), "1");
 }
@@ -450,7 +418,7 @@ TEST_F(EtcdAloneTest, AFullQuotaIsTold) {
   const auto etcd = client_of({server.url()});
   Result<TxnResponse> full = fail(ErrorCode::internal, "");
   for (int i = 0; i < 5000; ++i) {  // etcd measures its file every 100 ms
-    full = etcd->txn(put("full/" + std::to_string(i), std::string(10'000, 'x')), in(10s));
+    full = etcd->txn(put_txn("full/" + std::to_string(i), std::string(10'000, 'x')), in(10s));
     if (!full) break;
   }
   ASSERT_FALSE(full);
@@ -458,7 +426,7 @@ TEST_F(EtcdAloneTest, AFullQuotaIsTold) {
   EXPECT_EQ(full.error().code, ErrorCode::unknown_outcome);
   EXPECT_EQ(value_of(*etcd, "full/0"), std::string(10'000, 'x')) << "reads go on";
   TxnRequest remove;
-  remove.success = {DeleteRequest{"full/0"}};
+  *remove.add_success() = wire::etcd::to_delete("full/0");
   EXPECT_TRUE(etcd->txn(remove, in(10s))) << "and so do deletions";
 }
 
@@ -484,24 +452,24 @@ TEST_F(EtcdAloneTest, LogsInWhereItIsAskedFor) {
     options.password = password;
     return Client::make(std::move(options), clock_, random_).value();
   };
-  EXPECT_EQ(as("", "")->txn(put("auth", "1"), in(10s)).error().code, ErrorCode::permission_denied);
-  EXPECT_EQ(as("root", "wrong")->txn(put("auth", "1"), in(10s)).error().code, ErrorCode::permission_denied);
-  EXPECT_EQ(as("guest", "secret")->txn(put("auth", "1"), in(10s)).error().code, ErrorCode::permission_denied);
+  EXPECT_EQ(as("", "")->txn(put_txn("auth", "1"), in(10s)).error().code, ErrorCode::permission_denied);
+  EXPECT_EQ(as("root", "wrong")->txn(put_txn("auth", "1"), in(10s)).error().code, ErrorCode::permission_denied);
+  EXPECT_EQ(as("guest", "secret")->txn(put_txn("auth", "1"), in(10s)).error().code, ErrorCode::permission_denied);
   const auto root = as("root", "secret");
-  const auto done = root->txn(put("auth", "1"), in(10s));
+  const auto done = root->txn(put_txn("auth", "1"), in(10s));
   ASSERT_TRUE(done) << done.error().message;
   const auto stream = root->open_watch(in(10s));
   ASSERT_TRUE(stream) << stream.error().message;
   WatchCreate watch;
-  watch.id = 1;
-  watch.key = "auth";
-  watch.start_revision = done->revision;
+  watch.set_watch_id(1);
+  watch.set_key("auth");
+  watch.set_start_revision(done->header().revision());
   ASSERT_TRUE((*stream)->add(watch));
-  EXPECT_TRUE((*stream)->next(in(10s)).value().value().created);
+  EXPECT_TRUE((*stream)->next(in(10s)).value().value().created());
 
   // Rights that were changed make every token too old, and the client gets another.
   ASSERT_EQ(etcdctl({"--user=root:secret", "role", "add", "more"}), 0);
-  const auto after = root->txn(put("auth", "2"), in(10s));
+  const auto after = root->txn(put_txn("auth", "2"), in(10s));
   EXPECT_TRUE(after) << after.error().message;
 }
 

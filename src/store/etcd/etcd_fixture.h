@@ -181,10 +181,18 @@ inline std::unique_ptr<Client> client_of(std::vector<std::string> endpoints, con
   EXPECT_TRUE(made) << made.error().message;
   return *std::move(made);
 }
+[[nodiscard]] inline TxnRequest put_txn(std::string key, std::string value) {
+  TxnRequest txn;
+  *txn.add_success() = wire::etcd::to_put(std::move(key), std::move(value));
+  return txn;
+}
 /// Deletes all that an etcd has.
 inline void clear(Client& client, Deadline deadline) {
   const std::string all(1, '\0');
-  EXPECT_TRUE(client.txn({{}, {wire::etcd::DeleteRequest{all, all}}, {}}, deadline));
+  TxnRequest txn;
+  *txn.add_success() = wire::etcd::to_delete(all);
+  txn.mutable_success(0)->mutable_request_delete_range()->set_range_end(all);
+  EXPECT_TRUE(client.txn(txn, deadline));
 }
 
 }  // namespace croft::store::etcd

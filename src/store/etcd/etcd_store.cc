@@ -35,9 +35,9 @@ class EtcdStore final : public Store, public Pausable, public HasEpoch {
         epoch_(*client_, random_, own_denied_ != nullptr),
         parts_{*client_, places_, epoch_, clock} {}
 
-  [[nodiscard]] Result<Page> list(const ListRequest& request, Deadline deadline) override {
-    TRY_VOID(settle_own(deadline));
-    return etcd::list_page(parts_, request, deadline);
+  [[nodiscard]] Result<void> for_each(const ListRequest& request, const Until& until, const Take& take) override {
+    TRY_VOID(settle_own(until()));
+    return etcd::for_each_record(parts_, request, until, take);
   }
 
   [[nodiscard]] Result<ReadAnswer> read(const core::Missing& wanted, Deadline deadline) override {
@@ -97,9 +97,9 @@ class EtcdStore final : public Store, public Pausable, public HasEpoch {
     if (!own_denied_) return {};
     const std::lock_guard lock(own_mutex_);
     if (std::exchange(is_own_settled_, true)) return {};
-    auto own = etcd::RangeRequest::prefix(std::string(calico::own_root()));
-    own.limit = 1;
-    own.keys_only = true;
+    auto own = wire::etcd::range_of_prefix(std::string(calico::own_root()));
+    own.set_limit(1);
+    own.set_keys_only(true);
     const auto seen = client_->range(own, deadline);
     if (seen) return {};
     is_own_settled_ = seen.error().code == ErrorCode::permission_denied;
@@ -136,8 +136,8 @@ namespace {
 [[nodiscard]] Result<calico::Decoded> decode_sound(const Places& places, const Key& key, const wire::etcd::KeyValue& kv,
                                                    const std::optional<std::string>& beside) {
   const Registry* registry = places.registry_of(key.kind);
-  if (registry == nullptr) return calico::decode(key, kv.key, kv.value, beside);
-  TRY(Value value, registry->decode(key, kv.key, kv.value));
+  if (registry == nullptr) return calico::decode(key, kv.key(), kv.value(), beside);
+  TRY(Value value, registry->decode(key, kv.key(), kv.value()));
   return calico::Decoded{std::move(value), {}};
 }
 
@@ -162,10 +162,10 @@ Result<Record> decode(const Places& places, const Key& key, const wire::etcd::Ke
     const bool is_sound = error.code == ErrorCode::newer_version || error.code == ErrorCode::refused_by_configuration;
     if (!is_sound) error.code = ErrorCode::corrupt;
     record.value = fail(std::move(error));
-    if (beside) record.calicos = calico::without_beside(key, kv.key, kv.value);
+    if (beside) record.calicos = calico::without_beside(key, kv.key(), kv.value());
   }
   record.key = key;
-  record.revision = revision_in_epoch(epoch, kv.mod_revision);
+  record.revision = revision_in_epoch(epoch, kv.mod_revision());
   return record;
 }
 
@@ -184,7 +184,7 @@ namespace {
 
 using wire::etcd::Compare;
 using wire::etcd::KeyValue;
-using wire::etcd::PutRequest;
+using wire::etcd::range_of_key;
 
 constexpr int kTriesMax = 16;
 constexpr std::size_t kUidBytesMax = 64;
@@ -218,7 +218,7 @@ constexpr std::size_t kUidBytesMax = 64;
 
 /// A record that is not there equals no value.
 [[nodiscard]] Compare is_still(const std::optional<std::string>& record) {
-  return record ? Compare::is(kEpochPlace, *record) : Compare::absent(kEpochPlace);
+  return record ? wire::etcd::has_value(kEpochPlace, *record) : wire::etcd::absent(kEpochPlace);
 }
 
 [[nodiscard]] Error other_cluster(std::uint64_t recorded, std::uint64_t there) {
@@ -259,9 +259,9 @@ Result<void> Epoch::take(const KeyValue* record, std::uint64_t cluster, Revision
   if (record != nullptr) {
     {
       const std::lock_guard lock(mutex_);
-      if (record_ == record->value && cluster_ == cluster) return {};
+      if (record_ == record->value() && cluster_ == cluster) return {};
     }
-    TRY(read, read_record(record->value));
+    TRY(read, read_record(record->value()));
     if (read.cluster != cluster && !only_looks_) return fail(other_cluster(read.cluster, cluster));
   }
   const std::lock_guard lock(mutex_);
@@ -270,15 +270,15 @@ Result<void> Epoch::take(const KeyValue* record, std::uint64_t cluster, Revision
   if (cluster == cluster_ && revision < seen_at_) return {};
   seen_at_ = revision;
   if (epoch_ != 0 && epoch_ != read.epoch) number_ = (number_ + 1) & kEpochNumberMax;
-  record_ = record != nullptr ? std::optional(record->value) : std::nullopt;
+  record_ = record != nullptr ? std::optional(record->value()) : std::nullopt;
   epoch_ = read.epoch;
   cluster_ = cluster;
   return {};
 }
 
 Result<Epoch::Known> Epoch::look(Deadline deadline) {
-  TRY(const RangeResponse found, client_.range(RangeRequest::one(kEpochPlace), deadline));
-  TRY_VOID(take(found.kvs.empty() ? nullptr : &found.kvs.front(), found.cluster, found.revision));
+  TRY(const RangeResponse found, client_.range(range_of_key(kEpochPlace), deadline));
+  TRY_VOID(take(only_one(found), found.header().cluster_id(), found.header().revision()));
   const std::lock_guard lock(mutex_);
   follow_history();
   return Known{number_, record_, cluster_};
@@ -300,23 +300,24 @@ Result<Epoch::Known> Epoch::of_writer(Deadline deadline) {
 }
 
 void Epoch::add_to(TxnRequest& txn, const Known& known) {
-  txn.compares.push_back(is_still(known.record));
-  txn.failure.emplace_back(RangeRequest::one(kEpochPlace));
+  *txn.add_compare() = is_still(known.record);
+  *txn.add_failure() = wire::etcd::to_get(range_of_key(kEpochPlace));
 }
 
 Result<bool> Epoch::replace(const std::optional<std::string>& before, const EpochRecord& after, Deadline deadline) {
   TxnRequest txn;
-  txn.compares.push_back(is_still(before));
-  txn.success.emplace_back(PutRequest{kEpochPlace, record_text(after)});
+  *txn.add_compare() = is_still(before);
+  *txn.add_success() = wire::etcd::to_put(kEpochPlace, record_text(after));
   TRY(const TxnResponse done, client_.txn(txn, deadline));
-  return done.succeeded;
+  return done.succeeded();
 }
 
 Result<void> Epoch::begin(Deadline deadline) {
   for (int i = 0; i < kTriesMax; ++i) {
-    TRY(const RangeResponse found, client_.range(RangeRequest::one(kEpochPlace), deadline));
-    const auto before = found.kvs.empty() ? std::nullopt : std::optional(found.kvs.front().value);
-    TRY(const bool is_done, replace(before, {drawn(), found.cluster, {}}, deadline));
+    TRY(const RangeResponse found, client_.range(range_of_key(kEpochPlace), deadline));
+    const KeyValue* there = only_one(found);
+    const auto before = there == nullptr ? std::nullopt : std::optional(there->value());
+    TRY(const bool is_done, replace(before, {drawn(), found.header().cluster_id(), {}}, deadline));
     if (is_done) return {};
   }
   return fail(changing());

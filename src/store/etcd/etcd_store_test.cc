@@ -35,12 +35,7 @@ class EtcdBackend final : public ConformanceBackend {
   }
   void damage(const Key& key) override {
     const auto registry = etcd::make_kubernetes_registry({}).value();
-    wire::etcd::TxnRequest txn;
-    wire::etcd::PutRequest put;
-    put.key = etcd::Places(registry.get()).place_of(key).value();
-    put.value = "{";
-    txn.success.emplace_back(put);
-    const auto done = connect()->txn(txn, soon());
+    const auto done = connect()->txn(etcd::put_txn(etcd::Places(registry.get()).place_of(key).value(), "{"), soon());
     EXPECT_TRUE(done) << done.error().message;
   }
   [[nodiscard]] bool writes(Kind kind) const override {
@@ -257,8 +252,8 @@ struct BesideRecords : testing::Test {
   }
   [[nodiscard]] Record read(const Key& key, std::string value, std::optional<std::string> beside) const {
     wire::etcd::KeyValue kv;
-    kv.key = places.place_of(key).value();
-    kv.value = std::move(value);
+    kv.set_key(places.place_of(key).value());
+    kv.set_value(std::move(value));
     return decode(places, key, kv, beside, EpochNumber{}).value();
   }
   Places places{nullptr};

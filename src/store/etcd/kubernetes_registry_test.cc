@@ -42,14 +42,12 @@ class KubernetesRegistryTest : public testing::Test {
 
   /// As a kube-apiserver or an operator with etcdctl would.
   void put_raw(const std::string& place, std::string_view bytes) {
-    wire::etcd::TxnRequest txn;
-    txn.success.emplace_back(wire::etcd::PutRequest{place, std::string(bytes)});
-    ASSERT_TRUE(connect()->txn(txn, soon()));
+    ASSERT_TRUE(connect()->txn(etcd::put_txn(place, std::string(bytes)), soon()));
   }
   [[nodiscard]] std::string raw(const std::string& place) {
-    const auto found = connect()->range(wire::etcd::RangeRequest::one(place), soon());
+    const auto found = connect()->range(wire::etcd::range_of_key(place), soon());
     EXPECT_TRUE(found);
-    return found && !found->kvs.empty() ? found->kvs.front().value : "";
+    return found && !found->kvs().empty() ? found->kvs(0).value() : "";
   }
 
   [[nodiscard]] static Write put(const core::RangeAllocation& range, Condition condition) {
@@ -147,13 +145,10 @@ TEST_F(KubernetesRegistryTest, ServicesOfKubernetesAreReadOnly) {
   ASSERT_TRUE(record && *record);
   const auto service = std::get<core::Service>(*(*record)->value);
   EXPECT_EQ(service.cluster_ip, "10.96.0.9");
-  ListRequest request;
-  request.kind = Kind::service;
-  request.name_prefix = "default/";
-  const auto page = store->list(request, soon());
-  ASSERT_TRUE(page);
-  ASSERT_EQ(page->records.size(), 1U);
-  EXPECT_EQ(page->records.front().key, key);
+  const auto listed = store->list({Kind::service, "default/"}, soon());
+  ASSERT_TRUE(listed);
+  ASSERT_EQ(listed->size(), 1U);
+  EXPECT_EQ(listed->front().key, key);
 
   const Write range = put({"30000-32767", "", nullptr}, Condition::if_absent());
   EXPECT_EQ(code_of(commit(*store, {range, {key, service, Condition::always()}})), ErrorCode::read_only);
@@ -168,12 +163,10 @@ TEST_F(KubernetesRegistryTest, ServicesOfKubernetesAreReadOnly) {
 
 /// Names of Services of a kind, with their first address.
 std::vector<std::string> services_in(Store& store, Kind kind, Deadline deadline) {
-  ListRequest request;
-  request.kind = kind;
-  const auto page = store.list(request, deadline);
-  EXPECT_TRUE(page) << page.error().message;
+  const auto listed = store.list({kind, ""}, deadline);
+  EXPECT_TRUE(listed) << listed.error().message;
   std::vector<std::string> found;
-  for (const Record& record : page->records) {
+  for (const Record& record : *listed) {
     const auto* foreign = record.get_if<core::ForeignService>();
     const core::Service& service = foreign != nullptr ? foreign->service : std::get<core::Service>(*record.value);
     found.push_back(record.key.name + " " + service.cluster_ip);
@@ -280,14 +273,10 @@ TEST_F(KubernetesRegistryTest, WithoutARegistryItsKindsAreRefused) {
   EXPECT_EQ(code_of(store->get(ports_key(), soon())), ErrorCode::invalid_argument);
   EXPECT_EQ(code_of(commit(*store, {put({"30000-32767", "", nullptr}, Condition::if_absent())})),
             ErrorCode::invalid_argument);
-  ListRequest request;
-  request.kind = Kind::service_cidr;
-  EXPECT_EQ(code_of(store->list(request, soon())), ErrorCode::invalid_argument);
-  request.keys_only = true;
-  EXPECT_EQ(code_of(store->list(request, soon())), ErrorCode::invalid_argument);
-  core::Missing wanted;
-  wanted.lists = {{Kind::service_cidr, ""}};
-  EXPECT_EQ(code_of(store->read(wanted, soon())), ErrorCode::invalid_argument);
+  EXPECT_EQ(code_of(store->list({Kind::service_cidr, ""}, soon())), ErrorCode::invalid_argument);
+  EXPECT_EQ(code_of(store->for_each(
+                {Kind::service_cidr, ""}, [&] { return soon(); }, nullptr)),
+            ErrorCode::invalid_argument);
   EXPECT_EQ(code_of(store->watch({{ports_key()}, {}}, Revision(1), soon())), ErrorCode::invalid_argument);
   EXPECT_TRUE(commit(*store, {{core::service_key({"default", "web"}), sample_service(), Condition::always()}}));
 }

@@ -78,7 +78,7 @@ TEST_F(RestoredEtcdTest, IsRefusedUntilItHasAnotherEpoch) {
     ASSERT_FALSE(found);
     EXPECT_EQ(found.error().code, ErrorCode::unavailable);
     EXPECT_THAT(found.error().message, testing::HasSubstr("`croft store new-epoch`"));
-    EXPECT_FALSE(store->list({Kind::handle, "", ""}, in(10s)));
+    EXPECT_FALSE(store->list({Kind::handle, ""}, in(10s)));
     EXPECT_FALSE(store->position(in(10s)));
   }
   // What only looks compares it with what runs.
@@ -191,9 +191,7 @@ TEST_F(RestoredEtcdTest, AMemoryIsReadAnew) {
 class EpochTest : public RestoredEtcdTest {
  protected:
   void write_record(const std::string& value) {
-    wire::etcd::TxnRequest txn;
-    txn.success.emplace_back(wire::etcd::PutRequest{etcd::kEpochPlace, value});
-    ASSERT_TRUE(connect()->txn(txn, in(10s)));
+    ASSERT_TRUE(connect()->txn(etcd::put_txn(etcd::kEpochPlace, value), in(10s)));
   }
 };
 

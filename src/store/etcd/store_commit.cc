@@ -10,17 +10,21 @@
 #include <fmt/ranges.h>
 
 #include "base/net/echo.h"
-#include "store/check_request.h"
 #include "store/etcd/calls.h"
 #include "store/format/pause.h"
+#include "store/store.h"
 
 namespace croft::store::etcd {
 namespace {
 
+using wire::etcd::absent;
 using wire::etcd::Compare;
-using wire::etcd::DeleteRequest;
 using wire::etcd::KeyValue;
-using wire::etcd::PutRequest;
+using wire::etcd::range_of_key;
+using wire::etcd::to_delete;
+using wire::etcd::to_get;
+using wire::etcd::to_put;
+using wire::etcd::unchanged;
 
 /// No record has it.
 constexpr Revision kNoRevision = -1;
@@ -60,11 +64,11 @@ void add_condition(const Write& write, const std::string& place, Transaction& tx
   txn.compared.push_back(&write.key);
   // An absent key has the revision 0 to etcd; to the contract it has none.
   const auto revision = write.condition.revision.value != 0 ? etcd_revision_of(write.condition.revision) : kNoRevision;
-  txn.request.compares.push_back(write.condition.kind == Condition::Kind::absent ? Compare::absent(place)
-                                                                                 : Compare::unchanged(place, revision));
-  RangeRequest what_is_there = RangeRequest::one(place);
-  what_is_there.keys_only = true;
-  txn.request.failure.emplace_back(std::move(what_is_there));
+  *txn.request.add_compare() =
+      write.condition.kind == Condition::Kind::absent ? absent(place) : unchanged(place, revision);
+  RangeRequest what_is_there = range_of_key(place);
+  what_is_there.set_keys_only(true);
+  *txn.request.add_failure() = to_get(std::move(what_is_there));
 }
 
 [[nodiscard]] Result<void> add_write(const CallContext& parts, const Write& write, const WriteToken& token,
@@ -73,32 +77,27 @@ void add_condition(const Write& write, const std::string& place, Transaction& tx
   TRY_VOID(check_writable(parts.places, write));
   add_condition(write, place, txn);
   if (write.only_check) return {};
-  auto& ops = txn.request.success;
   const auto beside = calico::place_beside(write.key);
   if (!write.value) {
-    ops.emplace_back(DeleteRequest{std::move(place)});
-    if (beside) ops.emplace_back(DeleteRequest{*beside});
+    *txn.request.add_success() = to_delete(std::move(place));
+    if (beside) *txn.request.add_success() = to_delete(*beside);
     return {};
   }
   calico::StoredBytes bytes = encode(parts.places, *write.value, token, parts.clock.now().wall);
-  ops.emplace_back(PutRequest{std::move(place), std::move(bytes.value)});
+  *txn.request.add_success() = to_put(std::move(place), std::move(bytes.value));
   if (!beside) return {};
-  if (bytes.beside) {
-    ops.emplace_back(PutRequest{*beside, *std::move(bytes.beside)});
-  } else {
-    ops.emplace_back(DeleteRequest{*beside});
-  }
+  *txn.request.add_success() = bytes.beside ? to_put(*beside, *std::move(bytes.beside)) : to_delete(*beside);
   return {};
 }
 
 /// The answer to a commit whose conditions did not all hold.
 [[nodiscard]] Error conflict_in(const TxnResponse& response, const Transaction& txn) {
-  for (std::size_t i = 0; i < txn.compared.size() && i < response.responses.size(); ++i) {
-    const KeyValue* kv = only_one(response.responses[i]);
-    const Compare& condition = txn.request.compares[i];
-    const bool holds = condition.target == Compare::Target::version
+  for (std::size_t i = 0; i < txn.compared.size(); ++i) {
+    const KeyValue* kv = only_one(response, i);
+    const Compare& condition = txn.request.compare(static_cast<int>(i));
+    const bool holds = condition.target() == Compare::VERSION
                            ? kv == nullptr
-                           : kv != nullptr && kv->mod_revision == condition.number;
+                           : kv != nullptr && kv->mod_revision() == condition.mod_revision();
     if (holds) continue;
     return {ErrorCode::conflict,
             fmt::format("{} {} was changed by somebody else; read again", name_of(txn.compared[i]->kind),
@@ -137,42 +136,37 @@ void add_condition(const Write& write, const std::string& place, Transaction& tx
 
 /// Before the epoch, last in the transaction: that nobody has paused the register.
 void add_pause_condition(Transaction& txn) {
-  txn.request.compares.push_back(Compare::absent(kPausePlace));
-  txn.request.failure.emplace_back(RangeRequest::one(kPausePlace));
+  *txn.request.add_compare() = absent(kPausePlace);
+  *txn.request.add_failure() = to_get(range_of_key(kPausePlace));
 }
 
 [[nodiscard]] Result<std::optional<StoredPause>> pause_in(const KeyValue* kv) {
   if (kv == nullptr) return std::optional<StoredPause>();
-  auto pause = wire::decode_pause(kv->value);
+  auto pause = wire::decode_pause(kv->value());
   if (!pause) return fail(pause.error().in(kPausePlace));
-  return std::optional(StoredPause{*std::move(pause), static_cast<std::uint64_t>(kv->mod_revision)});
+  return std::optional(StoredPause{*std::move(pause), static_cast<std::uint64_t>(kv->mod_revision())});
 }
 
 /// Whether the pause stood in the way. Its answer is the last one but the epoch's.
 [[nodiscard]] Result<void> check_pause_in(const TxnResponse& response) {
-  TRY(const auto there, pause_in(only_one(response.responses[response.responses.size() - 2])));
+  TRY(const auto there, pause_in(only_one(response, static_cast<std::size_t>(response.responses_size()) - 2)));
   return there ? Result<void>(fail(paused(there->pause))) : Result<void>();
 }
 
 }  // namespace
 
 Result<std::optional<StoredPause>> read_pause(Client& client, Deadline deadline) {
-  TRY(const RangeResponse found, client.range(RangeRequest::one(kPausePlace), deadline));
-  return pause_in(found.kvs.empty() ? nullptr : &found.kvs.front());
+  TRY(const RangeResponse found, client.range(range_of_key(kPausePlace), deadline));
+  return pause_in(only_one(found));
 }
 
 Result<void> change_pause(Client& client, const std::optional<StoredPause>& there,
                           const std::optional<core::Pause>& next, Deadline deadline) {
   TxnRequest request;
-  request.compares = {there ? Compare::unchanged(kPausePlace, static_cast<Revision>(there->revision))
-                            : Compare::absent(kPausePlace)};
-  if (next) {
-    request.success.emplace_back(PutRequest{kPausePlace, wire::encode_pause(*next)});
-  } else {
-    request.success.emplace_back(DeleteRequest{kPausePlace});
-  }
+  *request.add_compare() = there ? unchanged(kPausePlace, static_cast<Revision>(there->revision)) : absent(kPausePlace);
+  *request.add_success() = next ? to_put(kPausePlace, wire::encode_pause(*next)) : to_delete(kPausePlace);
   TRY(const auto done, client.txn(request, deadline));
-  if (done.succeeded) return {};
+  if (done.succeeded()) return {};
   return fail(ErrorCode::conflict, "the register's pause was changed by somebody else");
 }
 
@@ -192,12 +186,14 @@ Result<store::Revision> commit_writes(const CallContext& parts, std::span<const 
       if (!is_no_space(response.error())) return fail(response.error());
       return settle_full(parts, writes, token, response.error(), deadline);
     }
-    if (response->succeeded) {
-      if (parts.epoch.number() == known.number) return revision_in_epoch(known.number, response->revision);
+    const auto& header = response->header();
+    if (response->succeeded()) {
+      if (parts.epoch.number() == known.number) return revision_in_epoch(known.number, header.revision());
       return fail(ErrorCode::unknown_outcome,
                   "etcd became another cluster, or went back, while a commit was under way");
     }
-    TRY_VOID(parts.epoch.take(only_one(response->responses.back()), response->cluster, response->revision));
+    const auto last = static_cast<std::size_t>(response->responses_size()) - 1;
+    TRY_VOID(parts.epoch.take(only_one(*response, last), header.cluster_id(), header.revision()));
     if (!is_filling) TRY_VOID(check_pause_in(*response));
     TRY(const Epoch::Known now, parts.epoch.of_writer(deadline));
     if (now.number != known.number) return fail(of_another_epoch());
@@ -211,10 +207,10 @@ Result<Fate> fate_of_commit(const CallContext& parts, std::span<const Write> wri
                             Deadline deadline) {
   const Write& witness = witness_of(parts.places, writes);
   TRY(const std::string place, parts.places.place_of(witness.key));
-  TRY(const RangeResponse found, range_with_epoch(parts, RangeRequest::one(place), deadline));
-  const KeyValue* there = found.kvs.empty() ? nullptr : &found.kvs.front();
+  TRY(const RangeResponse found, range_with_epoch(parts, range_of_key(place), deadline));
+  const KeyValue* there = only_one(found);
   if (there != nullptr && witness.value &&
-      is_written_by(parts.places, witness.key, *witness.value, token, there->value)) {
+      is_written_by(parts.places, witness.key, *witness.value, token, there->value())) {
     return Fate::applied;
   }
   switch (witness.condition.kind) {
@@ -222,7 +218,7 @@ Result<Fate> fate_of_commit(const CallContext& parts, std::span<const Write> wri
       return there != nullptr ? Fate::lost : Fate::may_still_come;
     case Condition::Kind::revision:
       return there != nullptr &&
-                     revision_in_epoch(parts.epoch.number(), there->mod_revision) == witness.condition.revision
+                     revision_in_epoch(parts.epoch.number(), there->mod_revision()) == witness.condition.revision
                  ? Fate::may_still_come
                  : Fate::lost;
     case Condition::Kind::any:

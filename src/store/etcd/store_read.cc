@@ -14,7 +14,6 @@
 #include <fmt/format.h>
 
 #include "base/assert.h"
-#include "store/check_request.h"
 #include "store/etcd/calls.h"
 #include "store/free_block.h"
 
@@ -22,7 +21,9 @@ namespace croft::store::etcd {
 namespace {
 
 using wire::etcd::KeyValue;
+using wire::etcd::range_of_key;
 using wire::etcd::RequestOp;
+using wire::etcd::to_get;
 
 /// etcd's own limit of operations in a transaction.
 constexpr std::size_t kOpsMax = 128;
@@ -34,10 +35,10 @@ constexpr std::size_t kListingBytesMax = std::size_t{96} << 20;
 
 [[nodiscard]] RangeRequest range_over(const PlaceRange& range, std::int64_t limit, bool keys_only) {
   RangeRequest request;
-  request.key = range.from;
-  request.range_end = range.to;
-  request.limit = limit;
-  request.keys_only = keys_only;
+  request.set_key(range.from);
+  request.set_range_end(range.to);
+  request.set_limit(limit);
+  request.set_keys_only(keys_only);
   return request;
 }
 
@@ -57,7 +58,7 @@ auto read_in_one_epoch(Epoch& epoch, Read read) -> decltype(read(EpochNumber{}))
 }
 
 [[nodiscard]] Result<void> count_bytes(const RangeResponse& page, std::size_t& bytes) {
-  for (const auto& kv : page.kvs) bytes += sizeof(kv) + kv.key.size() + kv.value.size();
+  for (const KeyValue& kv : page.kvs()) bytes += sizeof(kv) + kv.key().size() + kv.value().size();
   if (bytes <= kListingBytesMax) return {};
   return fail(ErrorCode::corrupt, fmt::format("etcd lists more than {} bytes of records", kListingBytesMax));
 }
@@ -67,15 +68,15 @@ auto read_in_one_epoch(Epoch& epoch, Read read) -> decltype(read(EpochNumber{}))
 [[nodiscard]] Result<void> for_each_key(Client& client, RangeRequest request, const RangeResponse& first,
                                         Revision moment, Deadline deadline,
                                         const std::function<Result<void>(const KeyValue&)>& visit) {
-  request.at_revision = moment;
+  request.set_revision(moment);
   const RangeResponse* page = &first;
   RangeResponse next;
   std::size_t bytes = 0;
   for (;;) {
     TRY_VOID(count_bytes(*page, bytes));
-    for (const auto& found : page->kvs) TRY_VOID(visit(found));
-    if (!page->more || page->kvs.empty()) return {};
-    request.key = page->kvs.back().key + '\0';
+    for (const KeyValue& found : page->kvs()) TRY_VOID(visit(found));
+    if (!page->more()) return {};
+    request.set_key(page->kvs().rbegin()->key() + '\0');
     TRY(next, client.range(request, deadline));
     page = &next;
   }
@@ -87,7 +88,7 @@ auto read_in_one_epoch(Epoch& epoch, Read read) -> decltype(read(EpochNumber{}))
                                                             Deadline deadline) {
   std::map<Key, std::string> beside;
   TRY_VOID(for_each_key(client, request, first, moment, deadline, [&](const KeyValue& found) -> Result<void> {
-    if (auto key = calico::record_beside(kind, found.key)) beside[*std::move(key)] = found.value;
+    if (auto key = calico::record_beside(kind, found.key())) beside[*std::move(key)] = found.value();
     return {};
   }));
   return beside;
@@ -110,11 +111,9 @@ struct Listed {
 [[nodiscard]] std::vector<Listed> listed_in(const RangeResponse& answer, const ListRequest& request,
                                             const Places& places) {
   std::vector<Listed> listed;
-  for (const KeyValue& kv : answer.kvs) {
-    auto key = places.record_at(request.kind, kv.key);
-    const bool asked_for =
-        key && key->name.starts_with(request.name_prefix) && (request.after.empty() || key->name > request.after);
-    if (asked_for) listed.push_back({*std::move(key), &kv});
+  for (const KeyValue& kv : answer.kvs()) {
+    auto key = places.record_at(request.kind, kv.key());
+    if (key && key->name.starts_with(request.name_prefix)) listed.push_back({*std::move(key), &kv});
   }
   return listed;
 }
@@ -128,7 +127,7 @@ struct Listed {
     const RangeRequest request =
         range_over({*from, *parts.places.place_beside(listed.back().key) + '\0'}, kRecordsAtOnce, false);
     RangeRequest first_page = request;
-    first_page.at_revision = moment;
+    first_page.set_revision(moment);
     TRY(const RangeResponse found, parts.client.range(first_page, deadline));
     TRY(beside, all_beside(parts.client, first.kind, request, found, moment, deadline));
   }
@@ -139,36 +138,21 @@ struct Listed {
   return {};
 }
 
-[[nodiscard]] Result<Page> list_in_one_epoch(const CallContext& parts, EpochNumber number, const ListRequest& request,
-                                             Deadline deadline) {
-  Page page;
-  std::size_t left = request.limit;
-  std::string after;
-  if (!request.after.empty()) {
-    if (const auto place = parts.places.place_of({request.kind, request.after})) after = *place;
+/// The records of a request's first keys in a range, which begins behind them then.
+[[nodiscard]] Result<std::vector<Record>> page_of(const CallContext& parts, EpochNumber number,
+                                                  const ListRequest& request, PlaceRange& rest, Deadline deadline) {
+  const auto limit =
+      std::min(static_cast<std::int64_t>(request.limit), request.keys_only ? kKeysAtOnce : kRecordsAtOnce);
+  TRY(const RangeResponse answer, range_with_epoch(parts, range_over(rest, limit, request.keys_only), deadline));
+  const std::vector<Listed> listed = listed_in(answer, request, parts.places);
+  std::vector<Record> records;
+  if (request.keys_only) {
+    for (const Listed& one : listed) records.push_back({one.key, {}, {}, {}});
+  } else {
+    TRY_VOID(add_records(parts, listed, number, answer.header().revision(), deadline, records));
   }
-  TRY(const std::vector<PlaceRange> ranges, parts.places.ranges_of({request.kind, request.name_prefix}));
-  for (PlaceRange rest : ranges) {
-    if (after >= rest.from) rest.from = after + '\0';
-    while (rest.from < rest.to) {
-      const auto limit =
-          std::min<std::int64_t>(static_cast<std::int64_t>(left) + 1, request.keys_only ? kKeysAtOnce : kRecordsAtOnce);
-      TRY(const RangeResponse answer, range_with_epoch(parts, range_over(rest, limit, request.keys_only), deadline));
-      const std::vector<Listed> listed = listed_in(answer, request, parts.places);
-      const auto taken = std::span(listed).first(std::min(listed.size(), left));
-      if (request.keys_only) {
-        for (const Listed& one : taken) page.keys.push_back(one.key);
-      } else {
-        TRY_VOID(add_records(parts, taken, number, answer.revision, deadline, page.records));
-      }
-      left -= taken.size();
-      page.more = listed.size() > taken.size();
-      if (page.more) return page;
-      if (!answer.more || answer.kvs.empty()) break;
-      rest.from = answer.kvs.back().key + '\0';
-    }
-  }
-  return page;
+  rest.from = answer.more() ? answer.kvs().rbegin()->key() + '\0' : rest.to;
+  return records;
 }
 
 // ---------------------------------------------------------------- a read
@@ -178,8 +162,8 @@ struct Listed {
   for (const Key& key : keys) {
     if (places.leaves_out(key.kind)) continue;
     TRY(std::string place, places.place_of(key));
-    txn.success.emplace_back(RangeRequest::one(std::move(place)));
-    if (auto beside = places.place_beside(key)) txn.success.emplace_back(RangeRequest::one(*std::move(beside)));
+    *txn.add_success() = to_get(range_of_key(std::move(place)));
+    if (auto beside = places.place_beside(key)) *txn.add_success() = to_get(range_of_key(*std::move(beside)));
   }
   return {};
 }
@@ -188,10 +172,10 @@ struct Listed {
 [[nodiscard]] Result<std::optional<Record>> record_from(const Places& places, const Key& key, EpochNumber epoch,
                                                         const TxnResponse& response, std::size_t& op) {
   if (places.leaves_out(key.kind)) return std::optional<Record>();
-  const KeyValue* kv = only_one(response.responses[op++]);
+  const KeyValue* kv = only_one(response, op++);
   std::optional<std::string> beside;
   if (places.place_beside(key)) {
-    if (const KeyValue* found = only_one(response.responses[op++])) beside = found->value;
+    if (const KeyValue* found = only_one(response, op++)) beside = found->value();
   }
   if (kv == nullptr) return std::optional<Record>();
   TRY(Record record, decode(places, key, *kv, beside, epoch));
@@ -207,11 +191,11 @@ struct Listed {
     const auto some = keys.subspan(from, std::min(kOpsMax / 2, keys.size() - from));
     TxnRequest txn;
     TRY_VOID(add_gets(parts.places, some, txn));
-    for (RequestOp& op : txn.success) std::get<RangeRequest>(op).at_revision = moment;
+    for (RequestOp& op : *txn.mutable_success()) op.mutable_request_range()->set_revision(moment);
     TxnResponse response;
-    if (!txn.success.empty()) {
+    if (!txn.success().empty()) {
       TRY(response, parts.client.txn(txn, deadline));
-      if (moment == 0) moment = response.revision;
+      if (moment == 0) moment = response.header().revision();
     }
     std::size_t op = 0;
     for (const Key& key : some) {
@@ -223,35 +207,35 @@ struct Listed {
 }
 
 /// A page of keys, and single ones, in one request.
-[[nodiscard]] Result<BlockKeys> look_at_blocks(const CallContext& parts, const std::optional<ListRequest>& page,
+[[nodiscard]] Result<BlockKeys> look_at_blocks(const CallContext& parts, const std::optional<BlockPage>& page,
                                                std::span<const Key> single, Deadline deadline) {
   TxnRequest txn;
   for (const Key& key : single) {
     TRY(std::string place, parts.places.place_of(key));
-    RangeRequest one = RangeRequest::one(std::move(place));
-    one.keys_only = true;
-    txn.success.emplace_back(std::move(one));
+    RangeRequest one = range_of_key(std::move(place));
+    one.set_keys_only(true);
+    *txn.add_success() = to_get(std::move(one));
   }
   if (page) {
-    TRY(std::vector<PlaceRange> ranges, parts.places.ranges_of({page->kind, page->name_prefix}));
+    TRY(std::vector<PlaceRange> ranges, parts.places.ranges_of(page->blocks));
     CROFT_ASSERT(ranges.size() == 1);  // of one family
     PlaceRange& rest = ranges.front();
     if (!page->after.empty()) {
-      TRY(const std::string after, parts.places.place_of({page->kind, page->after}));
+      TRY(const std::string after, parts.places.place_of({Kind::block, page->after}));
       if (after >= rest.from) rest.from = after + '\0';
     }
-    txn.success.emplace_back(range_over(rest, static_cast<std::int64_t>(page->limit), true));
+    *txn.add_success() = to_get(range_over(rest, static_cast<std::int64_t>(page->limit), true));
   }
   TRY(const TxnResponse response, parts.client.txn(txn, deadline));
   BlockKeys seen;
   for (std::size_t i = 0; i < single.size(); ++i) {
-    if (only_one(response.responses[i]) != nullptr) seen.there.insert(single[i]);
+    if (only_one(response, i) != nullptr) seen.there.insert(single[i]);
   }
   if (!page) return seen;
-  const auto& found = std::get<RangeResponse>(response.responses.back());
-  seen.page.more = found.more;
-  for (const KeyValue& kv_found : found.kvs) {
-    if (auto key = parts.places.listed_at(page->kind, kv_found.key)) seen.page.keys.push_back(*std::move(key));
+  const RangeResponse& found = response.responses().rbegin()->response_range();
+  seen.more = found.more();
+  for (const KeyValue& one : found.kvs()) {
+    if (auto key = parts.places.listed_at(Kind::block, one.key())) seen.page.push_back(*std::move(key));
   }
   return seen;
 }
@@ -270,16 +254,16 @@ class OneRead {
   [[nodiscard]] Result<ReadAnswer> read() {
     // A free block is a hint, of whatever epoch.
     const bool is_hint = keys_.empty() && wanted_.lists.empty() && wanted_.keys.empty();
-    if (places_.has_own() && !is_hint) txn_.success.emplace_back(RangeRequest::one(kEpochPlace));
+    if (places_.has_own() && !is_hint) *txn_.add_success() = to_get(range_of_key(kEpochPlace));
     first_keys_ = count_of_first_keys();
     TRY_VOID(add_gets(places_, std::span(keys_).first(first_keys_), txn_));
     for (const core::Listing& listing : wanted_.lists) TRY_VOID(add_list(listing, false));
     for (const core::Listing& listing : wanted_.keys) TRY_VOID(add_list(listing, true));
-    if (!txn_.success.empty()) {
+    if (!txn_.success().empty()) {
       TRY(response_, parts_.client.txn(txn_, deadline_));
-      moment_ = response_.revision;
+      moment_ = response_.header().revision();
       if (places_.has_own()) {
-        TRY_VOID(parts_.epoch.take(only_one(response_.responses.front()), response_.cluster, response_.revision));
+        TRY_VOID(parts_.epoch.take(only_one(response_, 0), response_.header().cluster_id(), moment_));
       }
     }
     ReadAnswer answer;
@@ -300,7 +284,7 @@ class OneRead {
     bool keys_only;
     RangeRequest request;
     std::optional<RangeRequest> request_beside;
-    std::size_t op;
+    int op;
   };
 
   /// Records have all the operations, or leave half of them to the lists.
@@ -320,21 +304,19 @@ class OneRead {
     TRY(const std::vector<PlaceRange> ranges, places_.ranges_of(listing));
     for (const PlaceRange& range : ranges) {
       Part part{listing, keys_only, range_over(range, keys_only ? kKeysAtOnce : kRecordsAtOnce, keys_only),
-                std::nullopt, txn_.success.size()};
-      txn_.success.emplace_back(part.request);
+                std::nullopt, txn_.success_size()};
+      *txn_.add_success() = to_get(part.request);
       if (const auto root = places_.places_beside(listing.kind); root && !keys_only) {
         const std::string prefix = *root + listing.name_prefix;
         part.request_beside = range_over({prefix, wire::etcd::end_of_prefix(prefix)}, kRecordsAtOnce, false);
-        txn_.success.emplace_back(*part.request_beside);
+        *txn_.add_success() = to_get(*part.request_beside);
       }
       lists_.push_back(std::move(part));
     }
     return {};
   }
 
-  [[nodiscard]] const RangeResponse& range_at(std::size_t op) const {
-    return std::get<RangeResponse>(response_.responses[op]);
-  }
+  [[nodiscard]] const RangeResponse& range_at(int op) const { return response_.responses(op).response_range(); }
 
   [[nodiscard]] Result<void> add_records(ReadAnswer& answer) {
     std::size_t op = places_.has_own() ? 1 : 0;
@@ -368,7 +350,7 @@ class OneRead {
     }
     return for_each_key(parts_.client, part.request, range_at(part.op), moment_, deadline_,
                         [&](const KeyValue& kv) -> Result<void> {
-                          const auto key = places_.record_at(part.listing.kind, kv.key);
+                          const auto key = places_.record_at(part.listing.kind, kv.key());
                           if (!key || !key->name.starts_with(part.listing.name_prefix)) return {};
                           TRY(Record record, decode(places_, *key, kv, beside_of(*key, beside), number_));
                           records.push_back(std::move(record));
@@ -379,7 +361,7 @@ class OneRead {
   [[nodiscard]] Result<void> collect_keys(const Part& part, std::vector<Key>& keys) {
     return for_each_key(parts_.client, part.request, range_at(part.op), moment_, deadline_,
                         [&](const KeyValue& kv) -> Result<void> {
-                          auto key = places_.listed_at(part.listing.kind, kv.key);
+                          auto key = places_.listed_at(part.listing.kind, kv.key());
                           if (key && key->name.starts_with(part.listing.name_prefix)) keys.push_back(*std::move(key));
                           return {};
                         });
@@ -403,18 +385,31 @@ class OneRead {
 Result<RangeResponse> range_with_epoch(const CallContext& parts, const RangeRequest& request, Deadline deadline) {
   if (!parts.places.has_own()) return parts.client.range(request, deadline);
   TxnRequest txn;
-  txn.success = {RangeRequest::one(kEpochPlace), request};
+  *txn.add_success() = to_get(range_of_key(kEpochPlace));
+  *txn.add_success() = to_get(request);
   TRY(TxnResponse response, parts.client.txn(txn, deadline));
-  TRY_VOID(parts.epoch.take(only_one(response.responses[0]), response.cluster, response.revision));
-  RangeResponse found = std::get<RangeResponse>(std::move(response.responses[1]));
-  found.revision = response.revision;
+  TRY_VOID(parts.epoch.take(only_one(response, 0), response.header().cluster_id(), response.header().revision()));
+  RangeResponse found = std::move(*response.mutable_responses(1)->mutable_response_range());
+  *found.mutable_header() = response.header();
   return found;
 }
 
-Result<Page> list_page(const CallContext& parts, const ListRequest& request, Deadline deadline) {
-  TRY_VOID(check_list(request));
-  return read_in_one_epoch(parts.epoch,
-                           [&](EpochNumber number) { return list_in_one_epoch(parts, number, request, deadline); });
+Result<void> for_each_record(const CallContext& parts, const ListRequest& request, const Store::Until& until,
+                             const Store::Take& take) {
+  TRY(const std::vector<PlaceRange> ranges, parts.places.ranges_of({request.kind, request.name_prefix}));
+  for (PlaceRange rest : ranges) {
+    while (rest.from < rest.to) {
+      const Deadline deadline = until();
+      PlaceRange left;
+      TRY(std::vector<Record> page, read_in_one_epoch(parts.epoch, [&](EpochNumber number) {
+            left = rest;
+            return page_of(parts, number, request, left, deadline);
+          }));
+      rest = std::move(left);
+      for (Record& record : page) TRY_VOID(take(record));
+    }
+  }
+  return {};
 }
 
 Result<ReadAnswer> read_missing(const CallContext& parts, const core::Missing& wanted, Deadline deadline) {
@@ -424,9 +419,10 @@ Result<ReadAnswer> read_missing(const CallContext& parts, const core::Missing& w
 
 Result<store::Revision> position_now(const CallContext& parts, Deadline deadline) {
   return read_in_one_epoch(parts.epoch, [&](EpochNumber number) -> Result<store::Revision> {
-    TRY(const RangeResponse found, parts.client.range(RangeRequest::one(kEpochPlace), deadline));
-    TRY_VOID(parts.epoch.take(found.kvs.empty() ? nullptr : &found.kvs.front(), found.cluster, found.revision));
-    return revision_in_epoch(number, found.revision);
+    TRY(const RangeResponse found, parts.client.range(range_of_key(kEpochPlace), deadline));
+    const auto& header = found.header();
+    TRY_VOID(parts.epoch.take(only_one(found), header.cluster_id(), header.revision()));
+    return revision_in_epoch(number, header.revision());
   });
 }
 

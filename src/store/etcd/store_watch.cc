@@ -42,12 +42,13 @@ class StoreWatch final : public Watch {
     std::vector<Change> changes;
     if (!response) return changes;
     TRY_VOID(check_epoch());
-    if (response->cluster != cluster_) return fail(ErrorCode::too_old, "etcd's watch is of another cluster");
-    if (response->canceled && response->compact_revision != 0) {
+    if (response->header().cluster_id() != cluster_)
+      return fail(ErrorCode::too_old, "etcd's watch is of another cluster");
+    if (response->canceled() && response->compact_revision() != 0) {
       return fail(ErrorCode::too_old, "etcd has compacted changes that were not seen; read again");
     }
-    if (response->canceled) return fail(ErrorCode::too_old, "etcd ended the watch: " + response->cancel_reason);
-    for (const Event& event : response->events) TRY_VOID(add_change(event, deadline, changes));
+    if (response->canceled()) return fail(ErrorCode::too_old, "etcd ended the watch: " + response->cancel_reason());
+    for (const Event& event : response->events()) TRY_VOID(add_change(event, deadline, changes));
     return changes;
   }
 
@@ -155,23 +156,24 @@ class StoreWatch final : public Watch {
 
   /// Remembers where to resume; false for what says nothing of records.
   [[nodiscard]] bool note(const WatchResponse& response) {
-    if (response.id == wire::etcd::kAllWatches && !response.canceled && !response.created) {
+    if (response.watch_id() == wire::etcd::kAllWatches && !response.canceled() && !response.created()) {
       // Older servers send an answer ahead of events that wait. Those come before the next one is asked for; where some
       // come behind that, others may wait still.
       if (is_quiet_ || is_in_order_) passed_ = std::max(passed_, answered_);
-      answered_ = response.revision;
+      answered_ = response.header().revision();
       asked_.reset();
       return false;
     }
-    if (!response.events.empty()) is_quiet_ = false;
-    const auto watch = watches_.find(response.id);
+    if (!response.events().empty()) is_quiet_ = false;
+    const auto watch = watches_.find(response.watch_id());
     // One that is refused may have no id; one that was forgotten has ended.
-    if (response.canceled) return response.id <= 0 || watch != watches_.end();
-    if (watch == watches_.end() || response.created) return false;
+    if (response.canceled()) return response.watch_id() <= 0 || watch != watches_.end();
+    if (watch == watches_.end() || response.created()) return false;
     // An answer without events comes in order behind those of its watch.
-    const Revision at = response.events.empty() ? response.revision : response.events.back().kv.mod_revision;
-    watch->second.start_revision = std::max(watch->second.start_revision, at + 1);
-    return !response.events.empty();
+    const Revision at =
+        response.events().empty() ? response.header().revision() : response.events().rbegin()->kv().mod_revision();
+    watch->second.set_start_revision(std::max(watch->second.start_revision(), at + 1));
+    return !response.events().empty();
   }
 
   void forget(std::int64_t id) {
@@ -181,7 +183,11 @@ class StoreWatch final : public Watch {
   }
 
   std::int64_t add_range(std::string from, std::string to, store::Revision after) {
-    WatchCreate watch{++last_id_, std::move(from), std::move(to), etcd_revision_of(after) + 1};
+    WatchCreate watch;
+    watch.set_watch_id(++last_id_);
+    watch.set_key(std::move(from));
+    watch.set_range_end(std::move(to));
+    watch.set_start_revision(etcd_revision_of(after) + 1);
     if (stream_ && !stream_->add(watch)) stream_.reset();
     watches_.emplace(last_id_, std::move(watch));
     return last_id_;
@@ -222,18 +228,18 @@ class StoreWatch final : public Watch {
 
   /// Adds the change that an event tells about one of the records that are watched.
   [[nodiscard]] Result<void> add_change(const Event& event, Deadline deadline, std::vector<Change>& changes) {
-    const store::Revision revision = revision_in_epoch(number_, event.kv.mod_revision);
-    if (event.kv.key == kEpochPlace) {
+    const store::Revision revision = revision_in_epoch(number_, event.kv().mod_revision());
+    if (event.kv().key() == kEpochPlace) {
       TRY_VOID(parts_.epoch.look(deadline));
       return check_epoch();
     }
-    const bool is_deletion = event.type == Event::Type::deletion;
-    if (const auto followed = followed_.find(event.kv.key); followed != followed_.end()) {
+    const bool is_deletion = event.type() == Event::DELETE;
+    if (const auto followed = followed_.find(event.kv().key()); followed != followed_.end()) {
       const Key& key = followed->second.key;
       changes.push_back(is_deletion ? Change::deleted(key, revision) : Change::touched(key, revision));
       return {};
     }
-    const auto seen = seen_at(event.kv.key);
+    const auto seen = seen_at(event.kv().key());
     if (!seen) return {};
     if (is_deletion && !seen->beside) {
       changes.push_back(Change::deleted(seen->key, revision));
@@ -242,7 +248,7 @@ class StoreWatch final : public Watch {
       TRY(auto record, store_.get(seen->key, Deadline::after(parts_.clock.now(), kConnectTime)));
       changes.push_back(record ? Change::put(*std::move(record)) : Change::deleted(seen->key, revision));
     } else {
-      TRY(auto record, decode(parts_.places, seen->key, event.kv, std::nullopt, number_));
+      TRY(auto record, decode(parts_.places, seen->key, event.kv(), std::nullopt, number_));
       changes.push_back(Change::put(std::move(record)));
     }
     return {};

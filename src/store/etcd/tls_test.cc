@@ -67,7 +67,6 @@ class Authority {
 namespace {
 
 using namespace std::chrono_literals;
-using wire::etcd::PutRequest;
 
 /// With a passphrase that nobody needs to know.
 constexpr const char* kEncryptedKey =
@@ -123,9 +122,7 @@ class EtcdTlsTest : public testing::Test {
     options.security = os::make_tls(files);
     options.dial_timeout = 5s;
     const auto client = Client::make(std::move(options), clock_, random_).value();
-    TxnRequest txn;
-    txn.success = {PutRequest{"tls", "1"}};
-    return client->txn(txn, Deadline::after(clock_.now(), 10s));
+    return client->txn(put_txn("tls", "1"), Deadline::after(clock_.now(), 10s));
   }
   /// A refusal that names all of `parts`.
   void expect_refusal(const Result<TxnResponse>& done, const std::vector<std::string>& parts) {
@@ -258,7 +255,7 @@ TEST_F(EtcdTlsTest, RenewedFilesAreUsedFromTheNextConnectionOn) {
   options.endpoints = {world_->server->url()};
   options.security = os::make_tls(mine);
   const auto client = Client::make(std::move(options), clock_, random_).value();
-  const auto range = [&] { return client->range(RangeRequest::one("tls"), Deadline::after(clock_.now(), 10s)); };
+  const auto range = [&] { return client->range(wire::etcd::range_of_key("tls"), Deadline::after(clock_.now(), 10s)); };
   EXPECT_EQ(range().error().code, ErrorCode::permission_denied);
   copy(files().certificate_file, mine.certificate_file);
   copy(files().key_file, mine.key_file);
@@ -273,7 +270,7 @@ TEST_F(EtcdTlsTest, AServerWithoutTlsIsNoServer) {
   options.endpoints = {"https://127.0.0.1:" + std::to_string(plain.port())};
   options.security = os::make_tls(files());
   const auto client = Client::make(std::move(options), clock_, random_).value();
-  const auto range = client->range(RangeRequest::one("tls"), Deadline::after(clock_.now(), 10s));
+  const auto range = client->range(wire::etcd::range_of_key("tls"), Deadline::after(clock_.now(), 10s));
   EXPECT_EQ(range.error().code, ErrorCode::unavailable);
 }
 

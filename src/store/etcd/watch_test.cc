@@ -11,7 +11,6 @@ namespace croft::store::etcd {
 namespace {
 
 using namespace std::chrono_literals;
-using wire::etcd::PutRequest;
 
 class EtcdWatchTest : public testing::Test {
  protected:
@@ -28,14 +27,19 @@ class EtcdWatchTest : public testing::Test {
   Revision put(const TxnRequest& txn) {
     const auto done = etcd_->txn(txn, in(10s));
     EXPECT_TRUE(done) << done.error().message;
-    return done ? done->revision : 0;
+    return done ? done->header().revision() : 0;
   }
-  Revision put(const std::string& key, const std::string& value) { return put({{}, {PutRequest{key, value}}, {}}); }
+  Revision put(const std::string& key, const std::string& value) { return put(put_txn(key, value)); }
   [[nodiscard]] std::unique_ptr<WatchStream> stream_of(Client& client, const std::string& prefix, Revision start) {
     auto stream = client.open_watch(in(10s)).value();
-    EXPECT_TRUE(stream->add({1, prefix, wire::etcd::end_of_prefix(prefix), start}));
+    WatchCreate watch;
+    watch.set_watch_id(1);
+    watch.set_key(prefix);
+    watch.set_range_end(wire::etcd::end_of_prefix(prefix));
+    watch.set_start_revision(start);
+    EXPECT_TRUE(stream->add(watch));
     const auto created = stream->next(in(10s));
-    EXPECT_TRUE(created && *created && (*created)->created);
+    EXPECT_TRUE(created && *created && (*created)->created());
     return stream;
   }
 
@@ -48,7 +52,7 @@ TEST_F(EtcdWatchTest, IsIdleAtTheDeadline) {
   const auto stream = stream_of(*etcd_, "idle/", 0);
   EXPECT_FALSE(stream->next(in(50ms)).value());
   put("idle/a", "1");
-  EXPECT_EQ(stream->next(in(20s)).value().value().events.at(0).kv.value, "1");
+  EXPECT_EQ(stream->next(in(20s)).value().value().events(0).kv().value(), "1");
 }
 
 TEST_F(EtcdWatchTest, ARevisionThatIsLargerThanAMessageComesWhole) {
@@ -56,16 +60,16 @@ TEST_F(EtcdWatchTest, ARevisionThatIsLargerThanAMessageComesWhole) {
   // cuts an answer.
   TxnRequest txn;
   for (int i = 0; i < 14; ++i) {
-    txn.success.emplace_back(PutRequest{"piece/" + std::to_string(i), std::string(100'000, 'x')});
+    *txn.add_success() = wire::etcd::to_put("piece/" + std::to_string(i), std::string(100'000, 'x'));
   }
   const Revision first = put(txn);
   put(txn);
   const auto stream = stream_of(*etcd_, "piece/", first);
-  std::size_t events = 0;
+  int events = 0;
   while (events < 28) {
     const auto response = stream->next(in(20s)).value().value();
-    EXPECT_EQ(response.events.size() % 14, 0U) << "half a revision";
-    events += response.events.size();
+    EXPECT_EQ(response.events_size() % 14, 0) << "half a revision";
+    events += response.events_size();
   }
 }
 
@@ -216,10 +220,11 @@ class ScriptedClient final : public Client {
       if (ready.empty()) {
         TRY(auto response, real_->next(deadline));
         if (!response) return std::optional<WatchResponse>();
-        const bool is_answer = response->id == wire::etcd::kAllWatches && !response->created && !response->canceled;
+        const bool is_answer =
+            response->watch_id() == wire::etcd::kAllWatches && !response->created() && !response->canceled();
         if (is_answer && script_.drops_answers) return std::optional<WatchResponse>();
         if (is_answer && ++script_.answers == 2) std::swap(ready, script_.held);
-        const bool is_held = script_.holds_events && script_.answers < 2 && !response->events.empty();
+        const bool is_held = script_.holds_events && script_.answers < 2 && !response->events().empty();
         (is_held ? script_.held : ready).push_back(*std::move(response));
       }
       if (ready.empty()) return std::optional<WatchResponse>();

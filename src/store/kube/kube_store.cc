@@ -14,11 +14,11 @@
 
 #include <fmt/format.h>
 
-#include "store/check_request.h"
 #include "store/kube/informer.h"
 #include "store/kube/object_list.h"
 #include "store/kube/objects.h"
 #include "store/pause.h"
+#include "store/store.h"
 
 namespace croft::store::kube {
 namespace {
@@ -200,8 +200,6 @@ using kube::Objects;
 
 /// A write whose condition says "whatever is there" meets others that often at most.
 constexpr int kTriesMax = 20;
-/// Pages of one list are of one moment, which is not older.
-constexpr std::chrono::seconds kListAgeMax{60};
 
 /// How many candidates for a free block are asked for by themselves, in how many requests at once. The first most
 /// likely is free, and to list all blocks costs most.
@@ -245,33 +243,16 @@ class KubeStore final : public Store, public Pausable, public Naming {
     return answer;
   }
 
-  [[nodiscard]] Result<Page> list(const ListRequest& request, Deadline deadline) override {
-    TRY_VOID(check_list(request));
-    TRY(const auto list, whole_list(request, deadline));
-    const std::vector<Record>& records = *list;
-    auto from = records.begin();
-    if (!request.after.empty()) {
-      from = std::ranges::upper_bound(records, request.after, {},
-                                      [](const Record& record) -> const std::string& { return record.key.name; });
-    }
-    Page page;
-    for (std::size_t count = 0; from != records.end() && count < request.limit; ++from, ++count) {
-      request.keys_only ? page.keys.push_back(from->key) : page.records.push_back(*from);
-    }
-    page.more = from != records.end();
-    if (!page.more) {
-      const std::lock_guard lock(mutex_);
-      lists_.erase({request.kind, request.name_prefix, true});
-    }
-    return page;
-  }
-
   /// As the API has them, which is the order of the objects' names.
-  [[nodiscard]] Result<void> for_each(ListRequest request, const std::function<Deadline()>& until,
-                                      const std::function<Result<void>(Record&)>& take) override {
-    TRY_VOID(check_list(request));
-    TRY(Objects * objects, as_found(until()));
-    return objects->for_each({request.kind, request.name_prefix, true}, request.limit, until, take);
+  [[nodiscard]] Result<void> for_each(const ListRequest& request, const Until& until, const Take& take) override {
+    const core::Listing listing{request.kind, request.name_prefix, true};
+    if (!request.in_order) {
+      TRY(Objects * objects, as_found(until()));
+      return objects->for_each(listing, request.limit, until, take);
+    }
+    TRY(std::vector<Record> records, list(listing, until()));
+    for (Record& record : records) TRY_VOID(take(record));
+    return {};
   }
 
   /// A decision from memory is one from watches: its conditions tell what they may have missed.
@@ -527,31 +508,6 @@ class KubeStore final : public Store, public Pausable, public Naming {
     return {};
   }
 
-  using List = std::shared_ptr<const std::vector<Record>>;
-  struct Kept {
-    List list;
-    std::chrono::nanoseconds taken_at{};
-  };
-
-  /// The list that an earlier page began, or a new one.
-  [[nodiscard]] Result<List> whole_list(const ListRequest& request, Deadline deadline) {
-    const core::Listing listing{request.kind, request.name_prefix, true};
-    const std::chrono::nanoseconds now = clock_.now().since_boot;
-    {
-      const std::lock_guard lock(mutex_);
-      std::erase_if(lists_, [&](const auto& kept) { return now - kept.second.taken_at >= kListAgeMax; });
-      const auto found = lists_.find(listing);
-      if (!request.after.empty() && found != lists_.end()) return found->second.list;
-    }
-    Objects::Wanted asked;
-    asked.lists.insert(listing);
-    TRY(Objects::Together found, read_objects(asked, deadline));
-    auto list = std::make_shared<const std::vector<Record>>(std::move(found.lists.at(listing)));
-    const std::lock_guard lock(mutex_);
-    lists_.insert_or_assign(listing, Kept{list, now});
-    return list;
-  }
-
   /// As far as the API tells without a write: that its etcd is full, or that an admission policy refuses, it does not.
   [[nodiscard]] Result<void> check_takes_writes(Objects& objects, Deadline deadline) {
     TRY_VOID(check_is_ready(objects, deadline));
@@ -605,8 +561,6 @@ class KubeStore final : public Store, public Pausable, public Naming {
   std::map<wire::calico::ApiGroup, std::unique_ptr<Objects>> objects_;  ///< guarded by layout_mutex_
   bool has_moved_ = false;                                              ///< guarded by layout_mutex_
   kube::CalicoReadiness ready_;
-  std::mutex mutex_;
-  std::map<core::Listing, Kept> lists_;  ///< guarded by mutex_: that are read page by page
 };
 
 }  // namespace

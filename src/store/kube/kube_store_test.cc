@@ -18,11 +18,11 @@
 
 #include "os/clock.h"
 #include "register/block.h"
-#include "store/check_request.h"
 #include "store/conformance/conformance.h"
 #include "store/kube/fake_api_fixture.h"
 #include "store/kube/objects.h"
 #include "store/pause.h"
+#include "store/store.h"
 
 namespace croft::store {
 namespace {
@@ -689,7 +689,7 @@ TEST_F(BehindAMiddlebox, AListThatIsLostMidwayGivesEachRecordOnce) {
     return {};
   };
   ASSERT_TRUE(store_->for_each(
-      {Kind::handle, "", "", 2}, [&] { return soon(); }, take));
+      {Kind::handle, "", 2}, [&] { return soon(); }, take));
   EXPECT_EQ(box_->times, 0) << "its second page was lost";
   EXPECT_EQ(taken, names);
 }

@@ -139,10 +139,6 @@ class FencedStore final : public ForwardingStore {
 
   [[nodiscard]] Result<Revision> commit(std::span<const Write> writes, const WriteToken& token,
                                         Deadline deadline) override;
-  [[nodiscard]] Result<void> for_each(ListRequest request, const std::function<Deadline()>& until,
-                                      const std::function<Result<void>(Record&)>& take) override {
-    return beneath().for_each(std::move(request), until, take);
-  }
 
  private:
   const Leadership& leadership_;

@@ -9,7 +9,7 @@
 
 #include <fmt/format.h>
 
-#include "store/check_request.h"
+#include "store/store.h"
 
 namespace croft::store {
 namespace {
@@ -143,18 +143,20 @@ class MemoryData {
     return std::vector(first, history_.end());
   }
 
-  /// Calls `add` for the entries of a page; true when there are more.
-  template <class Add>
-  bool for_page(const ListRequest& request, Add add) const {
+  Page page(const ListRequest& request, const std::string& after) const {
     const std::lock_guard lock(mutex_);
-    auto it = request.after < request.name_prefix ? entries_.lower_bound({request.kind, request.name_prefix})
-                                                  : entries_.upper_bound({request.kind, request.after});
+    auto it = after < request.name_prefix ? entries_.lower_bound({request.kind, request.name_prefix})
+                                          : entries_.upper_bound({request.kind, after});
     // An empty `after` means from the start; names are never empty.
     const auto in_list = [&] {
       return it != entries_.end() && it->first.kind == request.kind && it->first.name.starts_with(request.name_prefix);
     };
-    for (std::size_t count = 0; in_list() && count < request.limit; ++count, ++it) add(record_of(*it));
-    return in_list();
+    Page page;
+    for (; in_list() && page.records.size() < request.limit; ++it) {
+      page.records.push_back(request.keys_only ? Record{it->first, {}, {}, {}} : record_of(*it));
+    }
+    page.more = in_list();
+    return page;
   }
 
  private:
@@ -286,21 +288,24 @@ void MemoryStore::look_at(Kind kind, const std::function<void(const Key&, const 
   data_->look_at(kind, look);
 }
 
-Result<Page> MemoryStore::list(const ListRequest& request, Deadline) {
+Result<void> MemoryStore::for_each(const ListRequest& request, const Until& until, const Take& take) {
+  std::string after;
+  for (bool more = true; more;) {
+    static_cast<void>(until());
+    Page part = page(request, after);
+    more = part.more;
+    if (more) after = part.records.back().key.name;
+    for (Record& record : part.records) TRY_VOID(take(record));
+  }
+  return {};
+}
+
+Page MemoryStore::page(const ListRequest& request, const std::string& after) {
   {
     const std::lock_guard lock(mutex_);
-    ++(request.keys_only ? counts_.list_keys : counts_.list);
+    ++counts_.list;
   }
-  TRY_VOID(check_list(request));
-  Page page;
-  page.more = data_->for_page(request, [&](Record record) {
-    if (request.keys_only) {
-      page.keys.push_back(std::move(record.key));
-    } else {
-      page.records.push_back(std::move(record));
-    }
-  });
-  return page;
+  return data_->page(request, after);
 }
 
 Result<ReadAnswer> MemoryStore::read(const core::Missing& wanted, Deadline) {

@@ -53,8 +53,7 @@ class FaultScript {
 
 /// How often each operation was called, so that tests can hold the engine to its number of reads.
 struct CallCounts {
-  std::uint64_t list = 0;
-  std::uint64_t list_keys = 0;  ///< lists of keys only, which `list` does not count
+  std::uint64_t list = 0;  ///< pages
   std::uint64_t read = 0;
   std::uint64_t commit = 0;
   std::uint64_t take_turn = 0;
@@ -96,7 +95,9 @@ class MemoryStore : public Store, public Pausable {
   [[nodiscard]] CallCounts counts() const;
 
   [[nodiscard]] Result<ReadAnswer> read(const core::Missing& wanted, Deadline deadline) override;
-  [[nodiscard]] Result<Page> list(const ListRequest& request, Deadline deadline) override;
+  [[nodiscard]] Result<void> for_each(const ListRequest& request, const Until& until, const Take& take) override;
+  /// The records after a name; empty: from the start.
+  [[nodiscard]] Page page(const ListRequest& request, const std::string& after);
   [[nodiscard]] Result<Revision> commit(std::span<const Write> writes, const WriteToken& token,
                                         Deadline deadline) override;
   [[nodiscard]] Result<Revision> position(Deadline deadline) override;

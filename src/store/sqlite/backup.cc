@@ -9,7 +9,6 @@
 
 #include "os/files.h"
 #include "store/sqlite/database.h"
-#include "store/sqlite/database_file.h"
 #include "store/sqlite/transaction.h"
 
 namespace croft::store {

@@ -78,11 +78,11 @@ struct Bounds {
   std::optional<std::string> to;
 };
 
-Bounds bounds_of(const ListRequest& request) {
+Bounds bounds_of(const ListRequest& request, const std::string& after) {
   Bounds bounds;
   // `after` with a zero byte at its end is the next name in bytewise order.
-  bounds.from = request.after < request.name_prefix ? request.name_prefix : request.after + '\0';
-  if (request.after.empty()) bounds.from = request.name_prefix;
+  bounds.from = after < request.name_prefix ? request.name_prefix : after + '\0';
+  if (after.empty()) bounds.from = request.name_prefix;
   std::string to = request.name_prefix;
   while (!to.empty() && static_cast<unsigned char>(to.back()) == 0xff) to.pop_back();
   if (to.empty()) return bounds;
@@ -93,9 +93,9 @@ Bounds bounds_of(const ListRequest& request) {
 
 /// Calls `add` for each row of a page; true when there are more rows.
 template <class Add>
-[[nodiscard]] Result<bool> for_page(Database& database, const char* sql, const ListRequest& request, Add add) {
-  const Bounds bounds = bounds_of(request);
-  TRY(const auto rows, database.prepare(sql));
+[[nodiscard]] Result<bool> for_page(Database& database, const ListRequest& request, const std::string& after, Add add) {
+  const Bounds bounds = bounds_of(request, after);
+  TRY(const auto rows, database.prepare(request.keys_only ? kListNames : kList));
   rows->bind(1, wire::number_of(request.kind)).bind_text(2, bounds.from);
   if (bounds.to) {
     rows->bind_text(3, *bounds.to);
@@ -107,7 +107,7 @@ template <class Add>
     TRY(const bool is_row, rows->step());
     if (!is_row) return false;
     if (count == request.limit) return true;
-    TRY_VOID(add(*rows));
+    add(*rows);
   }
 }
 
@@ -239,28 +239,32 @@ Result<std::optional<StoredPause>> read_pause(Database& database) {
   return std::optional(StoredPause{*std::move(pause), database.told(revision).value});
 }
 
-Result<Page> read_page(Database& database, const ListRequest& request) {
+Result<Page> read_page(Database& database, const ListRequest& request, const std::string& after) {
   Page page;
-  const auto add = [&](const Statement& row) -> Result<void> {
-    Key key{request.kind, std::string(row.bytes(0))};
-    if (request.keys_only) {
-      page.keys.push_back(std::move(key));
-    } else {
-      page.records.push_back(record_from(database, row, std::move(key), 1));
-    }
-    return {};
-  };
-  TRY(page.more, for_page(database, request.keys_only ? kListNames : kList, request, add));
+  TRY(page.more, for_page(database, request, after, [&](const Statement& row) {
+        Key key{request.kind, std::string(row.bytes(0))};
+        page.records.push_back(request.keys_only ? Record{std::move(key), {}, {}, {}}
+                                                 : record_from(database, row, std::move(key), 1));
+      }));
   return page;
 }
 
 namespace {
 
-[[nodiscard]] Result<BlockKeys> look_at_blocks(Database& database, const std::optional<ListRequest>& page,
+[[nodiscard]] Result<std::vector<Key>> read_keys(Database& database, const core::Listing& listing,
+                                                 const std::string& after, std::size_t limit, bool& more) {
+  std::vector<Key> keys;
+  TRY(more, for_page(database, {listing.kind, listing.name_prefix, limit, true}, after, [&](const Statement& row) {
+        keys.push_back({listing.kind, std::string(row.bytes(0))});
+      }));
+  return keys;
+}
+
+[[nodiscard]] Result<BlockKeys> look_at_blocks(Database& database, const std::optional<BlockPage>& page,
                                                std::span<const Key> single) {
   BlockKeys seen;
   if (page) {
-    TRY(seen.page, read_page(database, *page));
+    TRY(seen.page, read_keys(database, page->blocks, page->after, page->limit, seen.more));
   }
   for (const Key& key : single) {
     TRY(const auto record, read_record(database, key));
@@ -278,16 +282,15 @@ Result<ReadAnswer> read_all(Database& database, const core::Missing& wanted) {
     answer.records.push_back(std::move(record));
   }
   // A page without end: a limit is for those who answer in several.
-  const auto whole = [](const core::Listing& listing, bool keys_only) {
-    return ListRequest{listing.kind, listing.name_prefix, "", std::numeric_limits<std::int32_t>::max(), keys_only};
-  };
+  constexpr std::size_t kAll = std::numeric_limits<std::int32_t>::max();
   for (const core::Listing& listing : wanted.lists) {
-    TRY(Page page, read_page(database, whole(listing, false)));
+    TRY(Page page, read_page(database, {listing.kind, listing.name_prefix, kAll}, ""));
     answer.lists.push_back(std::move(page.records));
   }
   for (const core::Listing& listing : wanted.keys) {
-    TRY(Page page, read_page(database, whole(listing, true)));
-    answer.keys.push_back(std::make_shared<const std::vector<Key>>(std::move(page.keys)));
+    bool more = false;
+    TRY(std::vector<Key> keys, read_keys(database, listing, "", kAll, more));
+    answer.keys.push_back(std::make_shared<const std::vector<Key>>(std::move(keys)));
   }
   for (const core::FreeBlock& block : wanted.free_blocks) {
     const auto look = [&](const auto& page, auto single) { return look_at_blocks(database, page, single); };

@@ -19,7 +19,8 @@ namespace croft::store {
 
 [[nodiscard]] Result<std::optional<Record>> read_record(Database& database, const Key& key);
 
-[[nodiscard]] Result<Page> read_page(Database& database, const ListRequest& request);
+/// Those after a name; empty: from the start.
+[[nodiscard]] Result<Page> read_page(Database& database, const ListRequest& request, const std::string& after);
 
 /// The checksum of a record as it is stored; SQLite's numbers are signed.
 [[nodiscard]] std::int64_t row_checksum(std::uint8_t kind, std::string_view name, std::int64_t revision,

@@ -12,6 +12,7 @@
 #include <set>
 #include <string>
 #include <thread>
+#include <type_traits>
 #include <utility>
 
 #include <fmt/format.h>
@@ -19,13 +20,12 @@
 #include "base/assert.h"
 #include "os/files.h"
 #include "register/format/records.h"
-#include "store/check_request.h"
 #include "store/format/pause.h"
 #include "store/sqlite/commit_queue.h"
 #include "store/sqlite/database.h"
-#include "store/sqlite/database_file.h"
 #include "store/sqlite/record_table.h"
 #include "store/sqlite/transaction.h"
+#include "store/store.h"
 
 namespace croft::store {
 
@@ -246,32 +246,24 @@ class SqliteStoreImpl final : public SqliteStore {
   }
 
   [[nodiscard]] Result<ReadAnswer> read(const core::Missing& wanted, Deadline deadline) override {
-    ReadAnswer answer;
-    TRY_VOID(connections_.read(deadline, [&](Database& database) -> Result<void> {
-      TRY(answer, read_all(database, wanted));
-      return {};
-    }));
-    return answer;
+    return look(deadline, [&](Database& database) { return read_all(database, wanted); });
   }
 
-  [[nodiscard]] Result<Page> list(const ListRequest& request, Deadline deadline) override {
-    TRY_VOID(check_list(request));
-    Page page;
-    TRY_VOID(connections_.read(deadline, [&](Database& database) -> Result<void> {
-      TRY(page, read_page(database, request));
-      return {};
-    }));
-    return page;
+  [[nodiscard]] Result<void> for_each(const ListRequest& request, const Until& until, const Take& take) override {
+    std::string after;
+    for (Page page{{}, true}; page.more;) {
+      TRY(page, look(until(), [&](Database& database) { return read_page(database, request, after); }));
+      if (page.more) after = page.records.back().key.name;
+      for (Record& record : page.records) TRY_VOID(take(record));
+    }
+    return {};
   }
 
   [[nodiscard]] Result<Revision> position(Deadline deadline) override {
-    Revision last;
-    TRY_VOID(connections_.read(deadline, [&](Database& database) -> Result<void> {
+    return look(deadline, [](Database& database) -> Result<Revision> {
       TRY(const Identity identity, database.identity());
-      last = database.told(identity.revision);
-      return {};
-    }));
-    return last;
+      return database.told(identity.revision);
+    });
   }
 
   [[nodiscard]] Result<std::unique_ptr<Watch>> watch(const WatchScope& scope, Revision after,
@@ -302,11 +294,8 @@ class SqliteStoreImpl final : public SqliteStore {
   [[nodiscard]] std::uint64_t epoch() const override { return connections_.generation(); }
 
   [[nodiscard]] Result<os::FileId> file(Deadline deadline) override {
-    std::optional<os::FileId> id;
-    TRY_VOID(connections_.read(deadline, [&](Database& database) -> Result<void> {
-      id = database.file();
-      return {};
-    }));
+    TRY(const auto id,
+        look(deadline, [](Database& database) { return Result<std::optional<os::FileId>>(database.file()); }));
     if (id) return *id;
     return fail(ErrorCode::unavailable, "the store's file was replaced just now");
   }
@@ -314,12 +303,7 @@ class SqliteStoreImpl final : public SqliteStore {
   [[nodiscard]] std::uint64_t checkpoints() const override { return checkpoints_; }
 
   [[nodiscard]] Result<std::optional<StoredPause>> pause(Deadline deadline) override {
-    std::optional<StoredPause> found;
-    TRY_VOID(connections_.read(deadline, [&](Database& database) -> Result<void> {
-      TRY(found, read_pause(database));
-      return {};
-    }));
-    return found;
+    return look(deadline, read_pause);
   }
   [[nodiscard]] Result<void> change_pause(const std::optional<StoredPause>& there,
                                           const std::optional<core::Pause>& next, Deadline deadline) override {
@@ -335,6 +319,17 @@ class SqliteStoreImpl final : public SqliteStore {
   [[nodiscard]] std::chrono::seconds settling() const override { return std::chrono::seconds(0); }
 
  private:
+  /// Answers as `use` does in a read transaction.
+  template <class Use>
+  [[nodiscard]] std::invoke_result_t<Use, Database&> look(Deadline deadline, Use use) {
+    typename std::invoke_result_t<Use, Database&>::value_type found{};
+    TRY_VOID(connections_.read(deadline, [&](Database& database) -> Result<void> {
+      TRY(found, use(database));
+      return {};
+    }));
+    return found;
+  }
+
   std::vector<Result<Revision>> apply_group(std::span<PendingCommit* const> group) {
     std::vector<Result<Revision>> results;
     const auto use = [&](Database& database) -> Result<void> {

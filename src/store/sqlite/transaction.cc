@@ -202,8 +202,8 @@ Result<void> verify(Database& database, std::vector<Error>& damaged) {
   const ReadTransaction as_of_one_moment(database);
   TRY_VOID(as_of_one_moment.begun());
   for (std::size_t kind = 0; kind < core::kKindCount; ++kind) {
-    const ListRequest all{static_cast<Kind>(kind), "", "", std::numeric_limits<std::int32_t>::max()};
-    TRY(const Page page, read_page(database, all));
+    TRY(const Page page,
+        read_page(database, {static_cast<Kind>(kind), "", std::numeric_limits<std::int32_t>::max()}, ""));
     for (const Record& record : page.records) {
       if (!record.value) damaged.push_back(record.value.error());
     }

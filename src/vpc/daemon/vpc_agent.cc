@@ -19,15 +19,15 @@
 #include <spdlog/sinks/stdout_sinks.h>
 
 #include "agent/daemon/daemon.h"
+#include "agent/metrics/metrics.h"
 #include "agent/metrics/server.h"
-#include "agent/metrics/stock_metrics.h"
 #include "base/printable.h"
 #include "cli/stores/environment.h"
 #include "cli/stores/open_store.h"
 #include "cni/decision_log.h"
-#include "http/endpoint.h"
 #include "http/tls.h"
 #include "http/tls_listener.h"
+#include "http/transport.h"
 #include "http/unix_listener.h"
 #include "os/clock.h"
 #include "os/files.h"

@@ -4,8 +4,8 @@
 #include <chrono>
 
 #include "base/printable.h"
-#include "http/endpoint.h"
 #include "http/grpc_channel.h"
+#include "http/transport.h"
 #include "vpc/format/messages.h"
 
 namespace croft::edge {

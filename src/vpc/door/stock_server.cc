@@ -605,9 +605,7 @@ class StockServer::Door final : public os::GrpcHandler {
 };
 
 StockServer::StockServer(const StockWorld& world, const Clock& clock)
-    : clock_(clock), service_(world, [this](std::vector<os::GrpcAnswer> answers) { send(std::move(answers)); }) {
-  silence_protobuf();
-}
+    : clock_(clock), service_(world, [this](std::vector<os::GrpcAnswer> answers) { send(std::move(answers)); }) {}
 
 StockServer::~StockServer() { stop(Deadline{std::chrono::nanoseconds{0}}); }
 

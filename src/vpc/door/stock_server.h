@@ -121,7 +121,7 @@ struct DoorRules {
 /// plugins and operators; others may be opened for peers.
 class StockServer {
  public:
-  /// Serves nobody yet; `clock` must outlive it. Silences protobuf's own log in this process.
+  /// Serves nobody yet; `clock` must outlive it.
   StockServer(const StockWorld& world, const Clock& clock);
   /// As stop() with no patience.
   ~StockServer();

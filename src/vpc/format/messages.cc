@@ -6,18 +6,18 @@
 #include <utility>
 
 #include <fmt/format.h>
-#include <rpc/ipamd.pb.h>
 
 #include "base/net/mac.h"
 #include "base/net/prefix.h"
 #include "base/printable.h"
 #include "base/text/go_text.h"
+#include "base/text/proto.h"
 #include "vpc/provider.h"
 
 namespace croft::wire::vpc {
 namespace {
 
-namespace pb = ::rpc;
+using proto::Message;
 
 /// In the order of Method.
 constexpr std::array<std::string_view, kMethodCount> kPaths = {
@@ -42,197 +42,116 @@ Error wrong(std::string_view member, std::string_view why) {
   return {ErrorCode::invalid_argument, fmt::format("message of the node agent: {} {}", member, why), {}};
 }
 
-template <class Message>
-[[nodiscard]] Result<Message> parse(std::string_view bytes, std::size_t bytes_max) {
-  if (bytes.size() > bytes_max) {
-    return fail(wrong("the whole", fmt::format("has {} bytes, more than {}", bytes.size(), bytes_max)));
-  }
-  Message message;
-  if (!message.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) {
-    return fail(wrong("the whole", "is not what the protocol says"));
-  }
-  return message;
-}
+/// The bound of the words of names; other texts say their own.
+struct Rules {
+  static constexpr std::size_t kTextBytesMax = kNameBytesMax;
 
-// ---------------------------------------------------------------- the members of messages, once for both ways
-
-/// Fills a message of the protocol.
-struct Writer {
-  static constexpr bool kReads = false;
-  void text(std::string_view /*member*/, std::string& out, const std::string& value,
-            std::size_t /*bytes_max*/ = kNameBytesMax) {
-    out = value;
+  static Error wrong(std::string_view member, std::string_view why) { return vpc::wrong(member, why); }
+  static std::string fault_of(std::string_view text, std::size_t bytes_max) {
+    if (text.size() > bytes_max) return fmt::format("has {} bytes, more than {}", text.size(), bytes_max);
+    return is_plain_text(text) ? "" : "is not UTF-8 without control characters";
   }
 };
 
-/// Takes what one says, which is ours to change; the first fault is kept.
-struct Reader {
-  static constexpr bool kReads = true;
-  std::optional<Error> fault{};
-
-  void refuse(std::string_view member, std::string_view why) {
-    if (!fault) fault = wrong(member, why);
-  }
-  void text(std::string_view member, std::string& in, std::string& value, std::size_t bytes_max = kNameBytesMax) {
-    if (in.size() > bytes_max) {
-      return refuse(member, fmt::format("has {} bytes, more than {}", in.size(), bytes_max));
-    }
-    if (!is_plain_text(in)) return refuse(member, "is not UTF-8 without control characters");
-    value = std::move(in);
-  }
-  std::int64_t seconds(std::string_view member, std::int64_t value) {
-    if (value < 0 || value > kUnixSecondsMax) {
-      refuse(member, fmt::format("is {}, no time between 1970 and the year 9999", value));
-    }
-    return value;
-  }
-  template <class Items>
-  [[nodiscard]] bool has_room(std::string_view member, const Items& items) {
-    const bool is_short = static_cast<std::size_t>(items.size()) <= kListMax;
-    if (!is_short) refuse(member, fmt::format("has {} entries, more than {}", items.size(), kListMax));
-    return is_short;
-  }
-};
-
-template <class Io, class V>
-void members(Io& io, pb::PodNetwork& m, V& v) {
-  io.text("PodName", *m.mutable_podname(), v.pod_name);
-  io.text("PodNS", *m.mutable_podns(), v.pod_namespace);
-  io.text("PodUID", *m.mutable_poduid(), v.pod_uid);
-  io.text("SandboxID", *m.mutable_sandboxid(), v.sandbox_id);
-  io.text("NetNS", *m.mutable_netns(), v.netns, kTextBytesMax);
-  io.text("VPCIP", *m.mutable_vpcip(), v.ip);
-  io.text("VPCID", *m.mutable_vpcid(), v.vpc);
-  io.text("SubnetID", *m.mutable_subnetid(), v.subnet);
-  io.text("Gateway", *m.mutable_gateway(), v.gateway);
-  io.text("Mask", *m.mutable_mask(), v.mask);
-  io.text("MacAddress", *m.mutable_macaddress(), v.mac);
-  io.text("InterfaceID", *m.mutable_interfaceid(), v.interface_id);
-  io.text("EIPID", *m.mutable_eipid(), v.eip_id);
-  io.text("Why", *m.mutable_why(), v.why, kTextBytesMax);
+template <class Io>
+void time_member(Io& io, std::uint32_t number, std::string_view member, auto& v) {
+  io.number(number, v);
   if constexpr (Io::kReads) {
-    v.dedicated_uni = m.dedicateduni();
-    v.create_time = io.seconds("CreateTime", m.createtime());
-    v.recycle_time = io.seconds("RecycleTime", m.recycletime());
-    v.recycled = m.recycled();
-  } else {
-    m.set_dedicateduni(v.dedicated_uni);
-    m.set_createtime(v.create_time);
-    m.set_recycletime(v.recycle_time);
-    m.set_recycled(v.recycled);
+    const bool is_time = v >= 0 && v <= kUnixSecondsMax;
+    if (!is_time) io.refuse(member, fmt::format("is {}, no time between 1970 and the year 9999", v));
   }
 }
 
-/// That of a message which may have one.
-template <class Io, class Message, class V>
-void network(Io& io, Message& m, V& v) {
-  if constexpr (Io::kReads) {
-    if (m.has_podnetwork()) members(io, *m.mutable_podnetwork(), v.emplace());
-  } else {
-    if (v) members(io, *m.mutable_podnetwork(), *v);
-  }
-}
-
-template <class Io, class List, class V>
-void networks(Io& io, std::string_view member, List& list, V& v) {
-  if constexpr (Io::kReads) {
-    if (!io.has_room(member, list)) return;
-    v.reserve(static_cast<std::size_t>(list.size()));
-    for (pb::PodNetwork& one : list) members(io, one, v.emplace_back());
-  } else {
-    for (const PodNetwork& one : v) members(io, *list.Add(), one);
-  }
+void members(auto& io, Message<PodNetwork> auto& v) {
+  io.field(1, "PodName", v.pod_name);
+  io.field(2, "PodNS", v.pod_namespace);
+  io.field(3, "PodUID", v.pod_uid);
+  io.field(4, "SandboxID", v.sandbox_id);
+  io.field(5, "NetNS", v.netns, kTextBytesMax);
+  io.field(6, "VPCIP", v.ip);
+  io.field(7, "VPCID", v.vpc);
+  io.field(8, "SubnetID", v.subnet);
+  io.field(9, "Gateway", v.gateway);
+  io.field(10, "Mask", v.mask);
+  io.field(11, "MacAddress", v.mac);
+  io.number(12, v.dedicated_uni);
+  io.field(13, "InterfaceID", v.interface_id);
+  io.field(14, "EIPID", v.eip_id);
+  time_member(io, 15, "CreateTime", v.create_time);
+  time_member(io, 16, "RecycleTime", v.recycle_time);
+  io.number(17, v.recycled);
+  io.field(110, "Why", v.why, kTextBytesMax);
 }
 
 // Some messages are the same for several methods; one of them stands for all.
 
-template <class Io, class V>
-void members(Io& io, pb::AddPodNetworkRequest& m, V& v) {
-  io.text("PodName", *m.mutable_podname(), v.pod_name);
-  io.text("PodNamespace", *m.mutable_podnamespace(), v.pod_namespace);
-  io.text("SandboxID", *m.mutable_sandboxid(), v.sandbox_id);
-  io.text("Netns", *m.mutable_netns(), v.netns, kTextBytesMax);
-  io.text("IfName", *m.mutable_ifname(), v.interface_name);
-  io.text("SubnetID", *m.mutable_subnetid(), v.subnet);
-  io.text("MacAddress", *m.mutable_macaddress(), v.mac);
-  io.text("InterfaceID", *m.mutable_interfaceid(), v.interface_id);
-  io.text("Network", *m.mutable_network(), v.network, kTextBytesMax);
-  io.text("PodUID", *m.mutable_poduid(), v.pod_uid);
-  if constexpr (Io::kReads) {
-    v.is_crofts = m.speech().newest() > 0;
-  } else if (v.is_crofts) {
-    m.mutable_speech()->set_newest(1);
-  }
+struct Speech {
+  std::uint32_t newest = 0;
+};
+void members(auto& io, Message<Speech> auto& v) { io.number(1, v.newest); }
+
+template <class Io>
+void members(Io& io, Message<AddPodNetworkRequest> auto& v) {
+  io.field(1, "PodName", v.pod_name);
+  io.field(2, "PodNamespace", v.pod_namespace);
+  io.field(3, "SandboxID", v.sandbox_id);
+  io.field(4, "Netns", v.netns, kTextBytesMax);
+  io.field(5, "IfName", v.interface_name);
+  io.field(6, "SubnetID", v.subnet);
+  io.field(7, "MacAddress", v.mac);
+  io.field(8, "InterfaceID", v.interface_id);
+  io.field(100, "Network", v.network, kTextBytesMax);
+  io.field(101, "PodUID", v.pod_uid);
+  std::optional<Speech> speech;
+  if (v.is_crofts) speech = Speech{1};
+  io.maybe(110, "Speech", speech);
+  if constexpr (Io::kReads) v.is_crofts = speech && speech->newest > 0;
 }
 
-template <class Io, class V>
-void members(Io& io, pb::DelPodNetworkRequest& m, V& v) {
-  network(io, m, v.pod_network);
-  io.text("Network", *m.mutable_network(), v.network, kTextBytesMax);
-  io.text("IfName", *m.mutable_ifname(), v.interface_name);
+void members(auto& io, Message<DelPodNetworkRequest> auto& v) {
+  io.maybe(1, "PodNetwork", v.pod_network);
+  io.field(100, "Network", v.network, kTextBytesMax);
+  io.field(101, "IfName", v.interface_name);
 }
 
-template <class Io, class V>
-void members(Io& io, pb::GetPodNetworkRecordRequest& m, V& v) {
-  io.text("PodName", *m.mutable_podname(), v.pod_name);
-  io.text("PodNS", *m.mutable_podns(), v.pod_namespace);
-  io.text("SandboxID", *m.mutable_sandboxid(), v.sandbox_id);
+void members(auto& io, Message<RecordKey> auto& v) {
+  io.field(1, "PodName", v.pod_name);
+  io.field(2, "PodNS", v.pod_namespace);
+  io.field(3, "SandboxID", v.sandbox_id);
 }
 
-template <class Io, class V>
-void members(Io& io, pb::BorrowIPRequest& m, V& v) {
-  io.text("MacAddr", *m.mutable_macaddr(), v.mac);
-  io.text("SubnetID", *m.mutable_subnetid(), v.subnet);
-  io.text("Request", *m.mutable_request(), v.request);
+void members(auto& io, Message<BorrowRequest> auto& v) {
+  io.field(1, "MacAddr", v.mac);
+  io.field(2, "SubnetID", v.subnet);
+  io.field(100, "Request", v.request);
 }
 
-template <class Io, class V>
-void members(Io& io, pb::PopPoolRequest& m, V& v) {
-  io.text("IP", *m.mutable_ip(), v.ip);
+void members(auto& io, Message<StockRequest> auto& v) { io.field(1, "IP", v.ip); }
+void members(auto& io, Message<ReleaseRequest> auto& v) { io.list(1, "IP", v.ips, kListMax); }
+void members(auto& io, Message<NetworkAnswer> auto& v) { io.maybe(2, "PodNetwork", v.network); }
+void members(auto& io, Message<NetworksAnswer> auto& v) { io.list(2, "Networks", v.networks, kListMax); }
+
+void members(auto& io, Message<StockAnswer> auto& v) {
+  io.list(2, "Pool", v.pool, kListMax);
+  io.list(3, "Cooldown", v.cooldown, kListMax);
 }
 
-template <class Io, class V>
-void members(Io& io, pb::ReleaseIPRequest& m, V& v) {
-  if constexpr (Io::kReads) {
-    if (!io.has_room("IP", m.ip())) return;
-    for (std::string& one : *m.mutable_ip()) io.text("IP", one, v.ips.emplace_back());
-  } else {
-    for (const std::string& ip : v.ips) m.add_ip(ip);
-  }
+using Property = std::pair<std::string, std::string>;
+void members(auto& io, Message<Property> auto& v) {
+  io.field(1, "Name", v.first);
+  io.field(2, "Value", v.second, kTextBytesMax);
 }
+void members(auto& io, Message<ShowAnswer> auto& v) { io.list(1, "Properties", v.properties, kListMax); }
 
-template <class Io, class V>
-void members(Io& io, pb::AddPodNetworkResponse& m, V& v) {
-  network(io, m, v.network);
-}
-
-template <class Io, class V>
-void members(Io& io, pb::ListPodNetworkRecordResponse& m, V& v) {
-  networks(io, "Networks", *m.mutable_networks(), v.networks);
-}
-
-template <class Io, class V>
-void members(Io& io, pb::DescribePoolResponse& m, V& v) {
-  networks(io, "Pool", *m.mutable_pool(), v.pool);
-  networks(io, "Cooldown", *m.mutable_cooldown(), v.cooldown);
-}
-
-template <class Message, class Value>
+template <class Value>
 std::string written(const Value& value) {
-  Message out;
-  Writer io;
-  members(io, out, value);
-  return out.SerializeAsString();
+  return proto::Io<Rules, false>::written(value);
 }
 
-template <class Message, class Value>
+template <class Value>
 [[nodiscard]] Result<Value> read(std::string_view bytes, std::size_t bytes_max = kRequestBytesMax) {
-  TRY(Message in, parse<Message>(bytes, bytes_max));
-  Value value;
-  Reader io;
-  members(io, in, value);
-  if (io.fault) return fail(*std::move(io.fault));
-  return value;
+  if (bytes.size() <= bytes_max) return proto::Io<Rules, true>::template read<Value>(bytes);
+  return fail(wrong("the whole", fmt::format("has {} bytes, more than {}", bytes.size(), bytes_max)));
 }
 
 // ---------------------------------------------------------------- addresses
@@ -342,68 +261,43 @@ Result<core::StockAddress> warm_address_of(const PodNetwork& network) {
 // ---------------------------------------------------------------- both ways
 
 std::string encode(const Nothing& /*value*/) { return {}; }
-std::string encode(const AddPodNetworkRequest& value) { return written<pb::AddPodNetworkRequest>(value); }
-std::string encode(const DelPodNetworkRequest& value) { return written<pb::DelPodNetworkRequest>(value); }
-std::string encode(const RecordKey& value) { return written<pb::GetPodNetworkRecordRequest>(value); }
-std::string encode(const BorrowRequest& value) { return written<pb::BorrowIPRequest>(value); }
-std::string encode(const StockRequest& value) { return written<pb::PopPoolRequest>(value); }
-std::string encode(const ReleaseRequest& value) { return written<pb::ReleaseIPRequest>(value); }
-std::string encode(const NetworkAnswer& value) { return written<pb::AddPodNetworkResponse>(value); }
-std::string encode(const NetworksAnswer& value) { return written<pb::ListPodNetworkRecordResponse>(value); }
-std::string encode(const StockAnswer& value) { return written<pb::DescribePoolResponse>(value); }
-
-Result<AddPodNetworkRequest> decode_add_pod_network_request(std::string_view bytes) {
-  return read<pb::AddPodNetworkRequest, AddPodNetworkRequest>(bytes);
-}
-Result<DelPodNetworkRequest> decode_del_pod_network_request(std::string_view bytes) {
-  return read<pb::DelPodNetworkRequest, DelPodNetworkRequest>(bytes);
-}
-Result<RecordKey> decode_record_key(std::string_view bytes) {
-  return read<pb::GetPodNetworkRecordRequest, RecordKey>(bytes);
-}
-Result<BorrowRequest> decode_borrow_request(std::string_view bytes) {
-  return read<pb::BorrowIPRequest, BorrowRequest>(bytes);
-}
-Result<StockRequest> decode_stock_request(std::string_view bytes) {
-  return read<pb::PopPoolRequest, StockRequest>(bytes);
-}
-Result<ReleaseRequest> decode_release_request(std::string_view bytes) {
-  return read<pb::ReleaseIPRequest, ReleaseRequest>(bytes);
-}
-Result<NetworkAnswer> decode_network_answer(std::string_view bytes) {
-  return read<pb::AddPodNetworkResponse, NetworkAnswer>(bytes, kAnswerBytesMax);
-}
-Result<NetworksAnswer> decode_networks_answer(std::string_view bytes) {
-  return read<pb::ListPodNetworkRecordResponse, NetworksAnswer>(bytes, kAnswerBytesMax);
-}
-Result<StockAnswer> decode_stock_answer(std::string_view bytes) {
-  return read<pb::DescribePoolResponse, StockAnswer>(bytes, kAnswerBytesMax);
-}
+std::string encode(const AddPodNetworkRequest& value) { return written(value); }
+std::string encode(const DelPodNetworkRequest& value) { return written(value); }
+std::string encode(const RecordKey& value) { return written(value); }
+std::string encode(const BorrowRequest& value) { return written(value); }
+std::string encode(const StockRequest& value) { return written(value); }
+std::string encode(const ReleaseRequest& value) { return written(value); }
+std::string encode(const NetworkAnswer& value) { return written(value); }
+std::string encode(const NetworksAnswer& value) { return written(value); }
+std::string encode(const StockAnswer& value) { return written(value); }
 
 std::string encode(const ShowAnswer& value) {
-  pb::ShowStockResponse out;
-  for (const auto& [name, text] : value.properties) {
-    pb::ShownProperty& property = *out.add_properties();
-    property.set_name(name);
+  ShowAnswer shown = value;
+  for (auto& [name, text] : shown.properties) {
     // An error of the cloud may have any bytes.
-    const std::string line = printable(text, Printed::line);
-    property.set_value(line.size() > kTextBytesMax ? "(too long)" : line);
+    text = printable(text, Printed::line);
+    if (text.size() > kTextBytesMax) text = "(too long)";
   }
-  return out.SerializeAsString();
+  return written(shown);
 }
 
-Result<ShowAnswer> decode_show_answer(std::string_view bytes) {
-  TRY(auto in, parse<pb::ShowStockResponse>(bytes, kAnswerBytesMax));
-  ShowAnswer value;
-  Reader io;
-  if (!io.has_room("Properties", in.properties())) return fail(*std::move(io.fault));
-  for (pb::ShownProperty& property : *in.mutable_properties()) {
-    auto& [name, text] = value.properties.emplace_back();
-    io.text("Name", *property.mutable_name(), name);
-    io.text("Value", *property.mutable_value(), text, kTextBytesMax);
-  }
-  if (io.fault) return fail(*std::move(io.fault));
-  return value;
+Result<AddPodNetworkRequest> decode_add_pod_network_request(std::string_view bytes) {
+  return read<AddPodNetworkRequest>(bytes);
 }
+Result<DelPodNetworkRequest> decode_del_pod_network_request(std::string_view bytes) {
+  return read<DelPodNetworkRequest>(bytes);
+}
+Result<RecordKey> decode_record_key(std::string_view bytes) { return read<RecordKey>(bytes); }
+Result<BorrowRequest> decode_borrow_request(std::string_view bytes) { return read<BorrowRequest>(bytes); }
+Result<StockRequest> decode_stock_request(std::string_view bytes) { return read<StockRequest>(bytes); }
+Result<ReleaseRequest> decode_release_request(std::string_view bytes) { return read<ReleaseRequest>(bytes); }
+Result<NetworkAnswer> decode_network_answer(std::string_view bytes) {
+  return read<NetworkAnswer>(bytes, kAnswerBytesMax);
+}
+Result<NetworksAnswer> decode_networks_answer(std::string_view bytes) {
+  return read<NetworksAnswer>(bytes, kAnswerBytesMax);
+}
+Result<StockAnswer> decode_stock_answer(std::string_view bytes) { return read<StockAnswer>(bytes, kAnswerBytesMax); }
+Result<ShowAnswer> decode_show_answer(std::string_view bytes) { return read<ShowAnswer>(bytes, kAnswerBytesMax); }
 
 }  // namespace croft::wire::vpc

@@ -13,7 +13,7 @@
 #include "register/stock.h"
 
 // The methods of UK8S' node agent (docs/notes/warm-pool.md#grpc) and its messages (proto/rpc/ipamd.proto), bytes <->
-// values, for clients and servers of both generations. The only place that sees protobuf. The other side's messages are
+// values, for clients and servers of both generations. The other side's messages are
 // checked against the bounds before anything looks at them: texts are UTF-8 without control characters, names have at
 // most kNameBytesMax bytes, other texts kTextBytesMax, lists kListMax entries, times lie between 1970 and the year
 // 9999. Fields that are not known are passed over, and an absent text is an empty one, as proto3 has it. Whether a

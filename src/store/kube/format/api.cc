@@ -6,8 +6,8 @@
 
 #include <fmt/format.h>
 
+#include "base/hex.h"
 #include "base/json/decode.h"
-#include "base/letters.h"
 #include "base/net/echo.h"
 #include "base/time_text.h"
 
@@ -323,16 +323,6 @@ std::string with_only(std::string_view text, std::span<const Kept> kept) {
 namespace {
 
 constexpr std::size_t kSegmentBytesMax = 253;
-
-/// RFC 3986, of a segment of a path or a value of a query.
-std::string percent_encoded(std::string_view text) {
-  std::string out;
-  for (const char c : text) {
-    const bool is_unreserved = is_alphanumeric(c) || std::string_view("-._~").find(c) != std::string_view::npos;
-    out += is_unreserved ? std::string(1, c) : fmt::format("%{:02X}", static_cast<unsigned char>(c));
-  }
-  return out;
-}
 
 class Query {
  public:

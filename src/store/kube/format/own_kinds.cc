@@ -140,12 +140,6 @@ bool ends_like_a_digest(std::string_view name) {
                              [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); });
 }
 
-std::string hex_digest(std::string_view text, const Digest& sha256, std::size_t digits) {
-  std::array<std::uint8_t, 32> bytes{};
-  std::ranges::copy(sha256(text), bytes.begin());
-  return hex_of(bytes).substr(0, digits);
-}
-
 }  // namespace
 
 std::span<const OwnKind> own_kinds() { return kKinds; }
@@ -171,11 +165,11 @@ std::string own_object_name(std::string_view record_name, const Digest& sha256) 
   }
   if (name.empty()) name = "x";
   if (name.back() != '-') name += '-';
-  return name + hex_digest(record_name, sha256, kDigestDigits);
+  return name + hex_of(sha256(record_name)).substr(0, kDigestDigits);
 }
 
 std::string own_owner_label(std::string_view owner, const Digest& sha256) {
-  return hex_digest(owner, sha256, kLabelDigits);
+  return hex_of(sha256(owner)).substr(0, kLabelDigits);
 }
 
 std::optional<std::string_view> owner_in_name(std::string_view name) {

@@ -2,6 +2,7 @@
 
 #include "os/scratch_directory.h"
 #include "store/conformance/conformance.h"
+#include "store/memory/memory_store.h"
 #include "store/sqlite/sqlite_store.h"
 
 namespace croft::store {
@@ -31,6 +32,18 @@ class SqliteBackend final : public ConformanceBackend {
   os::SystemClock clock_;
 };
 
+class MemoryBackend final : public ConformanceBackend {
+ public:
+  [[nodiscard]] std::unique_ptr<Store> open() override { return std::make_unique<MemoryStore>(first_.data()); }
+  void damage(const Key& key) override { first_.damage(key); }
+  [[nodiscard]] bool outlives_processes() const override { return false; }
+
+ private:
+  MemoryStore first_;
+};
+
+INSTANTIATE_TEST_SUITE_P(Memory, StoreConformance,
+                         testing::Values(BackendCase{"memory", [] { return std::make_unique<MemoryBackend>(); }}));
 INSTANTIATE_TEST_SUITE_P(Sqlite, StoreConformance,
                          testing::Values(BackendCase{"sqlite", [] { return std::make_unique<SqliteBackend>(); }}));
 
