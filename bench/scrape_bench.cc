@@ -20,7 +20,7 @@
 #include <fmt/format.h>
 
 #include "agent/metrics/metrics.h"
-#include "agent/metrics/server.h"
+#include "agent/metrics/web_server.h"
 #include "report.h"
 
 namespace croft {

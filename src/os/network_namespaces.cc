@@ -215,7 +215,7 @@ void for_each_namespace_mount(std::string_view table, const std::function<void(c
   }
 }
 
-NamespaceSurvey survey_network_namespaces(bool own_processes_are_all) {
+NamespaceSurvey addresses_of_all_namespaces(bool own_processes_are_all) {
   NamespaceSurvey survey;
   try {
     std::thread([&] { survey = Survey(own_processes_are_all).run(); }).join();

@@ -49,7 +49,7 @@ struct NamespaceSurvey {
 /// Needs root. In a PID namespace that is not the machine's, processes outside are not seen; unless
 /// `own_processes_are_all`, that is a line of `unseen` too. Namespaces that live in a file descriptor alone, or in a
 /// single thread of a process, are not found.
-[[nodiscard]] NamespaceSurvey survey_network_namespaces(bool own_processes_are_all);
+[[nodiscard]] NamespaceSurvey addresses_of_all_namespaces(bool own_processes_are_all);
 
 enum class NamespacePath : std::uint8_t {
   present,    ///< it names a network namespace

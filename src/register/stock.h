@@ -82,7 +82,7 @@ struct StockIntent {
   std::optional<net::Address> address;  ///< this very one
   net::Mac mac;                         ///< for this interface
   std::string subnet;
-  std::string peer;  ///< the lender; of what is allocated: the pod that it is promised to (vpc/decide/attachments.h)
+  std::string peer;  ///< the lender; of what is allocated: the pod that it is promised to (vpc/decide/assign.h)
   WallTime begun{};
   ClockMark begun_at{};  ///< by a clock that nobody sets
   /// The caller, for people. It is settled once the cloud has what was asked for, or no call takes so long.

@@ -53,7 +53,7 @@ class ForwardingStore : public Store {
 
 /// Told once by a store that was opened to look: this account may not read what is Croft's own there, and none of it is
 /// shown. Why.
-using OwnDenied = std::function<void(const Error&)>;
+using OnOwnDenied = std::function<void(const Error&)>;
 
 /// A store for commands that only look: it refuses every write, whoever asks for it. Its view may lack records
 /// (cli/stores/open_store.h), so nothing may be decided from it that is then written.

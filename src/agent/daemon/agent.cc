@@ -20,7 +20,7 @@
 #include "agent/daemon/predecessors.h"
 #include "agent/door/server.h"
 #include "agent/metrics/metrics.h"
-#include "agent/metrics/server.h"
+#include "agent/metrics/web_server.h"
 #include "base/net/echo.h"
 #include "cli/stores/open_store.h"
 #include "cni/door/tombstones.h"

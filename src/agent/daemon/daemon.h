@@ -11,7 +11,7 @@
 #include <spdlog/pattern_formatter.h>
 #include <spdlog/spdlog.h>
 
-#include "agent/metrics/server.h"
+#include "agent/metrics/web_server.h"
 #include "base/clock.h"
 #include "base/printable.h"
 #include "base/result.h"

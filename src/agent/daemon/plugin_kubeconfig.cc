@@ -74,7 +74,7 @@ void add_plugin_kubeconfig_options(CLI::App& command, PluginKubeconfigOptions& o
       ->capture_default_str();
 }
 
-WallTime renewal_of(const wire::kube::TokenLife& life, std::uint64_t jitter) {
+WallTime renew_at(const wire::kube::TokenLife& life, std::uint64_t jitter) {
   const auto quarter = (life.end - life.made) / 4;
   return life.made + quarter + quarter / static_cast<std::int64_t>(kJitterParts) * static_cast<std::int64_t>(jitter);
 }
@@ -170,7 +170,7 @@ PluginKubeconfig::Reason PluginKubeconfig::reason_of(const std::string& text) co
   }
   const auto life = wire::kube::life_of_token(is->token);
   if (!life) return {"its token says no end", true};
-  if (clock_.now().wall < renewal_of(*life, jitter_)) return {};
+  if (clock_.now().wall < renew_at(*life, jitter_)) return {};
   return {fmt::format("its token ends at {}", rfc3339_exact(life->end)), true};
 }
 
@@ -204,9 +204,9 @@ PluginKubeconfig::Tended PluginKubeconfig::judged(const std::string& written, co
   const auto life = wire::kube::life_of_token(access ? access->token : std::string());
   const WallTime now = clock_.now().wall;
   const std::string done = fmt::format("{} written, as {}", options_.file, why.text);
-  if (life && now < renewal_of(*life, jitter_)) {
+  if (life && now < renew_at(*life, jitter_)) {
     return {fmt::format("{}; its token is good until {}, and renewed at {}", done, rfc3339_exact(life->end),
-                        rfc3339_rounded_up(renewal_of(*life, jitter_))),
+                        rfc3339_rounded_up(renew_at(*life, jitter_))),
             false};
   }
   const std::string trouble =

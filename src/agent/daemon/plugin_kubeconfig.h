@@ -114,6 +114,6 @@ class PluginKubeconfig {
 };
 
 /// When somebody renews a token: after a quarter of its life, and `jitter` of 1024 parts of another.
-[[nodiscard]] WallTime renewal_of(const wire::kube::TokenLife& life, std::uint64_t jitter);
+[[nodiscard]] WallTime renew_at(const wire::kube::TokenLife& life, std::uint64_t jitter);
 
 }  // namespace croft::app

@@ -49,13 +49,13 @@ void add(MetricFamily& family, const SampleLabels& labels, double value) {
 }
 
 /// A histogram's.
-void add(MetricFamily& family, const SampleLabels& labels, const Durations& durations) {
+void add(MetricFamily& family, const SampleLabels& labels, const DurationHistogram& durations) {
   ClientMetric metric = with_labels(labels);
   std::uint64_t cumulative = 0;
   std::chrono::nanoseconds limit = durations.first;
-  for (std::size_t i = 0; i < Durations::kBuckets; ++i, limit *= 2) {
+  for (std::size_t i = 0; i < DurationHistogram::kBuckets; ++i, limit *= 2) {
     cumulative += durations.counts.at(i);
-    const bool is_last = i + 1 == Durations::kBuckets;
+    const bool is_last = i + 1 == DurationHistogram::kBuckets;
     metric.histogram.bucket.push_back({cumulative, is_last ? std::numeric_limits<double>::infinity() : seconds(limit)});
   }
   metric.histogram.sample_count = cumulative;

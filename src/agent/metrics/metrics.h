@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "base/durations.h"
+#include "base/duration_histogram.h"
 #include "collector/use/sweep.h"
 #include "history/decide/forecast.h"
 #include "ipam/audit/pool_status.h"
@@ -112,7 +112,7 @@ class AgentMetrics {
 
  private:
   mutable std::mutex mutex_;  ///< guards all below
-  Durations ok_, refused_, failed_;
+  DurationHistogram ok_, refused_, failed_;
   std::map<std::pair<std::string, core::RefusalCause>, std::uint64_t> refusals_;
   std::uint64_t borrowed_ = 0;
 };

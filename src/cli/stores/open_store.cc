@@ -48,7 +48,7 @@ template <class Opened>
 
 [[nodiscard]] Result<std::unique_ptr<store::Store>> open_etcd(EtcdPlace place, const Clock& clock,
                                                               RegistryMaker registry,
-                                                              store::OwnDenied own_denied = nullptr) {
+                                                              store::OnOwnDenied own_denied = nullptr) {
   TRY_VOID(check_secrecy(place));
   std::unique_ptr<store::etcd::Registry> kubernetes;
   if (registry != nullptr) {
@@ -126,7 +126,7 @@ Result<std::unique_ptr<store::Store>> open_store(const std::string& url, store::
 }
 
 Result<std::unique_ptr<store::Store>> open_store_to_look(const std::string& url, const Clock& clock,
-                                                         const StoreParts& parts, store::OwnDenied own_denied) {
+                                                         const StoreParts& parts, store::OnOwnDenied own_denied) {
   const auto open = [&]() -> Result<std::unique_ptr<store::Store>> {
     if (store::scheme_of(url) == store::Scheme::etcd) {
       TRY(EtcdPlace place, parse_etcd_url(url));

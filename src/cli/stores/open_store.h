@@ -104,7 +104,7 @@ struct StoreParts {
 /// `own_denied` is told of these. May be called with the first read; must not be null.
 [[nodiscard]] Result<std::unique_ptr<store::Store>> open_store_to_look(const std::string& url, const Clock& clock,
                                                                        const StoreParts& parts,
-                                                                       store::OwnDenied own_denied);
+                                                                       store::OnOwnDenied own_denied);
 
 /// The same for a Kubernetes API that something else than a URL names. `only_calicos`: none of Croft's own kinds of
 /// objects are touched, whose definitions and rights a cluster of Calico's does not have (store::KubeStoreOptions).

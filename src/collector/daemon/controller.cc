@@ -19,7 +19,7 @@
 #include "agent/daemon/daemon.h"
 #include "agent/daemon/shown_status.h"
 #include "agent/metrics/metrics.h"
-#include "agent/metrics/server.h"
+#include "agent/metrics/web_server.h"
 #include "base/printable.h"
 #include "base/result.h"
 #include "base/time_text.h"

@@ -12,7 +12,7 @@
 #include <fmt/format.h>
 
 #include "agent/daemon/daemon.h"
-#include "agent/metrics/server.h"
+#include "agent/metrics/web_server.h"
 #include "calico/crd.h"
 #include "collector/audit/leaks.h"
 #include "collector/daemon/running_pods.h"

@@ -9,7 +9,7 @@
 #include <spdlog/spdlog.h>
 
 #include "agent/daemon/daemon.h"
-#include "agent/metrics/server.h"
+#include "agent/metrics/web_server.h"
 #include "base/clock.h"
 #include "base/result.h"
 

@@ -12,7 +12,7 @@
 
 #include <nlohmann/json_fwd.hpp>
 
-#include "agent/metrics/server.h"
+#include "agent/metrics/web_server.h"
 #include "base/clock.h"
 #include "desk/daemon/refreshed.h"
 #include "desk/door/doorkeeper.h"

@@ -95,7 +95,7 @@ void add_for(const PoolFill& fill, const ReliefFacts& facts, std::vector<Relief>
   }
   std::vector<net::Prefix> taken = facts.taken;
   for (const PoolFill& other : facts.pools) taken.push_back(other.pool.cidr);
-  const auto next = facts.are_all_taken_known ? next_free(fill.pool.cidr, taken) : std::nullopt;
+  const auto next = facts.are_all_taken_known ? next_private_prefix(fill.pool.cidr, taken) : std::nullopt;
   if (next) {
     add(Risk::routing, "Add a pool beside it",
         fmt::format("{} more for the same nodes, in {}", addresses(net::Count::of(*next)), next->to_string()),
@@ -137,7 +137,7 @@ std::vector<Relief> reliefs_of(const ReliefFacts& facts) {
   return all;
 }
 
-std::optional<net::Prefix> next_free(const net::Prefix& cidr, const std::vector<net::Prefix>& taken) {
+std::optional<net::Prefix> next_private_prefix(const net::Prefix& cidr, const std::vector<net::Prefix>& taken) {
   constexpr std::array kPrivate = {"10.0.0.0/8"_prefix, "172.16.0.0/12"_prefix, "192.168.0.0/16"_prefix,
                                    "100.64.0.0/10"_prefix, "fc00::/7"_prefix};
   const auto space = std::ranges::find_if(kPrivate, [&](const net::Prefix& one) { return one.contains(cidr); });

@@ -44,6 +44,7 @@ struct ReliefFacts {
 
 /// The next prefix of the same length in the same private space (RFC 1918, RFC 6598, RFC 4193) that shares no address
 /// with `taken`; nothing where none is near.
-[[nodiscard]] std::optional<net::Prefix> next_free(const net::Prefix& cidr, const std::vector<net::Prefix>& taken);
+[[nodiscard]] std::optional<net::Prefix> next_private_prefix(const net::Prefix& cidr,
+                                                             const std::vector<net::Prefix>& taken);
 
 }  // namespace croft::core::desk

@@ -102,12 +102,13 @@ TEST(Relief, NamesOfOthersAreQuoted) {
 }
 
 TEST(Relief, TheNextPrefixIsFreeAndPrivate) {
-  EXPECT_THAT(next_free("10.0.0.0/16"_prefix, {"10.0.0.0/16"_prefix}), Optional("10.1.0.0/16"_prefix));
-  EXPECT_THAT(next_free("10.0.0.0/16"_prefix, {"10.1.4.0/24"_prefix, "10.2.0.0/15"_prefix}),
+  EXPECT_THAT(next_private_prefix("10.0.0.0/16"_prefix, {"10.0.0.0/16"_prefix}), Optional("10.1.0.0/16"_prefix));
+  EXPECT_THAT(next_private_prefix("10.0.0.0/16"_prefix, {"10.1.4.0/24"_prefix, "10.2.0.0/15"_prefix}),
               Optional("10.4.0.0/16"_prefix));
-  EXPECT_THAT(next_free("fd00:0:0:1::/64"_prefix, {"fd00:0:0:2::/64"_prefix}), Optional("fd00:0:0:3::/64"_prefix));
-  EXPECT_EQ(next_free("192.168.0.0/16"_prefix, {}), std::nullopt) << "the space ends";
-  EXPECT_EQ(next_free("8.8.8.0/24"_prefix, {}), std::nullopt) << "it is somebody's";
+  EXPECT_THAT(next_private_prefix("fd00:0:0:1::/64"_prefix, {"fd00:0:0:2::/64"_prefix}),
+              Optional("fd00:0:0:3::/64"_prefix));
+  EXPECT_EQ(next_private_prefix("192.168.0.0/16"_prefix, {}), std::nullopt) << "the space ends";
+  EXPECT_EQ(next_private_prefix("8.8.8.0/24"_prefix, {}), std::nullopt) << "it is somebody's";
 }
 
 }  // namespace

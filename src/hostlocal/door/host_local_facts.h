@@ -17,7 +17,7 @@ namespace croft::edge {
 /// that can't be read is a line in `unseen`.
 [[nodiscard]] Result<void> read_cached_attachments(const std::string& directory, core::host_local::SignsOfLife& life);
 
-/// Adds the addresses of all network namespaces; see os::survey_network_namespaces.
+/// Adds the addresses of all network namespaces; see os::addresses_of_all_namespaces.
 void look_at_namespaces(bool own_processes_are_all, core::host_local::SignsOfLife& life);
 
 /// Where the range sets of a network may be found.

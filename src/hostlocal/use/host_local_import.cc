@@ -211,10 +211,10 @@ std::vector<net::AddressRange> gaps_between(const net::Prefix& range, std::vecto
     }
   }
   if (wanted.empty()) return {};
-  TRY(core::KeptOut kept,
+  TRY(core::ReservationMade kept,
       transact(context, TurnTaking::before_writing, [&](const core::Snapshot& snapshot, const Instant&) {
         return written_if(!request.dry_run,
-                          core::plan_keep_out(snapshot, core::reservation_name_of_range(range), wanted));
+                          core::plan_reserve(snapshot, core::reservation_name_of_range(range), wanted));
       }));
   if (kept.added.empty()) return {};
   ImportedHolder& row = result.emplace_back();

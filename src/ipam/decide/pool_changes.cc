@@ -368,14 +368,14 @@ Step<IpamConfig> plan_set_config(const Snapshot& snapshot, const ConfigChange& c
   });
 }
 
-Step<KeptOut> plan_keep_out(const Snapshot& snapshot, const std::string& name,
-                            const std::vector<net::Prefix>& addresses) {
-  return decide(snapshot, [&](Reader& reader) -> Flow<Plan<KeptOut>> {
+Step<ReservationMade> plan_reserve(const Snapshot& snapshot, const std::string& name,
+                                   const std::vector<net::Prefix>& addresses) {
+  return decide(snapshot, [&](Reader& reader) -> Flow<Plan<ReservationMade>> {
     const auto key = reservation_key(name);
     const Reservation* const there = reader.get(key);
     const PoolTable pools(reader);
     TRY_VOID(reader.ready());
-    Plan<KeptOut> plan;
+    Plan<ReservationMade> plan;
     Reservation reservation = there != nullptr ? *there : Reservation{name, {}};
     for (const net::Prefix& prefix : addresses) {
       if (pools.reserved()->covers(prefix)) continue;

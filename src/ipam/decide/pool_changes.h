@@ -77,14 +77,14 @@ inline constexpr std::uint32_t kIpCooldownSecondsMax = 1200;
 /// Nothing is checked against blocks that exist already: a smaller limit takes nothing away. Errors: as check_config.
 [[nodiscard]] Step<IpamConfig> plan_set_config(const Snapshot& snapshot, const ConfigChange& change);
 
-struct KeptOut {
+struct ReservationMade {
   std::vector<net::Prefix> added;  ///< those that no reservation had all of yet
 };
 
 /// Decides that addresses are given to nobody: those that no reservation has go into the one of this name, beside what
 /// is in it. Holders of such an address keep it. Error: of a damaged record of that name.
-[[nodiscard]] Step<KeptOut> plan_keep_out(const Snapshot& snapshot, const std::string& name,
-                                          const std::vector<net::Prefix>& addresses);
+[[nodiscard]] Step<ReservationMade> plan_reserve(const Snapshot& snapshot, const std::string& name,
+                                                 const std::vector<net::Prefix>& addresses);
 
 /// The name of the reservation of what host-local gave to nobody of a range: `host-local-10-244-3-0-24`.
 [[nodiscard]] std::string reservation_name_of_range(const net::Prefix& range);

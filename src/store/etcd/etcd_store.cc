@@ -26,7 +26,7 @@ namespace {
 class EtcdStore final : public Store, public Pausable, public HasEpoch {
  public:
   EtcdStore(std::unique_ptr<etcd::Client> client, const Clock& clock, Random& random,
-            std::unique_ptr<etcd::Registry> registry, OwnDenied own_denied)
+            std::unique_ptr<etcd::Registry> registry, OnOwnDenied own_denied)
       : client_(std::move(client)),
         random_(random),
         registry_(std::move(registry)),
@@ -112,7 +112,7 @@ class EtcdStore final : public Store, public Pausable, public HasEpoch {
   const std::unique_ptr<etcd::Client> client_;
   Random& random_;
   const std::unique_ptr<etcd::Registry> registry_;
-  const OwnDenied own_denied_;
+  const OnOwnDenied own_denied_;
   std::mutex own_mutex_;
   bool is_own_settled_ = false;  ///< guarded by own_mutex_
   etcd::Places places_;          ///< settle_own() changes it, before the first read
@@ -124,7 +124,7 @@ class EtcdStore final : public Store, public Pausable, public HasEpoch {
 }  // namespace
 
 std::unique_ptr<Store> make_etcd_store(std::unique_ptr<etcd::Client> client, const Clock& clock, Random& random,
-                                       std::unique_ptr<etcd::Registry> registry, OwnDenied own_denied) {
+                                       std::unique_ptr<etcd::Registry> registry, OnOwnDenied own_denied) {
   return std::make_unique<EtcdStore>(std::move(client), clock, random, std::move(registry), std::move(own_denied));
 }
 
@@ -369,7 +369,8 @@ std::optional<std::string> Places::places_beside(Kind kind) const {
 std::string Places::root_of(Kind kind) const {
   if (const Registry* registry = registry_of(kind)) return registry->root_of(kind);
   // Where Services are Kubernetes', Croft's own are the others, if they take from the same ranges.
-  const bool is_own_service = kind == Kind::foreign_service && registry_ != nullptr && registry_->shares_own_services();
+  const bool is_own_service =
+      kind == Kind::foreign_service && registry_ != nullptr && registry_->gives_to_own_services();
   if (is_own_service) kind = Kind::service;
   return calico::own_root_of(kind);
 }

@@ -24,7 +24,7 @@ class Registry {
   /// Whether records of this kind are the registry's.
   [[nodiscard]] virtual bool has(Kind kind) const = 0;
   /// Whether Croft's own Services take from the registry's ranges although Services are the registry's.
-  [[nodiscard]] virtual bool shares_own_services() const = 0;
+  [[nodiscard]] virtual bool gives_to_own_services() const = 0;
   /// The prefix of a record's name in its key. `kind` is one of the registry's.
   [[nodiscard]] virtual std::string root_of(Kind kind) const = 0;
   /// Error: read_only for a write that must not be made; asked before anything is sent.
@@ -72,6 +72,6 @@ namespace croft::store {
 /// register that was restored is shown.
 [[nodiscard]] std::unique_ptr<Store> make_etcd_store(std::unique_ptr<etcd::Client> client, const Clock& clock,
                                                      Random& random, std::unique_ptr<etcd::Registry> registry = nullptr,
-                                                     OwnDenied own_denied = nullptr);
+                                                     OnOwnDenied own_denied = nullptr);
 
 }  // namespace croft::store

@@ -31,7 +31,7 @@ class KubernetesRegistry final : public Registry {
            kind == (options_.services ? Kind::service : Kind::foreign_service);
   }
 
-  [[nodiscard]] bool shares_own_services() const override {
+  [[nodiscard]] bool gives_to_own_services() const override {
     return options_.services && options_.prefix == kKubernetesPrefix;
   }
 

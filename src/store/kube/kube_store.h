@@ -20,7 +20,7 @@ struct KubeStoreOptions {
   /// Without them none of Croft's own kinds are kept: all are absent, and a high-water mark is written nowhere.
   bool own_kinds = true;
   /// Given: Croft's own kinds are there as far as they can be read (kube::may_read_own_kinds).
-  OwnDenied own_denied = nullptr;
+  OnOwnDenied own_denied = nullptr;
   /// kube::make_service_forms, for a store that sees Services.
   std::vector<std::unique_ptr<kube::Form>> (*services)() = nullptr;
   /// Called once, when Calico's records are found to have gone to its other group (docs/runbooks/kubernetes-crds.md):

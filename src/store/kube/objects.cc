@@ -491,7 +491,7 @@ Result<ApiGroup> discover_calico_group(Api& api, Deadline deadline) {
   return has_v3 && !has_v1 ? ApiGroup::v3 : ApiGroup::crd_v1;
 }
 
-Result<bool> may_read_own_kinds(Api& api, const OwnDenied& denied, Deadline deadline) {
+Result<bool> may_read_own_kinds(Api& api, const OnOwnDenied& denied, Deadline deadline) {
   TRY(const std::string path, wire::kube::collection_path(wire::kube::own_kind_of(Kind::pool_set)->resource()));
   wire::kube::ApiListQuery query;
   query.limit = 1;

@@ -132,7 +132,7 @@ class Objects {
 /// For a program that only looks: whether Croft's own kinds can be read. False where the API does not serve their
 /// group, and where this account may not list them, which `denied` is told. RBAC refuses what is not there as well, so
 /// discovery is asked too. Errors: what kept it from being asked.
-[[nodiscard]] Result<bool> may_read_own_kinds(Api& api, const OwnDenied& denied, Deadline deadline);
+[[nodiscard]] Result<bool> may_read_own_kinds(Api& api, const OnOwnDenied& denied, Deadline deadline);
 
 /// Whether Calico's data may be written, as it was when it was last asked. Safe to use from several threads.
 struct CalicoReadiness {

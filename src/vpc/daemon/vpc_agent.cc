@@ -20,7 +20,7 @@
 
 #include "agent/daemon/daemon.h"
 #include "agent/metrics/metrics.h"
-#include "agent/metrics/server.h"
+#include "agent/metrics/web_server.h"
 #include "base/printable.h"
 #include "cli/stores/environment.h"
 #include "cli/stores/open_store.h"
@@ -191,7 +191,7 @@ constexpr std::size_t kCertificateBytesMax = std::size_t{64} << 10;
 struct ClusterOfStock {
   std::unique_ptr<store::kube::Api> api;
   engine::NodePods pods;
-  std::unique_ptr<ClusterClaims> claims;
+  std::unique_ptr<ClusterFixedAddresses> claims;
   std::unique_ptr<VpcBoard> board;
   std::unique_ptr<store::kube::Events> events;
 };
@@ -210,7 +210,7 @@ struct ClusterOfStock {
       return store::kube::for_each_pod_of_node(api, clock, node, deadline, begin, take);
     });
   };
-  cluster.claims = std::make_unique<ClusterClaims>(*cluster.api, options.node);
+  cluster.claims = std::make_unique<ClusterFixedAddresses>(*cluster.api, options.node);
   store::kube::Events::Options how;
   how.component = "cni-vpc-ipamd";
   how.node = options.node;

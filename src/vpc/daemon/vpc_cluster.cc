@@ -9,7 +9,7 @@
 
 #include "base/letters.h"
 #include "base/net/echo.h"
-#include "vpc/decide/attachments.h"
+#include "vpc/decide/assign.h"
 #include "vpc/format/messages.h"
 
 namespace croft::app {
@@ -90,7 +90,7 @@ std::string local_time() {
 
 }  // namespace
 
-Result<engine::FixedAddresses::Wish> ClusterClaims::wish_of(const core::PodIdentity& pod, Deadline deadline) {
+Result<engine::FixedAddresses::Wish> ClusterFixedAddresses::wish_of(const core::PodIdentity& pod, Deadline deadline) {
   TRY(const auto seen, store::kube::pod_of_stock(api_, pod.namespace_name, pod.name, deadline));
   // A static pod runs before the API knows it, and has another UID there.
   if (!seen) return Wish{};
@@ -126,8 +126,8 @@ Result<engine::FixedAddresses::Wish> ClusterClaims::wish_of(const core::PodIdent
   return wish;
 }
 
-Result<std::optional<engine::FixedAddresses::Promise>> ClusterClaims::promise_to(const core::PodIdentity& pod,
-                                                                                 Deadline deadline) {
+Result<std::optional<engine::FixedAddresses::Promise>> ClusterFixedAddresses::promise_to(const core::PodIdentity& pod,
+                                                                                         Deadline deadline) {
   TRY(const auto claim, claims_.find(pod.namespace_name, pod.name, deadline));
   // One that names no address yet promises none; attach() fills it in.
   if (!claim || claim->record.ip.empty()) return std::optional<Promise>();
@@ -138,7 +138,7 @@ Result<std::optional<engine::FixedAddresses::Promise>> ClusterClaims::promise_to
   return std::optional(std::move(promise));
 }
 
-Result<void> ClusterClaims::attach(const core::StockAddress& held, const Wish& wish, Deadline deadline) {
+Result<void> ClusterFixedAddresses::attach(const core::StockAddress& held, const Wish& wish, Deadline deadline) {
   const core::PodIdentity& pod = held.pod;
   const auto record_of = [&](const std::optional<Claim>& before) -> Result<VpcIpClaimRecord> {
     if (before && !before->record.ip.empty() && before->record.ip != held.address.to_string()) {
@@ -159,13 +159,13 @@ Result<void> ClusterClaims::attach(const core::StockAddress& held, const Wish& w
 
 // ---------------------------------------------------------------- those of the whole cluster
 
-Result<std::vector<ClusterClaims::Claim>> ClusterClaims::all(Deadline deadline) {
+Result<std::vector<ClusterFixedAddresses::Claim>> ClusterFixedAddresses::all(Deadline deadline) {
   auto claims = claims_.all(deadline);
   if (!claims && claims.error().code == ErrorCode::not_found) return std::vector<Claim>();
   return claims;
 }
 
-Result<std::vector<net::Address>> ClusterClaims::claimed(Deadline deadline) {
+Result<std::vector<net::Address>> ClusterFixedAddresses::all_fixed(Deadline deadline) {
   TRY(const auto claims, all(deadline));
   std::vector<net::Address> addresses;
   for (const Claim& claim : claims) {
@@ -175,7 +175,7 @@ Result<std::vector<net::Address>> ClusterClaims::claimed(Deadline deadline) {
   return addresses;
 }
 
-Result<int> ClusterClaims::let_go(const std::function<bool(const net::Address&)>& is_held, Deadline deadline) {
+Result<int> ClusterFixedAddresses::let_go(const std::function<bool(const net::Address&)>& is_held, Deadline deadline) {
   TRY(const auto claims, all(deadline));
   std::optional<std::set<std::string>> nodes;
   int gone = 0;
@@ -196,7 +196,7 @@ Result<int> ClusterClaims::let_go(const std::function<bool(const net::Address&)>
   return gone;
 }
 
-Result<bool> ClusterClaims::detach(const Claim& seen, Deadline deadline) {
+Result<bool> ClusterFixedAddresses::detach(const Claim& seen, Deadline deadline) {
   TRY(const auto now, claims_.find(seen.meta.name_space, seen.meta.name, deadline));
   const bool is_same = now && now->meta.uid == seen.meta.uid && now->meta.deletion_timestamp &&
                        now->record.node == seen.record.node && now->record.ip == seen.record.ip;

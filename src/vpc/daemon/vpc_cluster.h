@@ -24,10 +24,10 @@ namespace croft::app {
 
 /// Fixed addresses as a cluster of UK8S has them: a pod's annotation asks for one, a VpcIpClaim of the pod's name in
 /// its namespace is the promise (docs/notes/warm-pool.md#fixed-addresses). Safe to use from several threads.
-class ClusterClaims final : public engine::FixedAddresses {
+class ClusterFixedAddresses final : public engine::FixedAddresses {
  public:
   /// `api` outlives it; `node`: this one's name in the cluster.
-  ClusterClaims(store::kube::Api& api, std::string node) : api_(api), node_(std::move(node)), claims_(api) {}
+  ClusterFixedAddresses(store::kube::Api& api, std::string node) : api_(api), node_(std::move(node)), claims_(api) {}
 
   /// Asks each time: the API may know another pod of its name by now (conflict).
   [[nodiscard]] Result<Wish> wish_of(const core::PodIdentity& pod, Deadline deadline) override;
@@ -35,7 +35,7 @@ class ClusterClaims final : public engine::FixedAddresses {
   [[nodiscard]] Result<void> attach(const core::StockAddress& held, const Wish& wish, Deadline deadline) override;
 
   /// A claim without an address promises none yet, and one with nonsense none that anybody could be given.
-  [[nodiscard]] Result<std::vector<net::Address>> claimed(Deadline deadline) override;
+  [[nodiscard]] Result<std::vector<net::Address>> all_fixed(Deadline deadline) override;
   [[nodiscard]] Result<std::vector<core::PodIdentity>> living_with(const net::Address& address,
                                                                    Deadline deadline) override {
     return store::kube::pods_with(api_, address, deadline);

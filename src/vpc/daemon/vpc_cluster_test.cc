@@ -53,7 +53,7 @@ class FixedAddressesTest : public ClusterTest {
     return held;
   }
 
-  ClusterClaims fixed_{api_, ""};
+  ClusterFixedAddresses fixed_{api_, ""};
 };
 
 TEST_F(FixedAddressesTest, AnAnnotationAsksForIt) {
@@ -227,7 +227,7 @@ class DeletedClaimsTest : public ClusterTest {
   }
 
   AllNamespaces all_{api_};
-  ClusterClaims claims_{all_, "node-a"};
+  ClusterFixedAddresses claims_{all_, "node-a"};
 };
 
 TEST_F(DeletedClaimsTest, OneOfThisNodeGoesOnceNoPodLivesWithItsAddress) {
@@ -253,7 +253,7 @@ TEST_F(DeletedClaimsTest, OneOfAnotherNodeGoesWhenThatIsGone) {
   EXPECT_TRUE(has("web-2")) << "UK8S' own";
   make_claim("web-3", "10.9.0.10", "node-x");
   remove("web-3");
-  ClusterClaims stranger(all_, "node-y");
+  ClusterFixedAddresses stranger(all_, "node-y");
   EXPECT_EQ(stranger.let_go([](const net::Address&) { return false; }, soon()).value_or(-1), 0)
       << "a list without the own node is not to be believed";
 }
@@ -282,7 +282,7 @@ TEST_F(ClusterTest, AClaimOfWhatIsNoAddressPromisesNothing) {
   make("shop", "web-1", "");
   make("tenant", "bad", "10.7.0.999");
   make("tenant", "worse", "\x1b[31m\n");
-  const auto claimed = ClusterClaims(api_, "node-a").claimed(soon());
+  const auto claimed = ClusterFixedAddresses(api_, "node-a").claimed(soon());
   ASSERT_TRUE(claimed) << claimed.error().message;
   EXPECT_THAT(*claimed, testing::ElementsAre(net::Address::parse("10.9.0.7").value()));
 }

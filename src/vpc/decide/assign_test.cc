@@ -1,3 +1,5 @@
+#include "vpc/decide/assign.h"
+
 #include <rapidcheck.h>
 
 #include <map>
@@ -5,7 +7,6 @@
 
 #include <gtest/gtest.h>
 
-#include "vpc/decide/attachments.h"
 #include "vpc/decide/test_stock.h"
 
 namespace croft::core::warm {

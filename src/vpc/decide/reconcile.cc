@@ -4,7 +4,7 @@
 
 #include <fmt/format.h>
 
-#include "vpc/decide/attachments.h"
+#include "vpc/decide/assign.h"
 #include "vpc/decide/stock.h"
 
 namespace croft::core::warm {

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "vpc/decide/attachments.h"
+#include "vpc/decide/assign.h"
 #include "vpc/decide/test_stock.h"
 
 namespace croft::core::warm {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "vpc/decide/attachments.h"
+#include "vpc/decide/assign.h"
 
 namespace croft::core::warm {
 namespace {
@@ -53,7 +53,7 @@ void count(Counts& counts, const StockAddress& address, const Instant& now) {
   switch (address.state) {
     case StockAddressState::free:
     case StockAddressState::cooling:
-      if (std::ranges::find(address.doubts, StockDoubt::used_by_host) != address.doubts.end()) ++counts.claimed;
+      if (std::ranges::find(address.doubts, StockDoubt::used_by_host) != address.doubts.end()) ++counts.used_by_host;
       ++(!address.doubts.empty() ? counts.doubted : is_free_at(address, now) ? counts.free : counts.cooling);
       break;
     case StockAddressState::held:

@@ -27,9 +27,9 @@ struct Counts {
   std::uint32_t unheard = 0;  ///< the same by calls that ended without an answer: they are not counted on
   std::uint32_t leaving = 0;  ///< releasing, lending
   std::uint32_t quarantined = 0;
-  std::uint32_t conflicting = 0;  ///< of these, what somebody else answers for on the wire
-  std::uint32_t doubted = 0;      ///< nobody's, and something speaks against giving it away (StockAddress::doubts)
-  std::uint32_t claimed = 0;      ///< of these, what the host or a pod's namespace says it has
+  std::uint32_t conflicting = 0;   ///< of these, what somebody else answers for on the wire
+  std::uint32_t doubted = 0;       ///< nobody's, and something speaks against giving it away (StockAddress::doubts)
+  std::uint32_t used_by_host = 0;  ///< of these, what the host or a pod's namespace says it has
   /// Addresses on this node's interface or on their way there.
   [[nodiscard]] std::uint32_t on_node() const {
     return free + cooling + held + probing + asked + unheard + leaving + quarantined + doubted;

@@ -18,7 +18,7 @@
 #include <gtest/gtest.h>
 
 #include "base/net/test_scenario.h"
-#include "vpc/decide/attachments.h"
+#include "vpc/decide/assign.h"
 #include "vpc/decide/reconcile.h"
 #include "vpc/decide/supply.h"
 #include "vpc/decide/test_stock.h"

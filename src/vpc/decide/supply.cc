@@ -6,7 +6,7 @@
 
 #include <fmt/format.h>
 
-#include "vpc/decide/attachments.h"
+#include "vpc/decide/assign.h"
 
 namespace croft::core::warm {
 namespace {
@@ -290,12 +290,12 @@ nanoseconds trouble_rest(std::uint32_t failures) {
 std::uint64_t others_max(const Marks& marks) { return std::uint64_t{marks.high} + kConflictsMax; }
 
 std::string too_many_of_others(const Counts& counts) {
-  if (counts.claimed > counts.conflicting) {
+  if (counts.used_by_host > counts.conflicting) {
     return fmt::format(
         "network namespaces or interfaces of this node have {} addresses of the stock that no pod was given: find "
         "whose "
         "they are (a pod with NET_ADMIN?); until they let go no more are asked for",
-        counts.claimed);
+        counts.used_by_host);
   }
   return fmt::format(
       "others answer on the wire for {} addresses that are quarantined: find who does (proxy ARP?), and release "
@@ -308,7 +308,7 @@ std::string too_many_of_others(const Counts& counts) {
 std::optional<std::string> why_not_more(const std::vector<StockAddress>& records, const Marks& marks,
                                         const Instant& now) {
   const Counts counts = counts_of(records, now);
-  if (std::uint64_t{counts.conflicting} + counts.claimed < others_max(marks)) return std::nullopt;
+  if (std::uint64_t{counts.conflicting} + counts.used_by_host < others_max(marks)) return std::nullopt;
   return too_many_of_others(counts);
 }
 
@@ -349,7 +349,7 @@ Wish plan_stock(const Counts& counts, const Marks& marks, std::uint32_t waiting,
     }
     // A neighbour that answers for one address after the other answers for the next, too, and the subnet is not this
     // node's alone.
-    const std::uint64_t others = std::uint64_t{counts.conflicting} + counts.claimed;
+    const std::uint64_t others = std::uint64_t{counts.conflicting} + counts.used_by_host;
     if (others >= others_max(marks)) {
       wish.why = too_many_of_others(counts);
       wish.is_at_limit = true;
@@ -412,7 +412,7 @@ PlannerMemory after_growing(PlannerMemory memory, Outcome outcome, double jitter
 
 bool may_borrow(const Counts& counts, const Marks& marks, const PlannerMemory& memory) {
   if (marks.node_max > 0 && counts.on_node() >= marks.node_max) return false;
-  return memory.is_short() || std::uint64_t{counts.conflicting} + counts.claimed >= others_max(marks);
+  return memory.is_short() || std::uint64_t{counts.conflicting} + counts.used_by_host >= others_max(marks);
 }
 
 PlannerMemory after_shrinking(PlannerMemory memory, Outcome outcome, double jitter, const Instant& now) {

@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-#include "vpc/decide/attachments.h"
+#include "vpc/decide/assign.h"
 #include "vpc/decide/test_stock.h"
 
 namespace croft::core::warm {
@@ -249,11 +249,11 @@ TEST_F(WarmPlanner, WhatIsSomebodyElsesIsNotAskedForOnAndOn) {
   EXPECT_TRUE(may_borrow(counts, marks_, {}));
   EXPECT_NE(wish(counts).why.find("croft vpc release"), std::string::npos);
   counts.conflicting = 0;
-  counts.doubted = counts.claimed = marks_.high + kConflictsMax;
+  counts.doubted = counts.used_by_host = marks_.high + kConflictsMax;
   EXPECT_EQ(wish(counts, 1).grow, 0U);
   EXPECT_TRUE(wish(counts, 1).is_at_limit);
   EXPECT_NE(wish(counts).why.find("network namespaces"), std::string::npos);
-  counts.claimed = 0;
+  counts.used_by_host = 0;
   EXPECT_EQ(wish(counts).grow, 3U) << "what waits for its pod, or is unknown, keeps nobody from starting";
 }
 

@@ -8,7 +8,7 @@
 #include "base/manual_clock.h"
 #include "base/net/test_values.h"
 #include "register/test_register.h"
-#include "vpc/decide/attachments.h"
+#include "vpc/decide/assign.h"
 #include "vpc/decide/supply.h"
 
 namespace croft::core::warm {

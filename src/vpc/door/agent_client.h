@@ -8,7 +8,7 @@
 #include "base/result.h"
 #include "http/transport.h"
 #include "register/stock.h"
-#include "vpc/decide/attachments.h"
+#include "vpc/decide/assign.h"
 #include "vpc/use/stock_sources.h"
 
 // The agent of a stock as the node's plugin sees it, and as the agents of other nodes do.

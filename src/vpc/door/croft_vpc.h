@@ -15,7 +15,7 @@
 #include "register/stock.h"
 #include "store/store.h"
 #include "store/store_url.h"
-#include "vpc/decide/attachments.h"
+#include "vpc/decide/assign.h"
 #include "vpc/provider.h"
 #include "vpc/use/stock_sources.h"
 

@@ -7,7 +7,7 @@
 
 #include "agent/door/server.h"
 #include "http/grpc_server.h"
-#include "vpc/decide/attachments.h"
+#include "vpc/decide/assign.h"
 #include "vpc/use/stock_calls.h"
 
 namespace croft::edge {

@@ -182,7 +182,7 @@ class TestFixed final : public engine::FixedAddresses {
     promises.emplace(held.pod.name, held.address);
     return {};
   }
-  Result<std::vector<net::Address>> claimed(Deadline) override { return std::vector<net::Address>(); }
+  Result<std::vector<net::Address>> all_fixed(Deadline) override { return std::vector<net::Address>(); }
   Result<std::vector<core::PodIdentity>> living_with(const net::Address&, Deadline) override {
     return std::vector<core::PodIdentity>();
   }

@@ -196,7 +196,7 @@ void StockActor::run() {
     for (const auto& message : messages) message();
     if (!messages.empty()) memory_.loader.reset();  // they may have written
     messages.clear();
-    serve_waiting();
+    serve_next_batch();
     begin_round();
   }
 }
@@ -305,7 +305,7 @@ void StockActor::end_calls() {
   }
 }
 
-void StockActor::serve_waiting() {
+void StockActor::serve_next_batch() {
   // With nobody waiting too: the ADD that set it may be gone, and the loop would not sleep any more.
   const bool is_time = world_.clock.now().since_boot >= look_again_;
   if (std::exchange(state.stocked, false) || is_time || are_calls_ending_) {

@@ -18,12 +18,12 @@
 #include <vector>
 
 #include "base/clock.h"
-#include "base/durations.h"
+#include "base/duration_histogram.h"
 #include "base/net/prefix.h"
 #include "base/result.h"
 #include "ipam/use/batch.h"
 #include "ipam/use/transact.h"
-#include "vpc/decide/attachments.h"
+#include "vpc/decide/assign.h"
 #include "vpc/decide/supply.h"
 #include "vpc/provider.h"
 #include "vpc/use/stock_calls.h"
@@ -96,10 +96,10 @@ struct StockCall {
 /// Counts of this process since its start.
 struct StockCallTally {
   std::uint64_t adds = 0, adds_failed = 0, dels = 0, dels_failed = 0;
-  std::uint64_t waited = 0;   ///< ADDs that found the stock empty
-  std::uint64_t commits = 0;  ///< made for ADDs and DELs
-  std::uint32_t waiting = 0;  ///< ADDs that wait now
-  Durations add_delays;       ///< of ADDs that got one
+  std::uint64_t waited = 0;      ///< ADDs that found the stock empty
+  std::uint64_t commits = 0;     ///< made for ADDs and DELs
+  std::uint32_t waiting = 0;     ///< ADDs that wait now
+  DurationHistogram add_delays;  ///< of ADDs that got one
 };
 
 /// How often what happened, since it began.
@@ -221,7 +221,7 @@ class StockActor {
   void run();
   [[nodiscard]] bool wait_for_messages(std::deque<std::function<void()>>& messages);
   void begin_round();
-  void serve_waiting();
+  void serve_next_batch();
   [[nodiscard]] Batch next_batch();
   void serve_batch(Batch batch);
   [[nodiscard]] std::optional<Result<void>> serve_alone(StockCall& call);

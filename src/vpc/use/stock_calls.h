@@ -10,7 +10,7 @@
 #include "base/result.h"
 #include "ipam/use/transact.h"
 #include "register/stock.h"
-#include "vpc/decide/attachments.h"
+#include "vpc/decide/assign.h"
 #include "vpc/decide/reconcile.h"
 #include "vpc/decide/supply.h"
 

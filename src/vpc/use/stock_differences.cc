@@ -7,7 +7,7 @@
 
 #include <fmt/format.h>
 
-#include "vpc/decide/attachments.h"
+#include "vpc/decide/assign.h"
 #include "vpc/decide/reconcile.h"
 #include "vpc/use/stock_keeper.h"
 
@@ -91,7 +91,7 @@ void StockKeeper::set_apart(warm::Look& look, const StockView& view, bool may_go
     }
   }
   if (strays.empty() || world_.fixed == nullptr) return;
-  const auto claimed = world_.fixed->claimed(deadline);
+  const auto claimed = world_.fixed->all_fixed(deadline);
   if (!claimed) {
     note_silent(look, "", claimed.error().in("whether claims name addresses that have no record is not known"));
     look.apart.merge(strays);

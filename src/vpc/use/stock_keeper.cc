@@ -394,7 +394,7 @@ Result<void> StockKeeper::check_nobodys(const net::Address& address, Deadline de
                 fmt::format("whether {} is in use is not known: {}; try again", text, look.silent.front()));
   }
   if (world_.fixed == nullptr) return {};
-  const auto claimed = world_.fixed->claimed(deadline);
+  const auto claimed = world_.fixed->all_fixed(deadline);
   if (!claimed) {
     return fail(ErrorCode::refused_for_safety, fmt::format("whether a VpcIpClaim names {} is not known: {}; try again",
                                                            text, claimed.error().message));

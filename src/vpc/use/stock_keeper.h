@@ -14,7 +14,7 @@
 #include "base/clock.h"
 #include "base/result.h"
 #include "ipam/use/transact.h"
-#include "vpc/decide/attachments.h"
+#include "vpc/decide/assign.h"
 #include "vpc/decide/reconcile.h"
 #include "vpc/decide/supply.h"
 #include "vpc/provider.h"
@@ -163,7 +163,7 @@ class StockKeeper {
   /// unknown_outcome; conflict, where it went another way meanwhile; those of the cloud.
   [[nodiscard]] Result<core::StockAddress> lend(const core::warm::Lend& lend, Deadline deadline);
 
-  // For pods that keep their address by name (vpc/decide/attachments.h); from any thread, no longer than `deadline`.
+  // For pods that keep their address by name (vpc/decide/assign.h); from any thread, no longer than `deadline`.
 
   /// Whether the records tell that the pod of this UID keeps its address, or does not. Nothing: they say nothing of it.
   [[nodiscard]] std::optional<bool> is_known_as_fixed(const core::PodIdentity& pod);

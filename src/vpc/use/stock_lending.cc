@@ -8,7 +8,7 @@
 #include <fmt/format.h>
 
 #include "base/net/echo.h"
-#include "vpc/decide/attachments.h"
+#include "vpc/decide/assign.h"
 #include "vpc/use/stock_keeper.h"
 
 namespace croft::engine {

@@ -7,7 +7,7 @@
 
 #include <gtest/gtest.h>
 
-#include "vpc/decide/attachments.h"
+#include "vpc/decide/assign.h"
 #include "vpc/use/test_stock_node.h"
 
 namespace croft::engine {

@@ -101,7 +101,7 @@ class FixedAddresses {
   [[nodiscard]] virtual Result<void> attach(const core::StockAddress& held, const Wish& wish, Deadline deadline) = 0;
   /// All addresses that are promised, whether their pods run or not, of the whole cluster. A cluster that knows no
   /// promises has none. An error: nothing is known.
-  [[nodiscard]] virtual Result<std::vector<net::Address>> claimed(Deadline deadline) = 0;
+  [[nodiscard]] virtual Result<std::vector<net::Address>> all_fixed(Deadline deadline) = 0;
   /// The pods of the whole cluster that live and say that they have this address, but those in their node's network. An
   /// error: nothing is known.
   [[nodiscard]] virtual Result<std::vector<core::PodIdentity>> living_with(const net::Address& address,

@@ -299,7 +299,7 @@ class TestClaims final : public FixedAddresses {
   std::vector<net::Address> all;
   bool is_away = false;
   int asked = 0;
-  [[nodiscard]] Result<std::vector<net::Address>> claimed(Deadline) override {
+  [[nodiscard]] Result<std::vector<net::Address>> all_fixed(Deadline) override {
     ++asked;
     if (is_away) return fail(ErrorCode::unavailable, "the API server does not answer");
     return all;

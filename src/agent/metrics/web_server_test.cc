@@ -1,4 +1,4 @@
-#include "agent/metrics/server.h"
+#include "agent/metrics/web_server.h"
 
 #include <arpa/inet.h>
 #include <netinet/in.h>

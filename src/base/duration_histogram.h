@@ -8,7 +8,7 @@
 namespace croft {
 
 /// How often something took how long, by powers of two; the last bucket has whatever takes longer.
-struct Durations {
+struct DurationHistogram {
   static constexpr std::size_t kBuckets = 18;
   std::chrono::nanoseconds first = std::chrono::microseconds(250);  ///< the upper bound of the first bucket
   std::array<std::uint64_t, kBuckets> counts{};

@@ -1,4 +1,4 @@
-#include "vpc/decide/attachments.h"
+#include "vpc/decide/assign.h"
 
 #include <algorithm>
 #include <string_view>
