@@ -38,7 +38,7 @@ std::vector<std::uint32_t> scattered(std::uint32_t size, std::uint32_t count) {
 
 void take_and_give_back(benchmark::State& state, OrderedFreeList& space) {
   for (auto _ : state) {
-    const auto ordinal = space.take_next();
+    auto ordinal = space.take_next();
     benchmark::DoNotOptimize(ordinal);
     space.give_back(*ordinal);
   }

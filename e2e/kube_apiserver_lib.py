@@ -1,5 +1,5 @@
-"""A real kube-apiserver on a real etcd. VERSIONS are those that e2e/kubernetes/build builds, once, into the user's cache directory; without Go
-a test skips itself. CROFT_KUBE_APISERVER_DIR names a directory that has them already. As a script, BIN_DIR VERSION [kube-node], it builds.
+"""A real kube-apiserver on a real etcd. The scripts in e2e/kubernetes build each version once, into the user's cache directory; without Go a test
+skips itself. CROFT_KUBE_APISERVER_DIR names a directory that has them already. As a script, BIN_DIR VERSION [kube-node], it builds.
 """
 
 import base64
@@ -20,7 +20,6 @@ from etcd_lib import Authority, Etcd, free_ports
 from kube_storage import Range, decode_ip_address, decode_service, decode_service_cidr
 from lib import Daemon, Failure, build, expect_equal, main, require_programs, run, wait_for
 
-VERSIONS = ("1.32", "1.36")  # the first has Service addresses in bitmaps, the second as objects
 PROTOBUF, JSON = "application/vnd.kubernetes.protobuf", "application/json"
 PREFIX = "/registry/"
 TOKEN = "the-only-user"
@@ -64,10 +63,11 @@ def cache_of(version, name="kube-apiserver"):
     given = os.environ.get("CROFT_KUBE_APISERVER_DIR")
     if given:
         return pathlib.Path(given)
-    digest = hashlib.sha256()
-    main_file = "main.go" if name == "kube-apiserver" else "node/main.go"
-    for path in [SOURCES / "build", *(SOURCES / version / source for source in ("go.mod", "go.sum", main_file))]:
-        digest.update(path.read_bytes())
+    sources = ("build-other", "versions", "1.36/main.go")
+    if (SOURCES / version).is_dir():
+        main_file = "main.go" if name == "kube-apiserver" else "node/main.go"
+        sources = ("build", *(f"{version}/{source}" for source in ("go.mod", "go.sum", main_file)))
+    digest = hashlib.sha256(b"".join((SOURCES / source).read_bytes() for source in sources))
     return cache_root() / "kubernetes" / f"{version}-{digest.hexdigest()[:16]}"
 
 
@@ -83,7 +83,8 @@ def program(version, name="kube-apiserver"):
         if not path.exists():
             # Compilers that collect no garbage below a gigabyte, which hardly any reaches, take a fifth less of the processor.
             env = {"GOGC": "off", "GOMEMLIMIT": "1GiB", **os.environ}
-            build(SOURCES / "build", cache, version if name == "kube-apiserver" else f"{name}-{version}", env=env, timeout=3600)
+            script = "build" if (SOURCES / version).is_dir() else "build-other"
+            build(SOURCES / script, cache, version if name == "kube-apiserver" else f"{name}-{version}", env=env, timeout=3600)
     return path
 
 
@@ -94,6 +95,7 @@ class KubeApiserver:
                  arguments=()):
         require_programs("openssl")
         self.world, self.version, self.program = world, version, program(version)
+        self.minor = int(version.split(".")[1])
         self.addresses, self.ports, self.media, self.arguments = addresses, ports, media, arguments
         self.etcd = etcd or Etcd(world)
         self.port, = free_ports(1)
