@@ -249,7 +249,7 @@ def by_dpkg(world, programs, plugin):
     def dpkg(*words):
         asked.write_text("")
         # What the programs need is here, and not in that root.
-        run("dpkg", f"--root={root}", "--force-script-chrootless,architecture,depends,not-root", "--log=/dev/null", *words,
+        run("dpkg", f"--root={root}", "--force-script-chrootless,depends,not-root" + (",architecture" if EMULATOR else ""), "--log=/dev/null", *words,
             env={**os.environ, "PATH": f"{tools}:{os.environ['PATH']}"})
         return asked.read_text().splitlines()
 

@@ -1,5 +1,3 @@
-// One damaged record costs what rests on it, and no more.
-
 #include "ipam/use/audit.h"
 
 #include <algorithm>
@@ -593,6 +591,8 @@ namespace {
 
 using testing::HasSubstr;
 
+// One damaged record costs what rests on it, and no more.
+
 struct DamagedRecords : World {
   DamagedRecords() {
     pool("four", "10.1.0.0/26", 29, 0);
@@ -780,6 +780,22 @@ TEST_F(Damaged, AConfigurationIsReadAsStrict) {
                                     << view.node;
     }
   }
+}
+
+TEST_F(Damaged, TheAuditNamesEachOnce) {
+  store.damage(core::block_key(block_of("c1")));
+  store.damage(core::pool_key("four"));
+  store.damage(core::reservation_key("gateways"));
+  store.damage(core::ipam_config_key());
+  store.damage(core::node_key("node-x"), ErrorCode::newer_version);
+  const auto report = audit(context, {});
+  ASSERT_TRUE(report) << report.error().message;
+  std::map<std::string, int> named;
+  for (const core::audit::Finding& finding : report->findings) {
+    if (finding.id == "block_corrupt" || finding.id.starts_with("record_")) ++named[finding.subject];
+  }
+  EXPECT_EQ(named.size(), 5U);
+  for (const auto& [subject, times] : named) EXPECT_EQ(times, 1) << subject;
 }
 
 /// A block larger than any that is read: its CIDR is taken whole, and nobody is told that its addresses are nobody's.

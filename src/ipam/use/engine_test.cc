@@ -51,6 +51,11 @@ TEST_F(Engine, WhatOtherNodesTookAndWhatTheyCannotTake) {
   EXPECT_TRUE(fill.open().is_zero());
 }
 
+TEST_F(Engine, APoolOfAConfigurationThatDisagreesIsRefused) {
+  pool("a", "10.1.0.0/16", 26);
+  EXPECT_EQ(ensure_pools(context, {spec("a", "10.1.0.0/16", 28)}).error().code, ErrorCode::refused_by_configuration);
+}
+
 TEST_F(Engine, ABlockMadeAgainNeverRepeatsASequenceNumber) {
   pool("a", "10.1.0.0/30", 30, 0);
   ASSERT_EQ(add("c1"), "10.1.0.2");

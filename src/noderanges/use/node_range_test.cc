@@ -311,6 +311,18 @@ TEST(NodeRangeReconcile, ANodeThatComesBackDuringThePassKeepsItsRange) {
   EXPECT_THAT(world.records(), ElementsAre("10.0.0.0/24 a", "10.0.1.0/24 b"));
 }
 
+/// Their keys differ; the set of ranges, which each writes, is what they have in common.
+TEST(NodeRangeAdopt, OfTwoAtOnceThatOverlapOneIsRefused) {
+  NodeWorld world;
+  ASSERT_EQ(world.configure({cut("10.0.0.0/16", 24)}), "changed");
+  Meddler meddled(world.store);
+  meddled.before_commit = [&] { EXPECT_EQ(world.adopt("b", "10.0.2.0/25"), "10.0.2.0/25"); };
+  const Context context{meddled, world.clock, world.random};
+  const auto adopted = adopt_node_range(context, "a", World::prefix("10.0.2.0/24"));
+  ASSERT_FALSE(adopted);
+  EXPECT_EQ(adopted.error().code, ErrorCode::already_exists) << adopted.error().message;
+}
+
 TEST(NodeRangeReconcile, ManyNodesInBatches) {
   NodeWorld world;
   ASSERT_EQ(world.configure({cut("10.0.0.0/16", 24), cut("fd00::/48", 64)}, {"10.0.0.0/25"}), "changed");

@@ -67,6 +67,13 @@ TEST_P(StoreConformance, EachRecordOfAKindIsGivenOnce) {
       EXPECT_EQ(seen, all) << "limit " << limit;
     }
   }
+  int pages = 0;
+  const auto until = [&] {
+    ++pages;
+    return soon();
+  };
+  ASSERT_TRUE(store_->for_each({Kind::high_water_mark, "n", 7}, until, [](Record&) { return Result<void>(); }));
+  EXPECT_GE(pages, 4) << "each page has its time";
   int taken = 0;
   const auto ended = store_->for_each(
       {Kind::high_water_mark, "n", 7}, [&] { return soon(); },

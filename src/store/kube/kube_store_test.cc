@@ -694,6 +694,19 @@ TEST_F(BehindAMiddlebox, AListThatIsLostMidwayGivesEachRecordOnce) {
   EXPECT_EQ(taken, names);
 }
 
+/// An ADD may see its node's claims as the API remembers them; what gives up a node may not.
+TEST_F(BehindAMiddlebox, ClaimsInOrderAreOfThisMoment) {
+  box_->part = "resourceVersion=0";
+  box_->times = 1;
+  ASSERT_TRUE(store_->for_each(
+      {Kind::affinity, "host/a/", 1000, false, true}, [&] { return soon(); }, [](Record&) { return Result<void>(); }));
+  EXPECT_EQ(box_->times, 1) << "the API's memory was asked";
+  core::Missing claims;
+  claims.lists.insert({Kind::affinity, "host/a/"});
+  static_cast<void>(store_->read(claims, soon()));
+  EXPECT_EQ(box_->times, 0) << "an ADD asks it";
+}
+
 TEST_F(BehindAMiddlebox, WhatIsNoListOfGroupsChoosesNone) {
   box_->part = "/apis";
   for (const char* body : {"<html>", "{}", R"({"kind":"APIGroupList","groups":7})"}) {
