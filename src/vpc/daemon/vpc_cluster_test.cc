@@ -282,7 +282,7 @@ TEST_F(ClusterTest, AClaimOfWhatIsNoAddressPromisesNothing) {
   make("shop", "web-1", "");
   make("tenant", "bad", "10.7.0.999");
   make("tenant", "worse", "\x1b[31m\n");
-  const auto claimed = ClusterFixedAddresses(api_, "node-a").claimed(soon());
+  const auto claimed = ClusterFixedAddresses(api_, "node-a").all_fixed(soon());
   ASSERT_TRUE(claimed) << claimed.error().message;
   EXPECT_THAT(*claimed, testing::ElementsAre(net::Address::parse("10.9.0.7").value()));
 }
