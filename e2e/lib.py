@@ -445,9 +445,10 @@ def make_busybox(root, applets):
         (root / "bin" / name).symlink_to("busybox")
 
 
-def listens(path):
-    with socket.socket(socket.AF_UNIX) as probe:
-        return probe.connect_ex(str(path)) == 0
+def listens(place):
+    family, place = (socket.AF_INET, place) if isinstance(place, tuple) else (socket.AF_UNIX, str(place))
+    with socket.socket(family) as probe:
+        return probe.connect_ex(place) == 0
 
 
 class Daemon(subprocess.Popen):
@@ -506,7 +507,8 @@ def stop_between_commits(process, store):
             process.send_signal(signal.SIGSTOP)
             with contextlib.suppress(BlockingIOError):
                 fcntl.flock(gate, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                return
+                # A signal takes its time: until then the lock is ours.
+                return wait_for(lambda: ") T " in pathlib.Path(f"/proc/{process.pid}/stat").read_text(), "it is stopped")
             process.send_signal(signal.SIGCONT)
             time.sleep(0.01)
 

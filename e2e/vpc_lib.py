@@ -13,7 +13,7 @@ import urllib.request
 
 import protobuf
 from etcd_lib import free_ports
-from lib import Daemon, Failure, call_environment, expect, expect_equal, run, say, skip, wait_for
+from lib import Daemon, Failure, call_environment, expect, expect_equal, listens, run, say, skip, wait_for
 from protobuf import fields_of
 
 os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # what is refused is told by the answer
@@ -146,6 +146,8 @@ class Agent:
     def start(self):
         self.process = start_program(self.cloud.world, self.name, [*self.before, *self.command()])
         wait_for(self.answers, f"{self.name} answers", BEGINS)
+        if "--listen" in self.flags:  # which may begin later
+            wait_for(lambda: listens(("127.0.0.1", self.port)), f"{self.name} listens for its peers", BEGINS)
         return self
 
     def open_channel(self):

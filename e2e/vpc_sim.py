@@ -28,7 +28,7 @@ RATE_LIMITED, NO_ACTION, UNKNOWN_ACTION, NO_SIGNATURE, BAD_SIGNATURE, NO_SUCH_US
 NO_PROJECT, ZONE_NOT_ALLOWED, EXHAUSTED, NO_SUCH_ADDRESS = 292, 293, 57000, 58221
 # Codes of this simulator where the API's own are not known; nobody may rely on them.
 BAD_PARAMETER, TAKEN, WRONG_SUBNET = 59001, 59002, 59003
-V1, V2 = (f"meta-data/{where}/security-credentials/Uk8sServiceCharacter" for where in ("v1/uam", "v2/iam"))
+CREDENTIALS = "meta-data/v1/uam/security-credentials/Uk8sServiceCharacter"
 EVENTS_MAX, FAULTS_MAX, BATCH_MAX = 100_000, 1000, 256
 NAME = re.compile(r"[A-Za-z0-9_.@-]{1,63}")
 Node = collections.namedtuple("Node", "name mac subnet address instance interface")
@@ -321,17 +321,14 @@ class World:
                          "vpc-id": self.config["vpc"], "ips": []}
             return {"availability-zone": self.config["zone"], "instance-id": node.instance, "region": self.config["region"],
                     "uhost": {"cpu": 4, "project-id": self.config["project"], "network-interfaces": [interface]}}
-        if path not in (V1, V2):
+        if path != CREDENTIALS:
             return None
         until = int(time.time()) + self.config["tokenLifeSeconds"]
         public, private, token = "sts-" + secrets.token_hex(16), secrets.token_hex(16), secrets.token_hex(16)
         self.tokens = {one: what for one, what in self.tokens.items() if what[2] > time.time()} | {token: (public, private, until)}
-        if path == V1:
-            return {"RetCode": 0, "Message": "", "Data": {
-                "Expiration": until, "PublicKey": public, "PrivateKey": private, "SecurityToken": token,
-                "ProjectID": self.config["project"], "UHostID": node.instance}}
-        return {"AccessKeyId": public, "AccessKeySecret": private, "SecurityToken": token,
-                "Expiration": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(until))}
+        return {"RetCode": 0, "Message": "", "Data": {
+            "Expiration": until, "PublicKey": public, "PrivateKey": private, "SecurityToken": token,
+            "ProjectID": self.config["project"], "UHostID": node.instance}}
 
     def check(self):
         """What contradicts itself."""

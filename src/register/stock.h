@@ -73,7 +73,7 @@ struct StockAddress {
 
 /// A request to the cloud or another node that is made, or about to be, and brings addresses that have no record yet.
 /// Written before the call, and gone in the commit that records the outcome: one that is there at a start tells that
-/// the outcome has to be looked up.
+/// the outcome has to be looked up. It is settled once the cloud has what was asked for, or no call takes so long.
 struct StockIntent {
   enum class What : std::uint8_t { allocate, borrow };
   std::string id;  ///< 32 hexadecimal digits, random; the idempotency key of what is asked
@@ -85,7 +85,7 @@ struct StockIntent {
   std::string peer;  ///< the lender; of what is allocated: the pod that it is promised to (vpc/decide/assign.h)
   WallTime begun{};
   ClockMark begun_at{};  ///< by a clock that nobody sets
-  /// The caller, for people. It is settled once the cloud has what was asked for, or no call takes so long.
+  // 0; older versions wrote the caller.
   std::uint32_t process = 0;
   std::uint64_t process_started = 0;  ///< ticks since boot, tells two processes of one number apart
   friend bool operator==(const StockIntent&, const StockIntent&) = default;

@@ -73,7 +73,7 @@ template <class Record, class RecordOf>
     if (written) return written;
     const ErrorCode code = written.error().code;
     const bool may_be_there = code == ErrorCode::conflict || code == ErrorCode::already_exists ||
-                              code == ErrorCode::not_found || code == ErrorCode::unknown_outcome;
+                              (before && code == ErrorCode::not_found) || code == ErrorCode::unknown_outcome;
     if (!may_be_there || writes == kWritesMax) return written;
     before.reset();
   }

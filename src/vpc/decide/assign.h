@@ -105,7 +105,7 @@ inline constexpr const char* kKeepsNoneKey = "keepsNoAddress";
 
 /// Whether a pod's name is one that a StatefulSet gives: it ends in `-` and a number. Others have no fixed address.
 [[nodiscard]] bool has_stable_name(const PodIdentity& pod);
-/// The obstacle, where there is one.
+/// The StatefulSet of such a name; empty: the name is another one.
 [[nodiscard]] std::string stateful_set_of(const PodIdentity& pod);
 
 /// Why a record that is here does not go to the pod of `request`, to which its address is promised; nothing: it may.

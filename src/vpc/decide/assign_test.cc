@@ -272,7 +272,7 @@ TEST(WarmAssign, AnyHistoryKeepsToTheModel) {
   }));
 }
 
-// ---------------------------------------------------------------- by name (attachments.h)
+// ---------------------------------------------------------------- by name
 
 /// An ADD of a pod that keeps its address.
 Result<Assigned> give(TestStock& stock, const Given& address, const Request& request) {

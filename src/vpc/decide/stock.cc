@@ -49,6 +49,9 @@ const StockIntent* Stock::intent(const std::string& id) const {
   return found == intents_.end() ? nullptr : *found;
 }
 
+namespace {
+
+/// Counts one more.
 void count(Counts& counts, const StockAddress& address, const Instant& now) {
   switch (address.state) {
     case StockAddressState::free:
@@ -75,9 +78,17 @@ void count(Counts& counts, const StockAddress& address, const Instant& now) {
   }
 }
 
+}  // namespace
+
 Counts counts_of(const std::vector<StockAddress>& records, const Instant& now) {
   Counts counts;
   for (const StockAddress& one : records) count(counts, one, now);
+  return counts;
+}
+
+Counts counts_of(const Stock& stock, const Instant& now) {
+  Counts counts;
+  for (const StockAddress* one : stock.addresses()) count(counts, *one, now);
   return counts;
 }
 

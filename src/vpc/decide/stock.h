@@ -37,11 +37,9 @@ struct Counts {
   friend bool operator==(const Counts&, const Counts&) = default;
 };
 
-/// Counts one more.
-void count(Counts& counts, const StockAddress& address, const Instant& now);
 [[nodiscard]] Counts counts_of(const std::vector<StockAddress>& records, const Instant& now);
 
-/// Addresses that one decision changes at most; a commit has room for as many, and one fill brings fewer.
+/// Addresses that the caller gives one decision at most; a commit has room for as many, and one fill brings fewer.
 inline constexpr std::size_t kChangesMax = 120;
 
 /// The stock. It points into the snapshot it was read from, and is valid as long as that.
@@ -68,6 +66,8 @@ class Stock {
   const StockNode* node_ = nullptr;
 };
 
+[[nodiscard]] Counts counts_of(const Stock& stock, const Instant& now);
+
 /// Whether the holder is this attachment's. An old client knows no network and no interface: what is empty on either
 /// side matches any. The container has to be the same.
 [[nodiscard]] bool is_holder(const StockAddress& address, const Owner& owner);
@@ -76,7 +76,7 @@ class Stock {
 [[nodiscard]] StockAddress entered(StockAddress address, StockAddressState state, const Instant& now);
 
 /// As it is when its holder lets go: cooling, or free where the cooldown is 0; quarantined for its pod where it is
-/// promised to that (attachments.h).
+/// promised to that (assign.h).
 [[nodiscard]] StockAddress let_go(StockAddress address, std::chrono::seconds cooldown, const Instant& now);
 
 /// Whether it is of a subnet; empty on either side: not known, or any.

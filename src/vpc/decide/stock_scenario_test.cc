@@ -235,12 +235,17 @@ class World {
     }
     passes_.note(stock_.all(), now());
   }
+  [[nodiscard]] StockAddress known(Command& c) const {
+    const StockAddress* found = stock_.find(at(c.word("an address")));
+    if (found == nullptr) throw Malformed("the stock does not have it");
+    return *found;
+  }
   template <StockAddressState State>
   void enter(Command& c) {
-    put(entered(*stock_.find(at(c.word("an address"))), State, now()));
+    put(entered(known(c), State, now()));
   }
   void other_card(Command& c) {
-    StockAddress record = *stock_.find(at(c.word("an address")));
+    StockAddress record = known(c);
     record.mac = kOtherMac;
     put(std::move(record));
   }
@@ -378,8 +383,8 @@ INSTANTIATE_TEST_SUITE_P(Stock, StockScenario, testing::ValuesIn(files()),
                          [](const auto& tested) { return tested.param; });
 
 TEST(StockScenarioFile, MistakesAreRefused) {
-  for (const char* line :
-       {"mark low=1", "marks low=x", "marks lo=1", "cloud rains", "add", "rounds", "wait 3", "show all"}) {
+  for (const char* line : {"mark low=1", "marks low=x", "marks lo=1", "cloud rains", "add", "rounds", "wait 3",
+                           "show all", "aside 9", "releasing 9", "lent 9", "other-card 9"}) {
     World world;
     EXPECT_THROW(world.run(line), Malformed) << line;
   }

@@ -101,8 +101,7 @@ Step<bool> plan_begin(const Snapshot& snapshot, const StockIntent& intent, const
     TRY(const Stock stock, Stock::read(reader));
     const bool is_for_stock = intent.what == StockIntent::What::allocate && promised_pod_name(intent).empty();
     const std::uint32_t most = stock.node() != nullptr ? stock.node()->node_max.value_or(0) : 0;
-    Counts counts;
-    for (const StockAddress* address : stock.addresses()) count(counts, *address, now);
+    Counts counts = counts_of(stock, now);
     for (const StockIntent* other : stock.intents()) counts.asked += other->count;
     counts.asked += intent.count;
     if (is_for_stock && most > 0 && counts.on_node() > most) {

@@ -59,15 +59,15 @@ struct Probed {
   net::Address address;
   std::optional<net::Mac> other;
 };
-/// At most kChangesMax: those that nobody has become free, the others quarantined with the MAC. Addresses that are not
-/// `probing` any more are left alone.
+/// The caller gives at most kChangesMax: those that nobody has become free, the others quarantined with the MAC.
+/// Addresses that are not `probing` any more are left alone.
 [[nodiscard]] Step<Changed> plan_probed(const Snapshot& snapshot, const std::vector<Probed>& probed,
                                         const Instant& now);
 
 // ---- out
 
-/// Addresses to go back to the cloud, at most kChangesMax: `count` free ones, those that became free last; or the named
-/// ones.
+/// Addresses to go back to the cloud, of which the caller gives at most kChangesMax: `count` free ones, those that
+/// became free last; or the named ones.
 struct ReturnToCloud {
   std::uint32_t count = 0;
   std::vector<net::Address> addresses{};

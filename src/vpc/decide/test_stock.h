@@ -88,7 +88,7 @@ struct TestStock {
     const auto done = records.decide<bool>([&](const Snapshot& snapshot) {
       return core::decide(snapshot, [&](Reader& reader) -> Flow<Plan<bool>> {
         TRY(const Stock stock, Stock::read(reader));
-        for (const StockAddress* address : stock.addresses()) count(counts, *address, clock.now());
+        counts = counts_of(stock, clock.now());
         for (const StockIntent* intent : stock.intents()) counts.asked += intent->count;
         return Plan<bool>{true, {}};
       });

@@ -29,10 +29,10 @@ namespace croft::edge {
 /// own agents speak it.
 using SecurityFor = std::function<std::shared_ptr<const os::TransportSecurity>(const std::string& node)>;
 
-/// engine::PeerAgents::borrow by gRPC over TCP, with certificates on both sides unless it is told otherwise; `security`
-/// null: nobody is spoken to. The peer is at a numeric `10.0.0.2:7312`. Connects within a second, or it did not answer
-/// at all. Errors also: invalid_argument (its address is not numeric: nobody was spoken to); permission_denied (a
-/// certificate is refused, here or there).
+/// engine::PeerAgents::borrow by gRPC over TCP, with certificates on both sides unless it is told otherwise;
+/// `security_for` null: nobody is spoken to. The peer is at a numeric `10.0.0.2:7312`. Connects within a second, or it
+/// did not answer at all. Errors also: invalid_argument (its address is not numeric: nobody was spoken to);
+/// permission_denied (a certificate is refused, here or there).
 [[nodiscard]] Result<cloud::CloudAddress> borrow_by_agent(const engine::Peer& peer, const net::Mac& mac,
                                                           const std::string& subnet, const std::string& request,
                                                           const SecurityFor& security_for, const Clock& clock,

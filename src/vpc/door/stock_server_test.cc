@@ -521,6 +521,7 @@ TEST_F(StockServerTest, AnOldClientIsRefusedWithinFiveSecondsAndAPluginOfOursWai
       EXPECT_EQ(keeper_->actor().seen().calls.waiting, 1U) << "9 s are not over";
     }
     EXPECT_GT(clock_.now().since_boot - since, 8s);
+    EXPECT_EQ(engine::view_stock({store_, clock_, random_})->intents.empty(), fate != engine::CallFate::request_lost);
     end();
     server_.reset();
   }

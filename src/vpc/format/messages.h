@@ -52,7 +52,7 @@ inline constexpr std::size_t kMethodCount = 15;
 // ---------------------------------------------------------------- bounds
 
 /// A longer request is refused; likewise an answer that has one address. The longest lawful one is a DelPodNetwork with
-/// each member at its bound, 12 KiB; ReleaseIP has room for a thousand addresses. A read message takes many times its
+/// each member at its bound, 11.3 KiB; ReleaseIP has room for a thousand addresses. A read message takes many times its
 /// size: it may have an entry in every two bytes.
 inline constexpr std::size_t kRequestBytesMax = 64U << 10;
 inline constexpr std::size_t kAnswerBytesMax = 64U << 20;  ///< a longer answer is refused

@@ -215,6 +215,22 @@ TEST(VpcMessages, WhatIsShownSurvivesAndIsBounded) {
   EXPECT_EQ(decode_show_answer(encode(shown(std::string(kTextBytesMax + 1, 'a')))).value(), shown("(too long)"));
 }
 
+/// Whatever is lawful has room several times over.
+TEST(VpcMessages, TheLongestLawfulRequestsAreTaken) {
+  const std::string name(kNameBytesMax, 'a'), text(kTextBytesMax, 'a');
+  PodNetwork network{name, name, name, name, text, name, name, name, name,
+                     name, name, true, name, name, 0,    0,    true, {}};
+  network.create_time = network.recycle_time = kUnixSecondsMax;
+  const DelPodNetworkRequest del{network, text, name};
+  EXPECT_EQ(decode_del_pod_network_request(encode(del)).value(), del);
+  EXPECT_EQ(encode(del).size(), 11'551U) << "messages.h tells it";
+  const AddPodNetworkRequest add{name, name, name, text, name, name, name, name, text, name, true};
+  EXPECT_EQ(decode_add_pod_network_request(encode(add)).value(), add);
+  EXPECT_LT(encode(add).size(), encode(del).size());
+  const ReleaseRequest release{std::vector<std::string>(1000, "ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff")};
+  EXPECT_EQ(decode_release_request(encode(release)).value(), release);
+}
+
 TEST(VpcMessages, ListsAreBounded) {
   const std::size_t most = kRequestBytesMax / 2;  // an empty one has two bytes
   EXPECT_EQ(decode_release_request(encode(ReleaseRequest{std::vector<std::string>(most)}))->ips.size(), most);

@@ -299,7 +299,7 @@ Result<std::vector<core::StockAddress>> StockKeeper::unused(Deadline deadline) {
   const Now now = look_at_records();
   if (!now.view) return fail(now.view.error());
   const StockView& view = *now.view;
-  set_apart(look, view, true, deadline);
+  if (look.silent.empty()) set_apart(look, view, true, deadline);
   // A silent source might have said that somebody lives by it.
   if (!look.silent.empty()) {
     return fail(ErrorCode::unavailable, "no address is known to be unused: " + look.silent.front());
@@ -331,14 +331,21 @@ Result<std::vector<core::StockAddress>> StockKeeper::unused(Deadline deadline) {
   return unused;
 }
 
-Result<void> StockKeeper::release_unused(const std::vector<net::Address>& addresses, Deadline deadline) {
+Result<void> StockKeeper::release_unused(std::vector<net::Address> addresses, Deadline deadline) {
   if (addresses.empty()) return {};
+  std::ranges::sort(addresses);
+  addresses.erase(std::ranges::unique(addresses).begin(), addresses.end());
   if (addresses.size() > kReleaseMax) {
     return fail(invalid_argument(fmt::format("{} addresses at once are more than {}", addresses.size(), kReleaseMax)));
   }
+  if (!ask([this] { return actor_.may_give(); })) {
+    return fail(ErrorCode::unavailable,
+                "host, pods and cloud have not been looked at since the store was opened, or its files were replaced; "
+                "nothing was released: try again");
+  }
   const auto looked = this->unused(deadline);
   if (!looked) {
-    return fail(ErrorCode::refused_for_safety, looked.error().message + "; nothing was released, try again");
+    return fail(ErrorCode::refused_for_safety, looked.error().message + "; nothing was released: try again");
   }
   std::vector<warm::Correction> set_aside;  // those that have a record are quarantined already
   for (const net::Address& address : addresses) {
@@ -403,7 +410,13 @@ bool StockKeeper::settle_leaving(const core::StockAddress& address, bool may_sti
   if (!is_done && may_still_come) return true;
   if (is_here) {
     // In an older copy of the records it may be on its way still, and a pod have it since.
-    if (!look) look = look_here(true, cloud_deadline());
+    if (!look) {
+      // Each has its own time: the subnet of a cloud that hangs is no trouble of the host's.
+      learn_range(cloud_deadline());
+      look.emplace().begun = world_.clock.now();
+      look_at_host(*look, cloud_deadline());
+      look_at_pods(*look, cloud_deadline());
+    }
     const bool is_used =
         (look->host && look->host->contains(address.address)) || warm::is_used_by_pod(*look, address.address);
     if (!look->silent.empty() || is_used) return true;

@@ -46,6 +46,10 @@ TEST_F(StockKeeperTest, WhatNobodyAskedForIsShownAndReleasedByAnOperator) {
   node_.host.used.insert(stray);
   EXPECT_TRUE(node_.keeper->unused(deadline)->empty()) << "the host uses it";
   node_.host.used.clear();
+  const net::Address other = cloud_.unowned().back();
+  cloud_.set_owner(other, node_.mac());
+  EXPECT_TRUE(node_.keeper->release_unused({other, other}, deadline)) << "named twice it is one";
+  EXPECT_FALSE(cloud_.owner_of(other));
   node_.settle(8);
   EXPECT_EQ(node_.counts().quarantined, 1U);
   EXPECT_TRUE(node_.keeper->release_unused({stray}, deadline));

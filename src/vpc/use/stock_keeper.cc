@@ -266,13 +266,12 @@ void StockKeeper::learn_range(Deadline deadline) {
   if (asked) ask([&] { actor_.state.range = asked->range; });
 }
 
-/// A look without the cloud.
-warm::Look StockKeeper::look_here(bool with_pods, Deadline deadline) {
+/// A look at the host alone.
+warm::Look StockKeeper::look_here(Deadline deadline) {
   if (world_.host) learn_range(deadline);
   warm::Look look;
   look.begun = world_.clock.now();
   look_at_host(look, deadline);
-  if (with_pods) look_at_pods(look, deadline);
   return look;
 }
 
@@ -281,7 +280,7 @@ warm::Look StockKeeper::look_here(bool with_pods, Deadline deadline) {
 std::vector<warm::Given> StockKeeper::checked(std::vector<warm::Given> given, Deadline deadline) {
   const auto interface = this->interface();
   if (given.empty() || !interface) return given;
-  const warm::Look look = look_here(false, deadline);
+  const warm::Look look = look_here(deadline);
   for (warm::Given& one : given) {
     if (one.mac != interface->mac) {
       one.unfit = "it was given to another interface, " + one.mac.to_string();
@@ -481,7 +480,7 @@ void StockKeeper::shrink(std::uint32_t count) {
 Result<void> StockKeeper::give_back(std::vector<core::StockAddress> addresses, Deadline deadline) {
   std::vector<net::Address> gone, kept, used;
   std::optional<Error> trouble;
-  const warm::Look look = look_here(false, deadline);
+  const warm::Look look = look_here(deadline);
   if (!look.silent.empty()) trouble = Error{ErrorCode::unavailable, look.silent.front() + "; no address goes back", {}};
   for (const core::StockAddress& address : addresses) {
     // docs/notes/warm-pool.md#states: the record is no witness against the host.

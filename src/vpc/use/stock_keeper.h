@@ -156,9 +156,9 @@ class StockKeeper {
   /// cloud. Error: unavailable where one of the cloud, the host and the pods is silent: what it would have said is not
   /// known.
   [[nodiscard]] Result<std::vector<core::StockAddress>> unused(Deadline deadline);
-  /// Gives such back, but for what is on its way already. Errors: refused_for_safety when one of them is in use, or
-  /// that is not known (then nothing is done); those of the cloud (those before it have gone).
-  [[nodiscard]] Result<void> release_unused(const std::vector<net::Address>& addresses, Deadline deadline);
+  /// Gives such back, but for what is on its way already. Errors: refused_for_safety when one is in use or that is not
+  /// known, unavailable before a look (nothing is done then); those of the cloud (those before it have gone).
+  [[nodiscard]] Result<void> release_unused(std::vector<net::Address> addresses, Deadline deadline);
   /// Lends one to another node's interface. Errors: exhausted, where it has none to lend now: nothing was moved;
   /// unknown_outcome; conflict, where it went another way meanwhile; those of the cloud.
   [[nodiscard]] Result<core::StockAddress> lend(const core::warm::Lend& lend, Deadline deadline);
@@ -215,7 +215,7 @@ class StockKeeper {
   [[nodiscard]] core::warm::Look look(const LookLimits& limits, Deadline last);
   void look_at_host(core::warm::Look& look, Deadline deadline);
   void look_at_pods(core::warm::Look& look, Deadline deadline);
-  [[nodiscard]] core::warm::Look look_here(bool with_pods, Deadline deadline);
+  [[nodiscard]] core::warm::Look look_here(Deadline deadline);
   void note_silent(core::warm::Look& look, const std::string& what, const Error& error);
   [[nodiscard]] std::optional<cloud::Interface> look_at_cloud(core::warm::Look& look, Deadline deadline);
   void confirm_missing(core::warm::Look& look, const StockView& view, const core::warm::Memory& memory,

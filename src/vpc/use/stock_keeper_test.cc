@@ -38,6 +38,25 @@ TEST_F(StockKeeperTest, OneThatAnswersForTheWholeSubnetDoesNotGetItIntoQuarantin
   EXPECT_FALSE(node_.keeper->last_problem());
 }
 
+/// A few addresses that somebody has by hand, at the low end of the subnet.
+TEST_F(StockKeeperTest, WhoWaitsDoesNotWaitForTheRestThatConflictsCost) {
+  const std::vector<net::Address> all = cloud_.unowned();
+  for (std::size_t i = 0; i < 9; ++i) node_.wire->others[all[i]] = mac_of(9);
+  node_.wait(1);
+  const auto begun = clock_.now().since_boot;
+  const auto until_free = [&] {
+    for (int i = 0; i < 40 && node_.counts().free == 0; ++i) {
+      const auto next = node_.keeper->step();
+      clock_.advance(std::max<std::chrono::nanoseconds>(next - clock_.now().since_boot, 0s));
+    }
+    return node_.counts().free;
+  };
+  EXPECT_GE(until_free(), 1U);
+  EXPECT_LE(clock_.now().since_boot - begun, 60s) << "one after the other, with a short pause";
+  EXPECT_EQ(node_.counts().conflicting, 9U);
+  EXPECT_EQ(cloud_.of(node_.mac()).size(), 10U) << "a fill, and then one at a time";
+}
+
 TEST_F(StockKeeperTest, WhoReleasesTheConflictsEndsTheRest) {
   node_.begin();
   for (const net::Address& address : cloud_.unowned()) node_.wire->others[address] = mac_of(9);
@@ -286,6 +305,16 @@ TEST_F(StockKeeperTest, APluginThatGoesAloneTakesTheNextTerm) {
   EXPECT_TRUE(std::ranges::any_of(node_.log, [](const auto& line) { return line.find("anew") != line.npos; }));
 }
 
+TEST_F(StockKeeperTest, WhatAKilledProcessAskedForIsNotAskedForAgain) {
+  cloud_.fate = [] { return CallFate::reply_lost; };
+  static_cast<void>(node_.keeper->step());
+  cloud_.fate = [] { return CallFate::done; };
+  node_.begin();
+  static_cast<void>(node_.keeper->step());
+  EXPECT_EQ(cloud_.of(node_.mac()).size(), 3U);
+  EXPECT_EQ(node_.counts().free, 3U);
+}
+
 TEST_F(StockKeeperTest, PushAndPop) {
   static_cast<void>(node_.keeper->step());
   const net::Address wanted = cloud_.unowned().back();
@@ -402,6 +431,24 @@ TEST_F(ReleasedUnheardTest, WhatTheCloudStillHasHereIsFreeAgain) {
   node_.settle(4);
   EXPECT_EQ(cloud_.releases, before) << "fewer are free than the high mark";
   EXPECT_EQ(node_.find(address_)->state, StockAddressState::free);
+}
+
+/// The cloud does not tell its subnet's range, and hangs: host and pods have their own time.
+TEST_F(ReleasedUnheardTest, ACloudThatHangsIsNotTheHostsTrouble) {
+  cloud_.set_owner(address_, node_.mac());
+  node_.options.marks.low = 0;
+  node_.begin();
+  static_cast<void>(node_.keeper->step());
+  clock_.advance(61s);
+  int calls = 0;
+  cloud_.fate = [&] {
+    if (++calls != 2) return CallFate::done;
+    clock_.advance(10min);
+    return CallFate::away;
+  };
+  static_cast<void>(node_.keeper->step());
+  EXPECT_EQ(node_.find(address_)->state, StockAddressState::free);
+  EXPECT_FALSE(node_.keeper->last_problem());
 }
 
 /// A release whose answer is lost: the cloud is asked by name at once.

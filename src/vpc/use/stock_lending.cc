@@ -255,7 +255,7 @@ Result<warm::Assigned> StockKeeper::give_promised(const FixedAddresses::Promise&
     auto why = known != nullptr ? warm::obstacle_of(*known, request) : std::nullopt;
     if (why) return fail(*std::move(why));
   }
-  if (const warm::Look look = look_here(false, deadline); look.host && look.host->contains(address)) {
+  if (const warm::Look look = look_here(deadline); look.host && look.host->contains(address)) {
     return fail(ErrorCode::refused_for_safety,
                 fmt::format("{} is promised to pod {}, and no pod may have it: the host or a network namespace uses it",
                             address.to_string(), pod));

@@ -275,6 +275,7 @@ TEST_F(OfAnOlderCopy, PutUnderARunningAgentNothingLeavesBeforeALook) {
   const auto soon = Deadline::after(clock_.now(), 30s);
   EXPECT_EQ(b_.keeper->lend({"r9", mac_of(3), "subnet-1"}, soon).error().code, ErrorCode::exhausted) << "none for now";
   EXPECT_EQ(b_.keeper->pop(std::nullopt, soon).error().code, ErrorCode::unavailable);
+  EXPECT_EQ(b_.keeper->release_unused({*lent_.begin()}, soon).error().code, ErrorCode::unavailable);
   warm::Request request;
   request.owner = {"net", "w", "eth0"};
   request.pod = {"web-0", "shop", "u1"};
@@ -489,6 +490,7 @@ TEST_F(Promised, WhatWasBroughtAndNotGivenWaitsForItsPod) {
   EXPECT_EQ(cloud_.owner_of(other), a_.mac());
   ASSERT_TRUE(a_.find(other)) << "what the cloud gave is in the records";
   EXPECT_TRUE(warm::is_waiting_for(*a_.find(other), {"web-0", "shop", ""}));
+  EXPECT_TRUE(a_.view().intents.empty());
 }
 
 TEST_F(Promised, OnlyWhoAskedTheClusterKnowsThatAPodKeepsNone) {
