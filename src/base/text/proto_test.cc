@@ -91,8 +91,8 @@ TEST(Proto, TheLastOneCountsAndOtherTypesArePassedOver) {
   ASSERT_TRUE(read) << read.error().message;
   EXPECT_EQ(read->text, "b");
   EXPECT_EQ(read->number, 6U);
-  EXPECT_EQ(Io<Rules, false>::written(*read), bytes_of("0a0162"
-                                                       "1006"));
+  const std::string written = Io<Rules, false>::written(*read);
+  EXPECT_EQ(written, bytes_of("0a01621006"));
   const auto refused = Io<Rules, true>::read<Pair>(bytes_of("0a09616161616161616161"));
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().message, "text is too long");

@@ -250,7 +250,7 @@ class KubeStore final : public Store, public Pausable, public Naming {
       TRY(Objects * objects, as_found(until()));
       return objects->for_each(listing, request.limit, until, take);
     }
-    // Of this moment: what decides on claims outside an ADD takes no memory of the API's for them.
+    // Claims too are asked of its etcd: a decision on them outside an ADD does not rest on the API's memory.
     Objects::Wanted asked;
     asked.lists.insert(listing);
     TRY(Objects::Together found, read_objects(asked, until()));
