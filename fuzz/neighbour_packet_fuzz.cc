@@ -8,7 +8,7 @@
 #include <span>
 
 #include "base/assert.h"
-#include "os/neighbour_probe.h"
+#include "os/neighbour_packet.h"
 
 namespace {
 

@@ -8,7 +8,7 @@
 #include <gtest/gtest.h>
 
 #include "base/hex.h"
-#include "os/neighbour_probe.h"
+#include "os/neighbour_packet.h"
 
 namespace croft::os {
 namespace {

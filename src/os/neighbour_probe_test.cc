@@ -21,6 +21,7 @@
 
 #include "base/manual_clock.h"
 #include "os/clock.h"
+#include "os/neighbour_packet.h"
 #include "os/network_fixture.h"
 
 namespace croft::os {
