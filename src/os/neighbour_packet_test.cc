@@ -1,3 +1,5 @@
+#include "os/neighbour_packet.h"
+
 #include <rapidcheck.h>
 
 #include <cstdint>
@@ -8,7 +10,6 @@
 #include <gtest/gtest.h>
 
 #include "base/hex.h"
-#include "os/neighbour_packet.h"
 
 namespace croft::os {
 namespace {
