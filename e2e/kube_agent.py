@@ -122,7 +122,9 @@ def burst_beside_another_writer(world, kube, oak):
         others.join()
     asked = cost(kube, both)
     say(f"a burst of {len(pods)} beside {len(gone)} DELs of others: {sum(asked.values())} requests: {asked}")
-    expect(sum(asked.values()) <= 2 * (2 * len(pods) + 8 * len(gone)), f"requests beside another writer: {asked}")
+    # Twice what all cost one after the other, each alone (costs.txt). How often the two meet depends on the machine; when
+    # each conflict sent a whole batch alone it was three times as much.
+    expect(sum(asked.values()) <= 2 * (8 * len(pods) + 7 * len(gone)), f"requests beside another writer: {asked}")
     until_done(oak, "DEL", pods)
 
 
