@@ -18,18 +18,17 @@ def held(services):
     return addresses, ports
 
 
-def check(kube, bitmaps):
+def check(kube):
     """What etcd holds is what the Services hold: read by key and by the REST API, and to the byte."""
     addresses, ports = held(kube.services())
     expect_equal(held(kube.stored_services()), (addresses, ports), "stored Services beside those of the REST API")
     ranges = kube.ranges()
     wanted = {"servicenodeports": Range.of(PORTS, ports)}
-    if bitmaps:
+    if kube.has_bitmaps:
         wanted["serviceips"] = Range.of(V4, {a for a in addresses if ":" not in a})
         wanted["secondaryserviceips"] = Range.of(V6, {a for a in addresses if ":" in a})
-        expect_equal(kube.ip_addresses(), {}, "objects of addresses")
-    else:
-        expect_equal(set(kube.ip_addresses()), addresses, "objects of addresses")
+    expect_equal(set(kube.ip_addresses()), addresses if kube.has_objects else set(), "objects of addresses")
+    if kube.has_objects:
         for service in kube.services():
             meta = service["metadata"]
             for address in addresses_of(service):
@@ -48,7 +47,7 @@ def port(number, protocol="TCP", **more):
     return {"name": f"{protocol.lower()}-{number}", "port": number, "protocol": protocol, **more}
 
 
-def each_type(kube, bitmaps):
+def each_type(kube):
     create = kube.create_service
     # What is asked for comes before what is drawn, or lies in the static band, from which nothing is drawn.
     create("last", {"clusterIP": "10.96.0.254", "ports": [port(80)]})
@@ -75,15 +74,15 @@ def each_type(kube, bitmaps):
     balanced = create("balanced", {"type": "LoadBalancer", "externalTrafficPolicy": "Local", "ports": [port(80)]})
     expect_equal(len(ports_of(balanced)), 2, "a port and the health check's")
 
-    addresses, ports = check(kube, bitmaps)
+    addresses, ports = check(kube)
     expect({"10.96.0.1", "10.96.0.10", "10.96.0.254", "fd00:10:96::ffff"} <= addresses, f"addresses: {addresses}")
     expect({30005, 30012} <= ports, f"ports: {ports}")
     say(f"{len(kube.services())} Services with {len(addresses)} addresses and {len(ports)} node ports")
 
 
-def refusals(kube, bitmaps):
+def refusals(kube):
     """What it refuses leaves no bit behind."""
-    before = check(kube, bitmaps)
+    before = check(kube)
     asked = (({"clusterIP": "10.96.0.10", "ports": [port(80)]}, "provided IP is already allocated"),
              ({"clusterIP": "10.97.0.10", "ports": [port(80)]}, "10.97.0.10"),
              ({"type": "NodePort", "ports": [port(80, nodePort=30005)]}, "provided port is already allocated"),
@@ -91,35 +90,35 @@ def refusals(kube, bitmaps):
     for spec, text in asked:
         why = refused(422, kube.create_service, "refused", spec)
         expect(text in why.message, f"{text!r} is not in {why.message!r}")
-    expect_equal(check(kube, bitmaps), before, "after the refusals")
+    expect_equal(check(kube), before, "after the refusals")
     say("four refusals, nothing taken")
 
 
-def changes(kube, bitmaps):
+def changes(kube):
     """Given back, taken anew, kept."""
     kube.delete_service("several")
     kube.delete_service("both")
-    addresses, _ = check(kube, bitmaps)
+    addresses, _ = check(kube)
     expect("10.96.0.11" not in addresses and "fd00:10:96::ffff" not in addresses, "given back")
     service = kube.get_service("plain")
     service["spec"]["type"] = "NodePort"
     expect_equal(len(ports_of(kube.update_service(service))), 1, "a port with the new type")
-    check(kube, bitmaps)
+    check(kube)
     service = kube.get_service("balanced")
     service["spec"]["type"], kept = "ClusterIP", addresses_of(service)
     service["spec"].pop("externalTrafficPolicy", None)
     after = kube.update_service(service)
     expect_equal((ports_of(after), addresses_of(after)), (set(), kept), "ports given back with the type, address kept")
-    check(kube, bitmaps)
+    check(kube)
     say("given back and taken by delete and update")
 
 
-def in_json(kube, bitmaps):
+def in_json(kube):
     """The other form: what is there is read in the old one, what is written is written in the new one."""
-    before = check(kube, bitmaps)
+    before = check(kube)
     kube.restart(media=JSON)
     kube.create_service("later", {"type": "NodePort", "ipFamilyPolicy": "RequireDualStack", "ports": [port(80)]})
-    after = check(kube, bitmaps)
+    after = check(kube)
     expect(before[0] < after[0] and before[1] < after[1], "one more of each")
     metadata = b'"metadata":{"creationTimestamp":null}' if kube.minor < 34 else b'"metadata":{}'
     for key, value in kube.raw("ranges/").items():

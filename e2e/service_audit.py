@@ -58,10 +58,10 @@ def free_of(kube, name, candidates):
     return next(candidate for candidate in candidates if candidate not in members)
 
 
-def expect_nothing_left(kube, bitmaps):
+def expect_nothing_left(kube):
     """The repair that a start does first finds nothing."""
     kube.restart()
-    field.check(kube, bitmaps)
+    field.check(kube)
     expect_equal(kube.repaired(), {}, "what its own repair has found")
 
 
@@ -70,10 +70,10 @@ def clean(auditor):
     expect_equal(auditor.mend()["findings"], [], "findings of a repair that has nothing to do")
 
 
-def leaks(kube, auditor, bitmaps):
+def leaks(kube, auditor):
     """Bits that no Service has. One look frees none; three looks do."""
     planted = [("servicenodeports", free_of(kube, "servicenodeports", range(30127, 30016, -1)))]
-    if bitmaps:
+    if kube.has_bitmaps:
         planted.append(("serviceips", free_of(kube, "serviceips", (f"10.96.0.{i}" for i in range(253, 17, -1)))))
         planted.append(("secondaryserviceips", "fd00:10:96::abcd"))
     for name, value in planted:
@@ -84,7 +84,7 @@ def leaks(kube, auditor, bitmaps):
     ranges = kube.ranges()
     expect(all(value in ranges[name].members for name, value in planted), "one look has freed what may be in the making")
     auditor.mend("--passes", "3", "--interval", "1s")
-    field.check(kube, bitmaps)
+    field.check(kube)
     auditor.audit()
     port = planted[0][1]
     made = kube.create_service("found", {"type": "NodePort", "ports": [field.port(80, nodePort=port)]})
@@ -93,25 +93,25 @@ def leaks(kube, auditor, bitmaps):
     say(f"{len(planted)} leaks found, and freed by the third look")
 
 
-def taken_away(kube, auditor, bitmaps):
+def taken_away(kube, auditor):
     """Bits cleared under Services that live."""
     dns, asked = kube.get_service("dns"), kube.get_service("asked")
     planted = [("servicenodeports", min(ports_of(dns)), "default/dns")]
-    if bitmaps:
+    if kube.has_bitmaps:
         planted.append(("serviceips", asked["spec"]["clusterIP"], "default/asked"))
     for name, value, _ in planted:
         plant(kube, name, give=[value])
     auditor.audit(*(("repair", name, str(value), service) for name, value, service in planted))
     report = auditor.mend()
     expect_equal(report["applied"], True, "applied")
-    field.check(kube, bitmaps)
+    field.check(kube)
     auditor.audit()
     why = refused(422, kube.create_service, "thief", {"type": "NodePort", "ports": [field.port(80, nodePort=planted[0][1])]})
     expect("already allocated" in why.message, f"the port again: {why}")
     kube.create_service("next", {"type": "NodePort", "ports": [field.port(80)]})
-    field.check(kube, bitmaps)
+    field.check(kube)
     kube.delete_service("next")
-    expect_nothing_left(kube, bitmaps)
+    expect_nothing_left(kube)
     say("what live Services hold is marked again, and the apiserver goes on from there")
 
 
@@ -127,17 +127,17 @@ def nothing_to_share(world, kube):
 def test(world):
     with KubeApiserver(world, sys.argv[2], addresses=f"{field.V4},{field.V6}", ports=field.PORTS) as kube:
         say(f"kube-apiserver {kube.version} was ready after {kube.started_in:.1f} s")
-        auditor, bitmaps = Auditor(world, kube), kube.minor < 33
+        auditor = Auditor(world, kube)
         auditor.audit()
-        field.check(kube, bitmaps)
-        field.each_type(kube, bitmaps)
+        field.check(kube)
+        field.each_type(kube)
         clean(auditor)
-        leaks(kube, auditor, bitmaps)
-        taken_away(kube, auditor, bitmaps)
-        if not bitmaps:
+        leaks(kube, auditor)
+        taken_away(kube, auditor)
+        if kube.has_objects:
             nothing_to_share(world, kube)
         for part in (field.refusals, field.changes, field.in_json):
-            part(kube, bitmaps)
+            part(kube)
         auditor.audit()
 
 

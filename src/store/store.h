@@ -79,7 +79,7 @@ struct ListRequest {
   Kind kind = Kind::pool;
   std::string name_prefix;  ///< only names that start with this
   std::size_t limit = 500;  ///< at most this many records a page, from 1 on
-  bool keys_only = false;   ///< the records have no values: cheap also when they are large
+  bool keys_only = false;   ///< the records may have no values: cheap where they are large
   bool in_order = false;    ///< ascending by name, whatever it costs
 };
 inline constexpr std::size_t kListLimitMax = 1000;

@@ -14,10 +14,9 @@
 
 namespace croft::edge {
 
-/// The gRPC server of the agent, with gRPC's service of health, on
-/// http/grpc_server.h. Bounds what one peer may send: 64 KiB a message (more is INVALID_ARGUMENT), 8 KiB of metadata,
-/// 32 streams a connection, 512 connections. Connections without a call end after half a minute. Status and health are
-/// answered whatever the store does.
+/// The gRPC server of the agent, with gRPC's service of health, on http/grpc_server.h. Bounds what one peer may send:
+/// 64 KiB a message (more is INVALID_ARGUMENT), 8 KiB of metadata, 32 streams a connection, 512 connections.
+/// Connections without a call end after half a minute. Status and health are answered whatever the store does.
 class AgentServer {
  public:
   /// Serves from now on, in threads of its own. Calls for which the lanes have no room are answered RESOURCE_EXHAUSTED
