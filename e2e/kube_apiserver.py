@@ -38,7 +38,8 @@ def check(kube):
     raw = kube.raw("ranges/")
     for name, value in wanted.items():
         expect_equal((ranges[name].text, ranges[name].members), (value.text, value.members), name)
-        if raw[f"ranges/{name}"].startswith(MAGIC):
+        # A range of which nothing was ever taken has no bits, or none of them set: versions differ.
+        if raw[f"ranges/{name}"].startswith(MAGIC) and value.members:
             expect_equal(raw[f"ranges/{name}"], value.encode(), f"bytes of {name}")
     return addresses, ports
 

@@ -291,16 +291,21 @@ class ViewUpkeep {
     return {};
   }
   [[nodiscard]] Result<std::unique_ptr<View>> read_once() {
-    std::vector<AddressFile> all;
+    // Of most files the address says the name, and 60,000 names would be half of the memory.
     std::vector<net::Address> taken;
+    std::vector<AddressFile> others;
     TRY_VOID(files_.directory().for_each_name([&](const char* name) {
       const auto address = files::address_of_file(name);
-      if (address) all.push_back({*address, name});
-      if (address && files::file_name(*address) == name) taken.push_back(*address);
+      if (address && files::file_name(*address) == name) {
+        taken.push_back(*address);
+      } else if (address) {
+        others.push_back({*address, name});
+      }
       return true;
     }));
     auto view = std::make_unique<View>(taken);
-    for (const auto& [address, name] : all) read_into(*view, address, name.c_str());
+    for (const net::Address& address : taken) read_into(*view, address, files::file_name(address).c_str());
+    for (const auto& [address, name] : others) read_into(*view, address, name.c_str());
     return view;
   }
   /// A file that cannot be read is taken, by nobody we know.
