@@ -95,9 +95,8 @@ class KubeApiserver:
                  arguments=()):
         require_programs("openssl")
         self.world, self.version, self.program = world, version, program(version)
-        self.minor = int(version.split(".")[1])
-        # Of Service addresses; 1.33 keeps both (DisableAllocatorDualWrite).
-        self.has_bitmaps, self.has_objects = self.minor < 34, self.minor >= 33
+        self.minor = minor = int(version.split(".")[1])
+        self.has_bitmaps, self.has_objects = minor < 34, minor >= 33  # of Service addresses; 1.33 has both
         self.addresses, self.ports, self.media, self.arguments = addresses, ports, media, arguments
         self.etcd = etcd or Etcd(world)
         self.port, = free_ports(1)

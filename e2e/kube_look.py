@@ -103,7 +103,7 @@ def looks(world, store, commands, not_read=(), code=FINE):
     listed = json.loads(croft(world, store, "-o", "json", "ip", "list").stdout)
     expect_equal({one["address"]: one["pod"] for one in listed if one["state"] == "held"},
                  {address: pod for pod, address in HANDLES.values()}, "who holds what")
-    expect("10.79.0." in answers["explain --node oak"][0], f"explain: {answers['explain --node oak']}")
+    expect(all(told in answers["explain --node oak"][0] for told in ("10.79.0.4", "1 block of its own")), f"explain: {answers['explain --node oak']}")
     return answers
 
 

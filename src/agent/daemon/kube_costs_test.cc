@@ -14,6 +14,7 @@
 
 #include "agent/door/service.h"
 #include "ipam/use/assign.h"
+#include "ipam/use/inspect.h"
 #include "ipam/use/pools.h"
 #include "ipam/use/test_world.h"
 #include "os/clock.h"
@@ -230,6 +231,35 @@ TEST_F(KubeCosts, ABlockWhoseAffinityHasNoLabelsIsUsed) {
   std::size_t blocks = 0;
   for (const auto& [path, object] : cluster_->all()) blocks += path.find("/ipamblocks/") != path.npos ? 1 : 0;
   EXPECT_EQ(blocks, 1U);
+
+  const auto store = open();
+  const auto told = engine::explain({*store, clock_, random_}, engine::World::request("c2"));
+  ASSERT_TRUE(told) << told.error().message;
+  ASSERT_EQ(told->families.size(), 1U);
+  EXPECT_EQ(told->families[0].owned_blocks, 1U);
+  ASSERT_EQ(told->families[0].pools.size(), 1U);
+  EXPECT_EQ(told->families[0].pools[0].own.size(), 1U) << "the block that the answer is of";
+}
+
+/// As for a report of what a dead node held: a register of thousands of blocks is not read anew for each address.
+TEST_F(KubeCosts, TwoAddressesOfABlockAreLookedAtAsOne) {
+  for (const char* container : {"c0", "c1"}) add(container);
+  const auto store = open();
+  const engine::Context context{*store, clock_, random_};
+  const auto all = engine::list_addresses(context);
+  ASSERT_TRUE(all);
+  std::set<net::Address> held;
+  for (const auto& one : *all) {
+    if (one.state == core::AddressState::held) held.insert(one.address);
+  }
+  ASSERT_EQ(held.size(), 2U);
+  noted_.take();
+  ASSERT_TRUE(engine::show_address(context, *held.begin()));
+  const std::size_t alone = noted_.take().size();
+  const auto both = engine::show_addresses(context, held);
+  ASSERT_TRUE(both);
+  EXPECT_EQ(both->size(), 2U);
+  EXPECT_EQ(noted_.take().size(), alone);
 }
 
 class KubeCostsWithAgent : public KubeCosts {

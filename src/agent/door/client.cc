@@ -36,7 +36,7 @@ struct Waiting {
   endpoint.secure = true;  // by OwnPeer: not TLS, but a look at who listens
   const os::OwnPeer own_peer;
   os::GrpcOptions options;
-  options.message_bytes_max = agent::kMessageBytesMax;
+  options.message_bytes_max = agent::kAnswerBytesMax;
   TRY(const auto channel, os::GrpcChannel::connect(endpoint, &own_peer, options, clock, until.first));
   const os::GrpcReply reply = channel->call(method, message, until.answer, {},
                                             os::GrpcSigns{agent::is_sign_of_life, until.first, until.silence});

@@ -34,8 +34,10 @@ struct Rules {
   }
 };
 
-/// An agent's texts are no keys: the message's bound is theirs.
-constexpr std::size_t kTold = kMessageBytesMax;
+/// Texts in an answer are no keys, and as long as it may be.
+constexpr std::size_t kTold = kAnswerBytesMax;
+/// Entries of a list in an answer.
+constexpr std::size_t kToldMax = std::size_t{1} << 16;
 
 // ---------------------------------------------------------------- callers, owners, pools
 
@@ -227,7 +229,7 @@ template <class Io>
 void members(Io& io, Message<core::Refusal> auto& v) {
   code_member(io, v.code);
   io.field(2, "refusal.summary", v.summary, kTold);
-  io.list(3, "refusal.considered", v.considered, kMessageBytesMax);
+  io.list(3, "refusal.considered", v.considered, kToldMax);
   auto cause = static_cast<std::size_t>(std::ranges::find(kCauses, v.cause) - kCauses.begin());
   io.number(4, cause);
   if constexpr (Io::kReads) {
@@ -260,7 +262,7 @@ void members(Io& io, Message<core::Assigned> auto& v) {
 /// The addresses that a release freed.
 template <class Io>
 void members(Io& io, Message<std::vector<net::Address>> auto& v) {
-  io.list(1, "released.addresses", v, kMessageBytesMax);
+  io.list(1, "released.addresses", v, kToldMax);
 }
 
 /// One of the parts of an answer.
@@ -326,8 +328,8 @@ std::string written(const V& value) {
 }
 
 template <class V>
-[[nodiscard]] Result<V> read(std::string_view bytes) {
-  if (bytes.size() > kMessageBytesMax) return fail(Rules::wrong("the whole", "is too long"));
+[[nodiscard]] Result<V> read(std::string_view bytes, std::size_t most = kMessageBytesMax) {
+  if (bytes.size() > most) return fail(Rules::wrong("the whole", "is too long"));
   return proto::Io<Rules, true>::template read<V>(bytes);
 }
 
@@ -347,8 +349,12 @@ bool is_sign_of_life(std::string_view bytes) {
 
 Result<AssignCall> decode_assign_call(std::string_view bytes) { return read<AssignCall>(bytes); }
 Result<ReleaseCall> decode_release_call(std::string_view bytes) { return read<ReleaseCall>(bytes); }
-Result<AssignOutcome> decode_assign_outcome(std::string_view bytes) { return read<AssignOutcome>(bytes); }
-Result<ReleaseOutcome> decode_release_outcome(std::string_view bytes) { return read<ReleaseOutcome>(bytes); }
+Result<AssignOutcome> decode_assign_outcome(std::string_view bytes) {
+  return read<AssignOutcome>(bytes, kAnswerBytesMax);
+}
+Result<ReleaseOutcome> decode_release_outcome(std::string_view bytes) {
+  return read<ReleaseOutcome>(bytes, kAnswerBytesMax);
+}
 Result<AgentStatus> decode_status(std::string_view bytes) { return read<AgentStatus>(bytes); }
 
 }  // namespace croft::wire::agent

@@ -21,8 +21,10 @@
 
 namespace croft::wire::agent {
 
-/// A longer message is refused.
+/// A longer call is refused.
 inline constexpr std::size_t kMessageBytesMax = 64U << 10;
+/// So is a longer answer: a refusal names every pool and why it would not do.
+inline constexpr std::size_t kAnswerBytesMax = 4U << 20;
 inline constexpr std::size_t kPoolSpecsMax = 64;
 inline constexpr std::size_t kAskedPoolsMax = 64;
 inline constexpr std::size_t kAddressesMax = 256;

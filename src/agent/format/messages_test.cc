@@ -103,6 +103,11 @@ TEST(AgentMessages, OutcomesSurvive) {
   core::Refusal by_living = sample_refusal();
   by_living.code = ErrorCode::unavailable;
   EXPECT_EQ(std::get<core::Refusal>(*decode_assign_outcome(encode(AssignOutcome(by_living)))), by_living);
+  core::Refusal of_many = sample_refusal();
+  while (of_many.considered.size() < 3000) of_many.considered.push_back(of_many.considered.front());
+  const std::string long_one = encode(AssignOutcome(of_many));
+  EXPECT_GT(long_one.size(), kMessageBytesMax) << "more than a call may have";
+  EXPECT_EQ(std::get<core::Refusal>(*decode_assign_outcome(long_one)), of_many);
   const Error error{ErrorCode::corrupt, "block 10.0.0.0/26 …", "a\nb"};
   EXPECT_EQ(std::get<Error>(*decode_assign_outcome(encode(AssignOutcome(error)))), error);
   EXPECT_EQ(std::get<Error>(*decode_release_outcome(encode(ReleaseOutcome(error)))), error);

@@ -15,8 +15,8 @@
 // Messages of protocol buffers (proto3). The fields of a message are told once, for both ways, beside its Rules, as in
 // `template <class Io> void members(Io& io, Message<Owner> auto& v) { io.field(1, "owner.network", v.network); }`.
 // Rules has `Error wrong(member, why)`, `std::string fault_of(text, bytes_max)`, which is empty for a good text, and
-// kTextBytesMax. A 0, false or empty text is not written, and an absent field reads as one. A field that is not known,
-// or has another type on the wire, is passed over. The last one counts where one may be.
+// kTextBytesMax. Fields of value 0, false or the empty text are not written, and one that is absent has that value. A
+// field that is not known, or has another type on the wire, is passed over. The last one counts where one may be.
 namespace croft::proto {
 
 template <class T, class M>
@@ -28,6 +28,9 @@ struct Field {
   std::uint64_t value = 0;  ///< of a varint
   std::string_view bytes;   ///< of the others
 };
+
+/// Fields that are kept of what is read: a message of two bytes each would have sixteen times its size in memory.
+inline constexpr std::size_t kFieldsMax = std::size_t{1} << 18;
 
 /// Takes the first field of a message's bytes; false when they are none. A type that Croft has no use for is number 0.
 [[nodiscard]] bool take_field(std::string_view& bytes, Field& field);
@@ -97,7 +100,7 @@ class Io {
       for (const auto& value : values) put(number, bytes_of(value));
     }
   }
-  /// An integer, a bool, or one that may be absent, which is written as 0 too.
+  /// An integer or a bool; or one that may be absent, and is written when it is there, also as 0.
   template <class T>
   void number(std::uint32_t number, T& value) {
     if constexpr (reads) {
@@ -151,6 +154,7 @@ class Io {
       const std::size_t outer = std::exchange(begin_, fields_.size());
       while (!bytes.empty()) {
         if (!take_field(bytes, fields_.emplace_back())) return refuse("the whole", "is not what the protocol says");
+        if (fields_.size() > kFieldsMax) return refuse("the whole", "has too many fields");
       }
       members(*this, value);
       fields_.resize(begin_);

@@ -98,5 +98,14 @@ TEST(Proto, TheLastOneCountsAndOtherTypesArePassedOver) {
   EXPECT_EQ(refused.error().message, "text is too long");
 }
 
+TEST(Proto, FieldsOfAMessageAreBounded) {
+  std::string bytes;
+  for (std::size_t i = 0; i < kFieldsMax; ++i) bytes += bytes_of("1005");
+  EXPECT_TRUE((Io<Rules, true>::read<Pair>(bytes)));
+  const auto refused = Io<Rules, true>::read<Pair>(bytes + bytes_of("1005"));
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().message, "the whole has too many fields");
+}
+
 }  // namespace
 }  // namespace croft::proto

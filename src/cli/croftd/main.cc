@@ -21,9 +21,6 @@
 namespace croft::app {
 namespace {
 
-constexpr const char* kFooter =
-    "Exit codes: 0 fine, 1 error, 2 usage, 3 findings, 4 store unreachable, 5 refused for safety.";
-
 constexpr void (*kSubcommands[])(CLI::App&, Daemon&) = {
     add_controller_command,
     add_agent_command,
@@ -76,7 +73,6 @@ int run(int argc, char** argv) {
   Daemon daemon{clock, random, stop, {}};
   CLI::App app("Croft's daemon: the work that no single call of the plugin can do.", "croftd");
   use_help_pages(app, examples_of);
-  app.footer(kFooter);
   app.set_version_flag("--version",
                        std::string("croftd ") + CROFT_VERSION + commit_text() + "\nbuilt with " + CROFT_LIBRARIES);
   app.require_subcommand(1);

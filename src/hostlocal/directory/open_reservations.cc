@@ -291,7 +291,7 @@ class ViewUpkeep {
     return {};
   }
   [[nodiscard]] Result<std::unique_ptr<View>> read_once() {
-    // Of most files the address says the name, and 60,000 names would be half of the memory.
+    // Most names follow from the address: 60,000 of them would be half of the memory.
     std::vector<net::Address> taken;
     std::vector<AddressFile> others;
     TRY_VOID(files_.directory().for_each_name([&](const char* name) {

@@ -370,10 +370,13 @@ std::string release_text(const ReleaseOutcome& outcome, bool dry_run) {
   constexpr std::size_t kNamedMax = 10;
   std::string text;
   std::size_t found = 0;
+  std::set<net::Address> addresses;
+  for (const core::AddressToRelease& one : content.unused) addresses.insert(one.address);
+  TRY(const auto views, engine::show_addresses(context, addresses));
   for (core::AddressToRelease& one : content.unused) {
-    const auto view = engine::show_address(context, one.address);
-    if (!view && view.error().code == ErrorCode::not_found) continue;
-    if (!view) return fail(view.error());
+    const auto at = views.find(one.address);
+    if (at == views.end()) continue;
+    const engine::AddressView* const view = &at->second;
     const bool is_meant = (!one.handle_id || *one.handle_id == view->handle_id) &&
                           (!one.sequence_number || *one.sequence_number == view->sequence_number);
     if (view->state != core::AddressState::held || !is_meant) continue;

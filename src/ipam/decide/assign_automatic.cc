@@ -113,7 +113,8 @@ class AutomaticAssignment : FamilyPools {
       if (may_claim && !in_.reader.atomic_commit() && !usable_.empty()) {
         prefetch_block_to_claim(in_.reader, in_.pools, *usable_.front(), in_.request.node, claimed_);
       }
-      TRY_VOID(take_from_unlabelled());
+      TRY(const std::vector<Prefix> more, add_unlabelled());
+      TRY_VOID(take_from_own(more));
     }
     while (missing_ > 0) {
       TRY_VOID(check_may_claim());
@@ -236,23 +237,6 @@ class AutomaticAssignment : FamilyPools {
       in_.draft.confirm_affinity(*row);
     }
     return {};
-  }
-
-  /// The same from those that the node's claims did not show at first (Listing::as_stored), before another is claimed.
-  [[nodiscard]] AssignFlow<void> take_from_unlabelled() {
-    Reader& reader = in_.reader;
-    if (reader.atomic_commit()) return {};
-    std::vector<Prefix> more;
-    const Listing all{Kind::affinity, owned_names_of(in_.request.node, family_), true};
-    for (const auto& [key, value] : reader.sound(all)) {
-      const auto* row = std::get_if<Affinity>(&value);
-      const bool is_usable =
-          row != nullptr && !row->deleted &&
-          std::any_of(usable_.begin(), usable_.end(), [&](const Pool* pool) { return pool->cidr.contains(row->cidr); });
-      if (is_usable && own_.rows.emplace(row->cidr, row).second) more.push_back(row->cidr);
-    }
-    TRY_VOID(reader.ready());
-    return take_from_own(more);
   }
 
   /// The same from one that was met by itself.

@@ -63,6 +63,7 @@ class Explaining {
     FamilyPools search(in_, family);
     auto chosen = search.choose();
     TRY_VOID(in_.reader.ready());
+    if (chosen) TRY_VOID(search.add_unlabelled());
     FamilyFacts facts;
     facts.family = family;
     facts.block_limit = block_limit_of(in_.request, in_.pools.config());
@@ -127,6 +128,7 @@ class Explaining {
     };
     for (const Prefix& cidr : own.ready) add(cidr);
     for (const Prefix& cidr : own.waiting) add(cidr);
+    for (const auto& [cidr, row] : own.rows) add(cidr);
     for (const Key& key : in_.reader.keys({Kind::affinity, owned_names_of(in_.request.node, pool.cidr.family())})) {
       if (const auto cidr = cidr_of(key)) add(*cidr);
     }

@@ -171,6 +171,18 @@ void FamilyPools::find_own_blocks() {
   own_.outside.assign(outside.begin(), outside.end());
 }
 
+Flow<std::vector<Prefix>> FamilyPools::add_unlabelled() {
+  std::vector<Prefix> more;
+  if (in_.reader.atomic_commit()) return more;
+  for (const auto& [key, value] : in_.reader.sound({Kind::affinity, owned_names_of(in_.request.node, family_), true})) {
+    const auto* row = std::get_if<Affinity>(&value);
+    const bool is_usable = row != nullptr && !row->deleted && place_of(row->cidr, usable_);
+    if (is_usable && own_.rows.emplace(row->cidr, row).second) more.push_back(row->cidr);
+  }
+  TRY_VOID(in_.reader.ready());
+  return more;
+}
+
 AssignFlow<void> FamilyPools::choose() {
   const AssignRequest& request = in_.request;
   const auto& pools = in_.pools.pools();

@@ -79,6 +79,9 @@ class FamilyPools {
 
   /// First of all. Refuses when no pool may be used.
   [[nodiscard]] AssignFlow<void> choose();
+  /// Adds the claims that the list of the node's claims did not show at first (Listing::as_stored): the blocks of those
+  /// in usable pools.
+  [[nodiscard]] Flow<std::vector<net::Prefix>> add_unlabelled();
 
   [[nodiscard]] const std::vector<const Pool*>& usable() const { return usable_; }
   /// The pools that are not used, and why.

@@ -123,16 +123,17 @@ Refusal refusal_of_none(const PoolTable& pools, const PoolRequest& request, std:
                         net::name_of(request.family), request.by.node.name, damage->message),
             std::move(considered), any_enabled ? RefusalCause::no_pool_for_node : RefusalCause::no_pool_enabled};
   }
-  return {any ? ErrorCode::refused_by_configuration : ErrorCode::no_pool,
-          fmt::format("no {} address for node {}: {}", net::name_of(request.family), request.by.node.name,
-                      any          ? "no pool may be used"
-                      : has_others ? fmt::format("there is no pool of this family; create one, or where pods are to "
-                                                 "have {} alone, say so (assign_ipv4, assign_ipv6 of the network's "
-                                                 "ipam; croftd install --ipv6, --no-ipv4)",
-                                                 net::name_of(request.family == net::Family::v4 ? net::Family::v6
-                                                                                                : net::Family::v4))
-                                   : std::string("there is no pool of this family; create one")),
-          std::move(considered), any_enabled ? RefusalCause::no_pool_for_node : RefusalCause::no_pool_enabled};
+  return {
+      any ? ErrorCode::refused_by_configuration : ErrorCode::no_pool,
+      fmt::format("no {} address for node {}: {}", net::name_of(request.family), request.by.node.name,
+                  any ? "no pool may be used"
+                  : has_others
+                      ? fmt::format("there is no pool of this family; create one with `croft pool create`, "
+                                    "or where pods are to have {} alone, say so (assign_ipv4, assign_ipv6 "
+                                    "of the network's ipam; croftd install --ipv6, --no-ipv4)",
+                                    net::name_of(request.family == net::Family::v4 ? net::Family::v6 : net::Family::v4))
+                      : std::string("there is no pool of this family; create one with `croft pool create`")),
+      std::move(considered), any_enabled ? RefusalCause::no_pool_for_node : RefusalCause::no_pool_enabled};
 }
 
 /// Pools of which a damaged reservation may keep any address.

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <memory>
-#include <set>
 #include <utility>
 
 #include "base/net/address.h"
@@ -309,26 +308,42 @@ Result<std::vector<AddressView>> list_addresses(const Context& context) {
 }
 
 Result<AddressView> show_address(const Context& context, const net::Address& address) {
+  TRY(auto found, show_addresses(context, {address}));
+  if (!found.empty()) return std::move(found.begin()->second);
+  return fail(ErrorCode::not_found, address.to_string() + " is in no pool; `croft pool list` names them");
+}
+
+Result<std::map<net::Address, AddressView>> show_addresses(const Context& context,
+                                                           const std::set<net::Address>& addresses) {
   TRY(const auto frame, Frame::read(context));
   const core::PoolTable& pools = frame->pools();
   const Instant now = context.clock.now();
   TRY(const std::vector<net::Prefix> cidrs, list_block_cidrs(context));
-  const auto it = std::find_if(cidrs.begin(), cidrs.end(), [&](const auto& cidr) { return cidr.contains(address); });
-  if (it != cidrs.end()) {
-    TRY(const auto record, get_sound(context, core::block_key(*it), deadline_of_use_case(context)));
-    if (record) {
-      const auto& block = std::get<core::Block>(*record->value);
-      if (!block.deleted) return address_view(pools, view_of(pools, block, now), *net::ordinal_of(*it, address), now);
+  std::map<net::Prefix, std::optional<BlockView>> blocks;
+  std::map<net::Address, AddressView> views;
+  for (const net::Address& address : addresses) {
+    const auto cidr = std::ranges::find_if(cidrs, [&](const auto& one) { return one.contains(address); });
+    if (cidr != cidrs.end()) {
+      const auto [block, is_unread] = blocks.try_emplace(*cidr);
+      if (is_unread) {
+        TRY(const auto record, get_sound(context, core::block_key(*cidr), deadline_of_use_case(context)));
+        const auto* there = record ? &std::get<core::Block>(*record->value) : nullptr;
+        if (there != nullptr && !there->deleted) block->second = view_of(pools, *there, now);
+      }
+      if (block->second) {
+        views[address] = address_view(pools, *block->second, *net::ordinal_of(*cidr, address), now);
+        continue;
+      }
     }
+    const core::Pool* pool = pools.containing(address);
+    if (pool == nullptr) continue;
+    AddressView view;
+    view.address = address;
+    view.state = pools.is_reserved(address) ? core::AddressState::reserved : core::AddressState::free;
+    view.pool = pool->name;
+    views[address] = std::move(view);
   }
-  const core::Pool* pool = pools.containing(address);
-  if (pool == nullptr)
-    return fail(ErrorCode::not_found, address.to_string() + " is in no pool; `croft pool list` names them");
-  AddressView view;
-  view.address = address;
-  view.state = pools.is_reserved(address) ? core::AddressState::reserved : core::AddressState::free;
-  view.pool = pool->name;
-  return view;
+  return views;
 }
 
 }  // namespace croft::engine

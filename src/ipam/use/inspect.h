@@ -4,6 +4,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -110,5 +111,8 @@ struct Survey {
 
 /// One address in any state. Error: not_found when it lies in no pool and no block.
 [[nodiscard]] Result<AddressView> show_address(const Context& context, const net::Address& address);
+/// The same of several, each block read once; one that lies in no pool and no block is left out.
+[[nodiscard]] Result<std::map<net::Address, AddressView>> show_addresses(const Context& context,
+                                                                         const std::set<net::Address>& addresses);
 
 }  // namespace croft::engine

@@ -319,11 +319,11 @@ template <class Visit>
       [&](store::Record& record) { return detail::visit_one(record, visit, on_damage); });
 }
 
-/// Calls `visit(store::Record&)` for all records of a listing in the order of names; what it returns, if a Result<void>,
-/// ends the walk when it failed. Each page (on Kubernetes there is one) has the whole time limit: a register of half a
-/// million addresses may be far away. No common moment: what changes meanwhile is seen as it was or as it became.
-/// A record in the place of blocks under a name without a CIDR is none, damaged or not. Errors: those of the store, of
-/// `visit`, and of a damaged record unless `on_damage` says otherwise.
+/// Calls `visit(store::Record&)` for all records of a listing in the order of names; what it returns, if a
+/// Result<void>, ends the walk when it failed. Each page (on Kubernetes there is one) has the whole time limit: a
+/// register of half a million addresses may be far away. No common moment: what changes meanwhile is seen as it was or
+/// as it became. A record in the place of blocks under a name without a CIDR is none, damaged or not. Errors: those of
+/// the store, of `visit`, and of a damaged record unless `on_damage` says otherwise.
 template <class Visit>
 [[nodiscard]] Result<void> for_each_record(const Context& context, const core::Listing& listing, Visit visit,
                                            OnDamage on_damage = OnDamage::fail) {

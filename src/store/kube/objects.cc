@@ -104,14 +104,15 @@ Error Objects::error_of(const Answer& answer, Kind kind, std::string_view name) 
   const auto form = form_of(kind);
   const auto resource = form ? (*form)->resource_of(kind) : wire::kube::ApiResource{};
   if (is_unknown(answer)) {
-    return {
-        ErrorCode::refused_by_configuration,
-        fmt::format("the Kubernetes API has no {}.{} of version {}, in which a register of pools and blocks is kept: "
-                    "their CustomResourceDefinition is missing, or not served. Apply "
-                    "deploy/kubernetes/crds-croft.yaml, without Calico crds-calico.yaml too "
-                    "(docs/runbooks/kubernetes-crds.md), or name a register in another place with --store",
-                    resource.resource, resource.group, resource.version),
-        {}};
+    return {ErrorCode::refused_by_configuration,
+            fmt::format(
+                "the Kubernetes API has no {}.{} of version {}, in which a register of pools and blocks is kept: "
+                "their CustomResourceDefinition is missing, or not served; a cluster with neither Calico's IPAM nor "
+                "Croft has nothing to look at. To have Croft there, apply crds-croft.yaml of a release or of "
+                "deploy/kubernetes, without Calico crds-calico.yaml too (docs/runbooks/kubernetes-crds.md); a "
+                "register in another place is named with --store",
+                resource.resource, resource.group, resource.version),
+            {}};
   }
   Error error = Error(answer.error).in(fmt::format("{} {}", core::name_of(kind), name));
   // It is not the caller who is wrong: the server has sent more than there can be of that.
