@@ -104,6 +104,8 @@ FIRST = [
     ("STATUS: a pool of the other family", {}, ("--ipv6", "--ipv6-pool", "a"), 1, ("the plugin's STATUS",), None),
     ("STATUS: no text of a pool's name", {}, ("--ipv4-pool", "Nope!"), 2, ("ipam.ipv4_pools", "Nope!"), None),
     ("no gateway", {}, ("--store", "NO_GATEWAY"), 1, ("gateway", "croft pool defaults --gateways first"), None),
+    ("one without a gateway", {}, ("--store", "MIXED"), 1, ("pool calicos has no gateway", "croft pool disable calicos", "--ipv4-pool"), None),
+    ("one without a gateway, not used", {}, ("--store", "MIXED", "--ipv4-pool", "a"), 0, (), [OWN, RECORD]),
     ("no gateway, as Calico's pools", {"calico-kubeconfig": "x"}, ("--store", "NO_GATEWAY", "--main-plugin", "calico"), 0, (),
      [CALICOS_OWN, "calico-kubeconfig", RECORD]),
     ("a network's name with a slash", {}, ("--network-name", "../x"), 2, ("network name",), None),
@@ -173,12 +175,12 @@ def test(world):
     croft = lambda store, *words: run(world.bin / "croft", "--store", store, "pool", *words)
     world.register, kubeconfig = world.store(), world.directory / "kubeconfig"
     kubeconfig.write_text("{}")
-    world.stores = {name: f"sqlite:{world.directory}/{name}.db" for name in ("EMPTY", "NO_GATEWAY", "WITH_GATEWAY")}
+    world.stores = {name: f"sqlite:{world.directory}/{name}.db" for name in ("EMPTY", "NO_GATEWAY", "WITH_GATEWAY", "MIXED")}
+    for store in (world.register, *(world.stores[name] for name in ("WITH_GATEWAY", "EMPTY", "MIXED"))):
+        croft(store, "create", "a", "--cidr", "10.9.0.0/24")
     world.stores["KUBECONFIG"] = f"kube:{kubeconfig}"
-    croft(world.register, "create", "a", "--cidr", "10.9.0.0/24")
-    croft(world.stores["WITH_GATEWAY"], "create", "a", "--cidr", "10.9.0.0/24")
+    croft(world.stores["MIXED"], "create", "calicos", "--cidr", "10.8.0.0/24", "--gateway", "none")
     croft(world.stores["NO_GATEWAY"], "defaults", "--ipv4-cidr", "10.9.0.0/24")
-    croft(world.stores["EMPTY"], "create", "a", "--cidr", "10.9.0.0/24")
     croft(world.stores["EMPTY"], "delete", "a")
     for number, (row, is_again) in enumerate([*((row, False) for row in FIRST), *((row, True) for row in AGAIN)]):
         if not sys.argv[2:] or row[0] in sys.argv[2:]:

@@ -1,6 +1,7 @@
 #include "cli/croft/command_line.h"
 
 #include <cstdlib>
+#include <map>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -159,12 +160,14 @@ void add_common(CLI::App& app, CommandLine& line) {
       "the store; beside another store, the cluster that `check` and `ip release` ask for pods");
   app.add_option("--context", line.context,
                  "Context of the kubeconfig; without --store that cluster's API is the store");
-  app.add_option("-o,--output", line.output, "Output format: table, wide, json or yaml")
-      ->transform(
-          CLI::CheckedTransformer(std::map<std::string, CommandLine::Output>{{"table", CommandLine::Output::table},
-                                                                             {"wide", CommandLine::Output::wide},
-                                                                             {"json", CommandLine::Output::json},
-                                                                             {"yaml", CommandLine::Output::yaml}}))
+  static const std::map<std::string, CommandLine::Output> outputs{{"table", CommandLine::Output::table},
+                                                                  {"wide", CommandLine::Output::wide},
+                                                                  {"json", CommandLine::Output::json},
+                                                                  {"yaml", CommandLine::Output::yaml}};
+  app.add_option_function<std::string>(
+         "-o,--output", [&line](const std::string& name) { line.output = outputs.at(name); },
+         "Output format: table, wide, json or yaml")
+      ->check(CLI::IsMember(outputs))
       ->default_str("table");
   app.add_option("--colour,--color", line.colour, "Colour: auto (only on a terminal), always or never")
       ->check(CLI::IsMember({"auto", "always", "never"}))

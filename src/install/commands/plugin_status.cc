@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "cli/stores/open_store.h"
+#include "ipam/decide/pool_choice.h"
 #include "ipam/door/croft_ipam.h"
 #include "ipam/use/inspect.h"
 #include "os/process.h"
@@ -45,19 +46,32 @@ Result<void> check_gateways(const wire::cni::NetworkList& drafted, const Clock& 
   TRY(const auto store, open_store(drafted.store, store::OpenMode::existing, clock));
   TRY(const std::vector<core::Pool> pools, engine::list_pools({*store, clock, random}));
   for (const net::Family family : net::kFamilies) {
-    const auto is_of_family = [&](const core::Pool& pool) {
-      return pool.cidr.family() == family && core::is_enabled(pool) && core::allows(pool, core::PoolUse::workload);
+    const bool is_v4 = family == net::Family::v4;
+    const std::vector<std::string>& asked = is_v4 ? drafted.pools_v4 : drafted.pools_v6;
+    const auto may_be_used = [&](const core::Pool& pool) {
+      return pool.cidr.family() == family && core::is_enabled(pool) && core::allows(pool, core::PoolUse::workload) &&
+             (asked.empty() || std::ranges::count(asked, pool.name) > 0);
     };
-    const bool is_wanted = family == net::Family::v4 ? drafted.assign_v4 : drafted.assign_v6;
-    const bool has_any = std::ranges::any_of(pools, is_of_family);
-    const bool has_one = std::ranges::any_of(
-        pools, [&](const core::Pool& pool) { return is_of_family(pool) && pool.gateway.has_value(); });
-    if (!is_wanted || !has_any || has_one) continue;
+    const core::Pool* lacks = nullptr;  // one that this node is sure to use, else any
+    bool has_one = false;
+    for (const core::Pool& pool : pools) {
+      if (!may_be_used(pool)) continue;
+      has_one |= pool.gateway.has_value();
+      if (!pool.gateway && (lacks == nullptr || core::is_for_all_nodes(pool))) lacks = &pool;
+    }
+    if (!(is_v4 ? drafted.assign_v4 : drafted.assign_v6) || lacks == nullptr) continue;
+    if (!has_one) {
+      return fail(ErrorCode::refused_by_configuration,
+                  fmt::format("no {} pool has a gateway, and ptp and bridge fail each pod without one. Make one with "
+                              "`croft pool create`, and `croft pool disable` those without; or `croft pool delete` an "
+                              "unused one, then `croft pool defaults --gateways first`",
+                              net::name_of(family)));
+    }
+    if (asked.empty() && !core::is_for_all_nodes(*lacks)) continue;
     return fail(ErrorCode::refused_by_configuration,
-                fmt::format("no {} pool has a gateway, and ptp and bridge fail each pod without one. Make one with "
-                            "`croft pool create`; or `croft pool delete` an unused one, then `croft pool defaults "
-                            "--gateways first`",
-                            net::name_of(family)));
+                fmt::format("pool {0} has no gateway, and ptp and bridge fail each pod that gets an address of it. Run "
+                            "`croft pool disable {0}`, or name the pools that are to be used with {1}",
+                            lacks->name, is_v4 ? "--ipv4-pool" : "--ipv6-pool"));
   }
   return {};
 }

@@ -253,10 +253,12 @@ std::string plan_of(const engine::NodeRemoved& removed, const std::vector<net::P
   LifeSources life;
   TRY_VOID(life.look(line, context, {}));
   if (!life.known().nodes || !life.knows_pods()) {
-    return fail(
-        ErrorCode::refused_for_safety,
-        "--release asks the cluster whether the node and its pods are gone: name it with --kubeconfig, with the "
-        "right to list nodes and pods");
+    return fail(ErrorCode::refused_for_safety,
+                line.cluster_url.empty()
+                    ? "--release asks the cluster whether the node and its pods are gone: name it with --kubeconfig, "
+                      "with the right to list nodes and pods"
+                    : "the cluster tells of no node or of no pod, and nothing is concluded from that. --release takes "
+                      "the right to list nodes and pods, in a cluster that has some");
   }
   if (life.has_node(name)) {
     return fail(ErrorCode::refused_for_safety,
