@@ -49,8 +49,12 @@ Result<void> check_gateways(const wire::cni::NetworkList& drafted, const Clock& 
     const bool is_v4 = family == net::Family::v4;
     const std::vector<std::string>& asked = is_v4 ? drafted.pools_v4 : drafted.pools_v6;
     const auto may_be_used = [&](const core::Pool& pool) {
+      const auto names_it = [&](const std::string& text) {
+        const auto cidr = net::Prefix::parse(text);
+        return text == pool.name || (cidr && *cidr == pool.cidr);
+      };
       return pool.cidr.family() == family && core::is_enabled(pool) && core::allows(pool, core::PoolUse::workload) &&
-             (asked.empty() || std::ranges::count(asked, pool.name) > 0);
+             (asked.empty() || std::ranges::any_of(asked, names_it));
     };
     const core::Pool* lacks = nullptr;  // one that this node is sure to use, else any
     bool has_one = false;
