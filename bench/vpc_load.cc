@@ -52,7 +52,7 @@ class Caller {
     request.sandbox_id = sandbox;
     request.netns = "/run/netns/" + sandbox;
     request.interface_name = "eth0";
-    const auto answer = vpc::decode_network_answer(call(vpc::Method::add_pod_network, vpc::encode(request)));
+    const auto answer = vpc::decode<vpc::NetworkAnswer>(call(vpc::Method::add_pod_network, vpc::encode(request)));
     if (!answer || !answer->network) give_up("vpc_load", "an ADD brought no address");
     return answer->network->ip;
   }

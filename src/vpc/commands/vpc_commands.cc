@@ -3,6 +3,7 @@
 #include <atomic>
 #include <cstdio>
 #include <functional>
+#include <iterator>
 #include <map>
 #include <memory>
 #include <set>
@@ -10,6 +11,7 @@
 #include <utility>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "base/net/echo.h"
 #include "cli/build_commit.h"
@@ -34,7 +36,10 @@ namespace croft::app {
 namespace {
 
 using wire::vpc::Method;
+using wire::vpc::NetworksAnswer;
 using wire::vpc::PodNetwork;
+using wire::vpc::ShowAnswer;
+using wire::vpc::StockAnswer;
 
 constexpr const char* kOwnSocket = "/run/cni-vpc-ipamd.sock";
 constexpr std::size_t kAskedAtOnce = 20;
@@ -63,6 +68,9 @@ struct AgentPlace {
   std::optional<std::int64_t> pool{};  ///< free addresses as the cluster says; absent: it does not
   /// The address is what an object of the cluster says: a numeric one, never a socket of this machine.
   bool is_of_board = false;
+  /// Nothing: nothing is encrypted. A Unix socket never is. An agent's certificate has to have its node's name: what is
+  /// meant for one node's stock is told to no other node.
+  std::optional<os::TlsFiles> tls{};
 };
 
 /// Go's names of gRPC's codes, by number.
@@ -89,19 +97,10 @@ std::string go_text(os::GrpcCode code, std::string_view message) {
   return *endpoint;
 }
 
-/// Asks agents, each call on a connection of its own. Safe to use from several threads.
-struct AgentCaller {
-  const Clock& clock;
-  /// Nothing: nothing is encrypted. A Unix socket never is. An agent's certificate has to have its node's name: what is
-  /// meant for one node's stock is told to no other node.
-  std::optional<os::TlsFiles> tls{};
-
-  /// The bytes of the answer. Errors: unavailable when the agent cannot be reached or does not answer, internal with
-  /// its own words when it answers that it failed; as go_text() has them.
-  [[nodiscard]] Result<std::string> call(const AgentPlace& agent, Method method, std::string_view request) const;
-};
-
-Result<std::string> AgentCaller::call(const AgentPlace& agent, Method method, std::string_view request) const {
+/// The bytes of an agent's answer, on a connection of its own. Errors: unavailable when the agent cannot be reached or
+/// does not answer, internal with its own words when it answers that it failed; as go_text() has them.
+[[nodiscard]] Result<std::string> call(const AgentPlace& agent, const Clock& clock, Method method,
+                                       std::string_view request) {
   if (agent.is_of_board && !os::Endpoint::parse_numeric(agent.address, true)) {
     return fail(
         ErrorCode::invalid_argument,
@@ -109,10 +108,10 @@ Result<std::string> AgentCaller::call(const AgentPlace& agent, Method method, st
                     "it anew, or delete the object",
                     net::echo(agent.node), net::echo(agent.address)));
   }
-  TRY(os::Endpoint endpoint, endpoint_of(agent.address, tls.has_value()));
+  TRY(os::Endpoint endpoint, endpoint_of(agent.address, agent.tls.has_value()));
   std::shared_ptr<const os::TransportSecurity> security;
-  if (tls) {
-    os::TlsFiles files = *tls;
+  if (agent.tls) {
+    os::TlsFiles files = *agent.tls;
     files.server_name = agent.node;
     security = os::make_tls(std::move(files));
   }
@@ -132,6 +131,13 @@ Result<std::string> AgentCaller::call(const AgentPlace& agent, Method method, st
   const bool is_for_operators = reply.status.code == os::GrpcCode::unimplemented && !agent.address.starts_with("unix:");
   return fail(code, go_text(reply.status.code, reply.status.message) +
                         (is_for_operators ? "; over TCP it answers operators with --operators-over-tcp" : ""));
+}
+
+template <class Answer>
+[[nodiscard]] Result<Answer> ask(const AgentPlace& agent, const Clock& clock, Method method,
+                                 std::string_view request = "") {
+  TRY(const std::string bytes, call(agent, clock, method, request));
+  return wire::vpc::decode<Answer>(bytes);
 }
 
 // ---------------------------------------------------------------- the agents of a cluster
@@ -189,9 +195,7 @@ Result<std::string> AgentCaller::call(const AgentPlace& agent, Method method, st
 /// The name that the agent behind a socket of this machine has for its node; empty: it does not say it, as UK8S' own
 /// agent.
 std::string name_by_agent(const std::string& address, const Clock& clock) {
-  const auto bytes = AgentCaller{clock}.call({"", address}, Method::show_stock, "");
-  const auto answer =
-      bytes ? wire::vpc::decode_show_answer(*bytes) : Result<wire::vpc::ShowAnswer>(fail(bytes.error()));
+  const auto answer = ask<ShowAnswer>({"", address}, clock, Method::show_stock);
   if (!answer) return "";
   const auto node = std::ranges::find(answer->properties, "node", &std::pair<std::string, std::string>::first);
   return node == answer->properties.end() ? "" : node->second;
@@ -251,9 +255,9 @@ bool is_there(const std::string& path) {
                           kOwnSocket));
 }
 
-[[nodiscard]] Result<AgentCaller> caller_of(const VpcOptions& options, const Clock& clock) {
+[[nodiscard]] Result<std::optional<os::TlsFiles>> tls_of(const VpcOptions& options) {
   if (options.ca.empty()) {
-    if (options.certificate.empty() && options.key.empty()) return AgentCaller{clock};
+    if (options.certificate.empty() && options.key.empty()) return std::optional<os::TlsFiles>();
     return fail(ErrorCode::invalid_argument, "--cert and --key need --ca, who signed the agents' certificates");
   }
   if (options.certificate.empty() != options.key.empty()) {
@@ -263,37 +267,33 @@ bool is_there(const std::string& path) {
   files.ca_file = options.ca;
   files.certificate_file = options.certificate;
   files.key_file = options.key;
-  return AgentCaller{clock, std::move(files)};
+  return std::optional(std::move(files));
 }
 
 /// All of them, or the one of `node`; by node.
 [[nodiscard]] Result<std::vector<AgentPlace>> agents_of(const VpcOptions& options, const std::string& node,
                                                         const Clock& clock) {
+  TRY(const auto tls, tls_of(options));
   TRY(std::vector<AgentPlace> agents, all_agents(options, clock));
-  if (node.empty()) return agents;
-  std::erase_if(agents, [&](const AgentPlace& agent) { return agent.node != node; });
-  if (agents.empty()) return fail(ErrorCode::not_found, fmt::format("Could not find node \"{}\"", node));
+  if (!node.empty()) std::erase_if(agents, [&](const AgentPlace& agent) { return agent.node != node; });
+  if (!node.empty() && agents.empty()) {
+    return fail(ErrorCode::not_found, fmt::format("Could not find node \"{}\"", node));
+  }
+  for (AgentPlace& agent : agents) agent.tls = tls;
   return agents;
-}
-
-template <class Decode>
-[[nodiscard]] auto ask(const AgentCaller& caller, const AgentPlace& agent, Method method, const std::string& request,
-                       Decode decode) -> decltype(decode(std::string_view())) {
-  TRY(const std::string bytes, caller.call(agent, method, request));
-  return decode(bytes);
 }
 
 // ---------------------------------------------------------------- lists
 
 /// One agent's answer, as rows.
-[[nodiscard]] Result<std::vector<VpcRow>> rows_of(VpcKind kind, const AgentCaller& caller, const AgentPlace& agent,
+[[nodiscard]] Result<std::vector<VpcRow>> rows_of(VpcKind kind, const AgentPlace& agent, const Clock& clock,
                                                   std::int64_t now) {
   std::vector<VpcRow> rows;
   if (kind == VpcKind::node && agent.pool) {
     return std::vector{vpc_node_row(agent.node, agent.address, agent.subnet, *agent.pool)};
   }
   if (kind == VpcKind::node || kind == VpcKind::pool) {
-    TRY(const auto answer, ask(caller, agent, Method::describe_pool, "", wire::vpc::decode_stock_answer));
+    TRY(const auto answer, ask<StockAnswer>(agent, clock, Method::describe_pool));
     if (kind == VpcKind::node) {
       std::string subnet = agent.subnet;
       for (const auto* list : {&answer.cooldown, &answer.pool}) {
@@ -307,8 +307,8 @@ template <class Decode>
     return rows;
   }
   const bool pods = kind == VpcKind::pod;
-  TRY(const auto answer, ask(caller, agent, pods ? Method::list_pod_network_record : Method::list_unuse, "",
-                             wire::vpc::decode_networks_answer));
+  TRY(const auto answer,
+      ask<NetworksAnswer>(agent, clock, pods ? Method::list_pod_network_record : Method::list_unuse));
   for (const PodNetwork& network : answer.networks) {
     rows.push_back(pods ? vpc_pod_row(agent.node, network, now) : vpc_unuse_row(agent.node, network));
   }
@@ -318,16 +318,16 @@ template <class Decode>
 struct Gathered {
   std::vector<VpcRow> rows;
   std::vector<std::string> failures;  ///< a line each
-  Error first_failure{};              ///< when there are any
 };
 
 /// Asks all agents, kAskedAtOnce at a time; one that fails does not keep the others from being shown.
-[[nodiscard]] Gathered gather(VpcKind kind, const AgentCaller& caller, const std::vector<AgentPlace>& agents,
-                              std::int64_t now) {
+[[nodiscard]] Result<Gathered> look(VpcKind kind, const VpcOptions& options, const Clock& clock) {
+  TRY(const std::vector<AgentPlace> agents, agents_of(options, options.node, clock));
+  const auto now = std::chrono::floor<std::chrono::seconds>(clock.now().wall).time_since_epoch().count();
   std::vector<Result<std::vector<VpcRow>>> answers(agents.size());
   std::atomic<std::size_t> next{0};
   const auto work = [&] {
-    for (std::size_t i = next++; i < agents.size(); i = next++) answers[i] = rows_of(kind, caller, agents[i], now);
+    for (std::size_t i = next++; i < agents.size(); i = next++) answers[i] = rows_of(kind, agents[i], clock, now);
   };
   {
     std::vector<std::jthread> threads;
@@ -336,27 +336,15 @@ struct Gathered {
   }
   Gathered gathered;
   for (std::size_t i = 0; i < agents.size(); ++i) {
-    if (!answers[i]) {
-      if (gathered.failures.empty()) gathered.first_failure = answers[i].error();
-      gathered.failures.push_back(fmt::format("node {}: {}", agents[i].node, answers[i].error().message));
+    if (answers[i]) {
+      std::ranges::move(*answers[i], std::back_inserter(gathered.rows));
       continue;
     }
-    for (VpcRow& row : *answers[i]) gathered.rows.push_back(std::move(row));
+    // One agent leaves no rest to be shown.
+    if (agents.size() == 1) return fail(answers[i].error());
+    gathered.failures.push_back(fmt::format("node {}: {}", agents[i].node, answers[i].error().message));
   }
   std::ranges::sort(gathered.failures);
-  return gathered;
-}
-
-std::int64_t unix_now(const Clock& clock) {
-  return std::chrono::floor<std::chrono::seconds>(clock.now().wall).time_since_epoch().count();
-}
-
-[[nodiscard]] Result<Gathered> look(VpcKind kind, const VpcOptions& options, const Clock& clock) {
-  TRY(const AgentCaller caller, caller_of(options, clock));
-  TRY(const std::vector<AgentPlace> agents, agents_of(options, options.node, clock));
-  Gathered gathered = gather(kind, caller, agents, unix_now(clock));
-  // One agent leaves no rest to be shown.
-  if (agents.size() == 1 && !gathered.failures.empty()) return fail(gathered.first_failure);
   filter_vpc_rows(gathered.rows, options.part);
   sort_vpc_rows(gathered.rows);
   return gathered;
@@ -392,31 +380,25 @@ bool is_confirmed(const std::string& question) {
   return answer == "y";
 }
 
-struct Target {
-  AgentCaller caller;
-  AgentPlace agent;
-};
-
-[[nodiscard]] Result<Target> target_of(const VpcOptions& options, const Clock& clock) {
+[[nodiscard]] Result<AgentPlace> target_of(const VpcOptions& options, const Clock& clock) {
   if (!options.ip.empty() && !net::Address::parse(options.ip)) {
     return fail(ErrorCode::invalid_argument, fmt::format("IP: {} is no address", net::echo(options.ip)));
   }
-  TRY(AgentCaller caller, caller_of(options, clock));
   TRY(std::vector<AgentPlace> agents, agents_of(options, options.target, clock));
-  return Target{std::move(caller), std::move(agents.front())};
+  return std::move(agents.front());
 }
 
 /// Takes an address out of a stock, or puts one into it.
 [[nodiscard]] Result<int> move_one(bool is_pop, const VpcOptions& options, const Clock& clock) {
-  TRY(const Target target, target_of(options, clock));
-  const std::string& node = target.agent.node;
+  TRY(const AgentPlace agent, target_of(options, clock));
+  const std::string& node = agent.node;
   if (options.dry_run && !is_pop) {
     print(fmt::format("Would push {} into the pool of {}\n",
                       options.ip.empty() ? "an address of the cloud" : options.ip, node));
     return 0;
   }
   if (options.dry_run) {
-    TRY(const auto stock, ask(target.caller, target.agent, Method::describe_pool, "", wire::vpc::decode_stock_answer));
+    TRY(const auto stock, ask<StockAnswer>(agent, clock, Method::describe_pool));
     const bool there = std::ranges::any_of(
         stock.pool, [&](const PodNetwork& network) { return options.ip.empty() || network.ip == options.ip; });
     if (!there) {
@@ -426,8 +408,8 @@ struct Target {
     print(fmt::format("Would pop {} and give it back to the cloud\n", options.ip.empty() ? "an address" : options.ip));
     return 0;
   }
-  TRY(const auto answer, ask(target.caller, target.agent, is_pop ? Method::pop_pool : Method::push_pool,
-                             encode(wire::vpc::StockRequest{options.ip}), wire::vpc::decode_network_answer));
+  TRY(const auto answer, ask<wire::vpc::NetworkAnswer>(agent, clock, is_pop ? Method::pop_pool : Method::push_pool,
+                                                       encode(wire::vpc::StockRequest{options.ip})));
   if (!answer.network || answer.network->ip.empty()) {
     return fail(ErrorCode::internal, fmt::format("the agent of {} names no address in its answer", node));
   }
@@ -435,56 +417,47 @@ struct Target {
   return 0;
 }
 
-[[nodiscard]] Result<void> release_ips(const Target& target, const std::vector<std::string>& ips) {
-  TRY_VOID(target.caller.call(target.agent, Method::release_ip, encode(wire::vpc::ReleaseRequest{ips})));
-  return {};
+/// The addresses that an agent lists as unused, but for those on their way, which it sees to itself.
+[[nodiscard]] Result<std::vector<std::string>> unused_of(const AgentPlace& agent, const Clock& clock) {
+  TRY(const auto answer, ask<NetworksAnswer>(agent, clock, Method::list_unuse));
+  std::vector<VpcRow> rows;
+  for (const PodNetwork& network : answer.networks) {
+    if (!network.why.ends_with(wire::vpc::kNotConfirmed)) rows.push_back(vpc_unuse_row(agent.node, network));
+  }
+  sort_vpc_rows(rows);
+  std::vector<std::string> ips;
+  for (const VpcRow& row : rows) ips.push_back(row.ip);
+  return ips;
 }
 
 constexpr std::size_t kReleasedAtOnce = 30;
-constexpr int kNotConfirmed = static_cast<int>(edge::ExitCode::error);
 
-[[nodiscard]] Result<int> release_all(const Target& target, const VpcOptions& options) {
-  TRY(const auto answer, ask(target.caller, target.agent, Method::list_unuse, "", wire::vpc::decode_networks_answer));
-  std::vector<VpcRow> rows;
-  for (const PodNetwork& network : answer.networks) {
-    if (network.why.ends_with(wire::vpc::kNotConfirmed)) continue;  // on its way, and the agent sees to it
-    rows.push_back(vpc_unuse_row(target.agent.node, network));
+[[nodiscard]] Result<int> release(const VpcOptions& options, const Clock& clock) {
+  TRY(const AgentPlace agent, target_of(options, clock));
+  std::vector<std::string> ips{options.ip};
+  std::string question = fmt::format("Are you sure to release \"{}\"? (y/n) ", options.ip), done;
+  if (options.ip.empty()) {
+    TRY(ips, unused_of(agent, clock));
+    if (ips.empty()) {
+      print("No IP to release\n");
+      return 0;
+    }
+    print(fmt::format("{} release:\n{}\n", options.dry_run ? "Would" : "About to", fmt::join(ips, "\n")));
+    question = "Continue? (y/n) ";
+    done = fmt::format("Done, released {} IP(s)\n", ips.size());
+  } else if (options.dry_run) {
+    print(fmt::format("Would release {}, if its agent finds that nothing uses it\n", options.ip));
   }
-  sort_vpc_rows(rows);
-  if (rows.empty()) {
-    print("No IP to release\n");
-    return 0;
-  }
-  std::vector<std::string> ips;
-  std::string text = options.dry_run ? "Would release:\n" : "About to release:\n";
-  for (const VpcRow& row : rows) {
-    ips.push_back(row.ip);
-    text += row.ip + "\n";
-  }
-  print(text);
   if (options.dry_run) return 0;
-  if (!options.yes && !is_confirmed("Continue? (y/n) ")) return kNotConfirmed;
+  if (!options.yes && !is_confirmed(question)) return static_cast<int>(edge::ExitCode::error);
   // The agent asks the cloud for each; what is released by then stays so where a later part fails.
   for (std::size_t from = 0; from < ips.size(); from += kReleasedAtOnce) {
     const auto begin = ips.begin() + static_cast<std::ptrdiff_t>(from);
-    const auto count = std::min(kReleasedAtOnce, ips.size() - from);
-    TRY_VOID(release_ips(target, {begin, begin + static_cast<std::ptrdiff_t>(count)}));
+    const auto count = static_cast<std::ptrdiff_t>(std::min(kReleasedAtOnce, ips.size() - from));
+    const wire::vpc::ReleaseRequest part{{begin, begin + count}};
+    TRY_VOID(call(agent, clock, Method::release_ip, encode(part)));
   }
-  print(fmt::format("Done, released {} IP(s)\n", ips.size()));
-  return 0;
-}
-
-[[nodiscard]] Result<int> release(const VpcOptions& options, const Clock& clock) {
-  TRY(const Target target, target_of(options, clock));
-  if (options.ip.empty()) return release_all(target, options);
-  if (options.dry_run) {
-    print(fmt::format("Would release {}, if its agent finds that nothing uses it\n", options.ip));
-    return 0;
-  }
-  if (!options.yes && !is_confirmed(fmt::format("Are you sure to release \"{}\"? (y/n) ", options.ip))) {
-    return kNotConfirmed;
-  }
-  TRY_VOID(release_ips(target, {options.ip}));
+  print(done);
   return 0;
 }
 
@@ -500,12 +473,12 @@ constexpr int kNotConfirmed = static_cast<int>(edge::ExitCode::error);
                     "unix:{})",
                     kOwnSocket));
   }
-  const auto bytes = AgentCaller{line.clock}.call(agents.front(), Method::show_stock, "");
-  if (!bytes) {
-    const std::string& text = bytes.error().message;
+  const auto answer = ask<ShowAnswer>(agents.front(), line.clock, Method::show_stock);
+  if (!answer) {
+    const std::string& text = answer.error().message;
     const std::size_t reason = text.find(kBeforeReason);
     const std::string why = reason == std::string::npos ? text : text.substr(reason + kBeforeReason.size());
-    const bool has_answered = bytes.error().code == ErrorCode::internal;
+    const bool has_answered = answer.error().code == ErrorCode::internal;
     // No store is away: the exit code is an error's, as of `croft agent status`.
     return fail(ErrorCode::not_found,
                 has_answered ? fmt::format("the agent at {} does not show itself: {}", agents.front().address, why)
@@ -513,10 +486,9 @@ constexpr int kNotConfirmed = static_cast<int>(edge::ExitCode::error);
                                            "name its socket with --agent unix:/path",
                                            agents.front().address, why));
   }
-  TRY(const auto answer, wire::vpc::decode_show_answer(*bytes));
   Table table({"PROPERTY", "VALUE"});
   nlohmann::ordered_json object;
-  for (const auto& [name, value] : answer.properties) {
+  for (const auto& [name, value] : answer->properties) {
     table.add({name, value});
     object[name] = value;
   }
@@ -573,14 +545,11 @@ void add_verbs(CLI::App& vpc, const std::shared_ptr<VpcOptions>& options, const 
     command->callback([set_run, get_kind, kind] { set_run([get_kind, kind] { return get_kind(kind); }); });
     return command;
   };
-  CLI::App* nodes =
-      add_kind("node", "List the nodes with an agent and how many addresses are free there", VpcKind::node);
-  nodes->alias("no");
-  nodes->alias("nodes");
+  add_kind("node", "List the nodes with an agent and how many addresses are free there", VpcKind::node)
+      ->alias("no")
+      ->alias("nodes");
   add_kind("pool", "List the addresses in the pools, free and cooling", VpcKind::pool);
-  CLI::App* pods = add_kind("pod", "List the pods that have an address of the cloud", VpcKind::pod);
-  pods->alias("po");
-  pods->alias("pods");
+  add_kind("pod", "List the pods that have an address of the cloud", VpcKind::pod)->alias("po")->alias("pods");
   add_kind("unuse", "List addresses that the cloud counts as the node's and nobody uses", VpcKind::unuse);
 
   const auto add_action = [&](const char* name, const char* what, auto action) {

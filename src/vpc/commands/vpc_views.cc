@@ -1,6 +1,7 @@
 #include "vpc/commands/vpc_views.h"
 
 #include <algorithm>
+#include <map>
 #include <tuple>
 #include <utility>
 
@@ -33,61 +34,56 @@ std::vector<std::string> cells_of(VpcKind kind, const VpcRow& row, bool wide) {
 }  // namespace
 
 VpcRow vpc_node_row(const std::string& node, const std::string& address, const std::string& subnet, std::int64_t pool) {
-  VpcRow row{node, "", "", "", {node, subnet.empty() ? kNone : subnet, std::to_string(pool)}, {}};
-  row.object["name"] = node;
-  row.object["addr"] = address;
-  row.object["subnet"] = subnet;
-  row.object["pool"] = pool;
+  VpcRow row{node, "", "", {node, subnet.empty() ? kNone : subnet, std::to_string(pool)}, {}};
+  row.object = {{"name", node}, {"addr", address}, {"subnet", subnet}, {"pool", pool}};
   return row;
 }
 
 VpcRow vpc_pool_row(const std::string& node, const PodNetwork& network, bool cooldown, std::int64_t now) {
   const std::string recycled = network.recycled ? age_or_none(now, network.recycle_time) : kNone;
-  VpcRow row{node, network.ip, "", network.ip, {}, {}};
+  VpcRow row{node, network.ip, network.ip, {}, {}};
   row.cells = {network.ip, recycled, cooldown ? "true" : "false", age_or_none(now, network.create_time)};
-  row.object["ip"] = network.ip;
-  row.object["node"] = node;
-  row.object["create_time"] = network.create_time;
-  row.object["recycled"] = network.recycled;
-  row.object["recycled_time"] = network.recycle_time;
-  row.object["cooldown"] = cooldown;
+  row.object = {{"ip", network.ip},
+                {"node", node},
+                {"create_time", network.create_time},
+                {"recycled", network.recycled},
+                {"recycled_time", network.recycle_time},
+                {"cooldown", cooldown}};
   return row;
 }
 
 VpcRow vpc_pod_row(const std::string& node, const PodNetwork& network, std::int64_t now) {
-  VpcRow row{node, network.pod_name, network.pod_namespace + "/" + network.ip, network.ip, {}, {}};
+  VpcRow row{node, network.pod_name, network.ip, {}, {}};
   row.cells = {network.pod_namespace, network.pod_name, network.ip, age_or_none(now, network.create_time)};
-  row.object["node"] = node;
-  row.object["pod_ns"] = network.pod_namespace;
-  row.object["pod_name"] = network.pod_name;
-  row.object["pod_uid"] = network.pod_uid;
-  row.object["sandbox_id"] = network.sandbox_id;
-  row.object["net_ns"] = network.netns;
-  row.object["vpcip"] = network.ip;
-  row.object["vpcid"] = network.vpc;
-  row.object["subnet_id"] = network.subnet;
-  row.object["gateway"] = network.gateway;
-  row.object["mask"] = network.mask;
-  row.object["mac_address"] = network.mac;
-  row.object["dedicated_uni"] = network.dedicated_uni;
-  row.object["interface_id"] = network.interface_id;
-  row.object["eipid"] = network.eip_id;
-  row.object["create_time"] = network.create_time;
+  row.object = {{"node", node},
+                {"pod_ns", network.pod_namespace},
+                {"pod_name", network.pod_name},
+                {"pod_uid", network.pod_uid},
+                {"sandbox_id", network.sandbox_id},
+                {"net_ns", network.netns},
+                {"vpcip", network.ip},
+                {"vpcid", network.vpc},
+                {"subnet_id", network.subnet},
+                {"gateway", network.gateway},
+                {"mask", network.mask},
+                {"mac_address", network.mac},
+                {"dedicated_uni", network.dedicated_uni},
+                {"interface_id", network.interface_id},
+                {"eipid", network.eip_id},
+                {"create_time", network.create_time}};
   return row;
 }
 
 VpcRow vpc_unuse_row(const std::string& node, const PodNetwork& network) {
-  VpcRow row{node, network.ip, "", network.ip, {network.ip, network.subnet}, {}};
-  row.object["Node"] = node;
-  row.object["IP"] = network.ip;
-  row.object["SubnetID"] = network.subnet;
+  VpcRow row{node, network.ip, network.ip, {network.ip, network.subnet}, {}};
+  row.object = {{"Node", node}, {"IP", network.ip}, {"SubnetID", network.subnet}};
   if (!network.why.empty()) row.object["Why"] = row.why = network.why;
   return row;
 }
 
 void sort_vpc_rows(std::vector<VpcRow>& rows) {
   std::ranges::stable_sort(
-      rows, std::less{}, [](const VpcRow& row) { return std::tuple(order_of(row.node), order_of(row.id), row.also); });
+      rows, std::less{}, [](const VpcRow& row) { return std::tuple(order_of(row.node), order_of(row.id), row.cells); });
 }
 
 void filter_vpc_rows(std::vector<VpcRow>& rows, const std::string& part) {
@@ -97,21 +93,14 @@ void filter_vpc_rows(std::vector<VpcRow>& rows, const std::string& part) {
 }
 
 std::vector<std::string> vpc_headings(VpcKind kind, bool wide) {
-  std::vector<std::string> headings;
-  switch (kind) {
-    case VpcKind::node:
-      return {"NODE", "SUBNET", "POOL"};
-    case VpcKind::pool:
-      headings = {"IP", "RECYCLED", "COOLDOWN", "AGE"};
-      break;
-    case VpcKind::pod:
-      headings = {"NAMESPACE", "NAME", "IP", "AGE"};
-      break;
-    case VpcKind::unuse:
-      headings = {"IP", "SUBNET"};
-      break;
-  }
-  if (wide) headings.emplace_back("NODE");
+  static const std::map<VpcKind, std::vector<std::string>> kHeadings = {
+      {VpcKind::node, {"NODE", "SUBNET", "POOL"}},
+      {VpcKind::pool, {"IP", "RECYCLED", "COOLDOWN", "AGE"}},
+      {VpcKind::pod, {"NAMESPACE", "NAME", "IP", "AGE"}},
+      {VpcKind::unuse, {"IP", "SUBNET"}},
+  };
+  std::vector<std::string> headings = kHeadings.at(kind);
+  if (wide && kind != VpcKind::node) headings.emplace_back("NODE");
   return headings;
 }
 

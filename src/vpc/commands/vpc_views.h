@@ -21,7 +21,6 @@ enum class VpcKind : std::uint8_t { node, pool, pod, unuse };
 struct VpcRow {
   std::string node;
   std::string id;                  ///< what it is about: an address, a pod's name; of a node nothing
-  std::string also;                ///< after the id: a pod's namespace and address
   std::string ip;                  ///< the address; of a node nothing
   std::vector<std::string> cells;  ///< those of vpc_headings(), without the node of the wide form
   nlohmann::ordered_json object;   ///< of JSON and YAML

@@ -77,27 +77,22 @@ struct VpcAgentOptions {
 
 /// `options` outlives the command.
 void add_vpc_agent_options(CLI::App& command, VpcAgentOptions& options) {
-  command
-      .add_option("--low-water-mark,--availablePodIPLowWatermark", options.low,
-                  "Minimum number of free addresses to keep. Set both marks to 0 to keep no stock")
-      ->capture_default_str();
-  command
-      .add_option("--high-water-mark,--availablePodIPHighWatermark", options.high,
-                  "More free addresses than this go back to the cloud")
-      ->capture_default_str();
+  command.option_defaults()->always_capture_default();
+  command.add_option("--low-water-mark,--availablePodIPLowWatermark", options.low,
+                     "Minimum number of free addresses to keep. Set both marks to 0 to keep no stock");
+  command.add_option("--high-water-mark,--availablePodIPHighWatermark", options.high,
+                     "More free addresses than this go back to the cloud");
   command
       .add_option("--cooldown-seconds,--cooldownPeriodSeconds", options.cooldown_s,
                   "Seconds a released address rests before another pod gets it; 0: none")
-      ->check(CLI::Range(0, 1200))
-      ->capture_default_str();
+      ->check(CLI::Range(0, 1200));
   command.add_flag("--calico-policy,--calicoPolicyFlag", options.calico_policy,
                    "Write each pod's address into its annotation cni.projectcalico.org/podIP");
   command.add_option("--node", options.node, "Name of this node (default: its host name)")->envname("KUBE_NODE_NAME");
-  command.add_option("--socket", options.socket, "Unix socket of plugins and operators")->capture_default_str();
-  command.add_option("--user", options.users, "User IDs that may connect to it")->capture_default_str();
+  command.add_option("--socket", options.socket, "Unix socket of plugins and operators");
+  command.add_option("--user", options.users, "User IDs that may connect to it");
   command.add_option("--store", options.store, "Where the stock is recorded: a file of this node's own")
-      ->envname("CROFT_VPC_STORE")
-      ->capture_default_str();
+      ->envname("CROFT_VPC_STORE");
   command.add_option("--api", options.cloud.api, "URL of UCloud's API (default: the one inside a VPC)")
       ->envname("UCLOUD_API_ENDPOINT");
   command.add_option("--metadata", options.cloud.metadata, "URL of the instance's metadata (default: UCloud's)");
@@ -112,29 +107,25 @@ void add_vpc_agent_options(CLI::App& command, VpcAgentOptions& options) {
   command
       .add_option("--probe-unit-milliseconds", options.probe_wait_ms,
                   "PROBE_WAIT of RFC 5227; scales the whole window of the probe")
-      ->check(CLI::Range(10, 10000))
-      ->capture_default_str();
-  command
-      .add_option("--max-addresses", options.node_max,
-                  "Maximum number of addresses of this node, of all states; 0: no limit")
-      ->capture_default_str();
+      ->check(CLI::Range(10, 10000));
+  command.add_option("--max-addresses", options.node_max,
+                     "Maximum number of addresses of this node, of all states; 0: no limit");
   command
       .add_option("--reconcile-seconds", options.reconcile_s,
                   "Seconds between comparisons of records, cloud, pods and host")
-      ->check(CLI::Range(1, 86400))
-      ->capture_default_str();
+      ->check(CLI::Range(1, 86400));
   command.add_option("--grace-seconds", options.grace_s, "Seconds a difference has to be seen before it is acted on")
-      ->check(CLI::Range(1, 86400))
-      ->capture_default_str();
+      ->check(CLI::Range(1, 86400));
   command
       .add_option("--doubt-seconds", options.doubt_s,
                   "Seconds within which the cloud may still do a call that it never answered; a shorter time than it "
                   "takes can give one address to two pods")
-      ->check(CLI::Range(1, 86400))
-      ->capture_default_str();
-  command.add_option(
-      "--peer", options.peers,
-      "Another node's agent, NODE=ADDRESS:PORT; may be given several times. Others are found in the cluster");
+      ->check(CLI::Range(1, 86400));
+  command
+      .add_option(
+          "--peer", options.peers,
+          "Another node's agent, NODE=ADDRESS:PORT; may be given several times. Others are found in the cluster")
+      ->default_str("");
   command.add_option("--listen", options.listen, "ADDRESS:PORT for the agents of other nodes, with certificates")
       ->envname("LISTEN_TCP_ADDR");
   command.add_option("--tls-ca", options.tls_ca, "CA of the agents' certificates");
@@ -151,9 +142,8 @@ void add_vpc_agent_options(CLI::App& command, VpcAgentOptions& options) {
       "kube: or kube:/path/kubeconfig: the cluster's pods, and where the agents find each other (default: "
       "kube: inside a cluster); 'none': no API");
   command.add_option("--metrics", options.metrics, "ADDRESS:PORT for /metrics, /healthz and /readyz");
-  command
-      .add_option("--log-directory", options.log_directory, "Directory of the log file; 'none': standard error alone")
-      ->capture_default_str();
+  command.add_option("--log-directory", options.log_directory,
+                     "Directory of the log file; 'none': standard error alone");
   // As Go's flags, of a flag that is given twice the last counts.
   for (CLI::Option* option : command.get_options()) {
     if (option->get_items_expected_max() <= 1) option->take_last();
@@ -271,7 +261,7 @@ class VpcAgentProgram {
     std::vector<Periodic> tended;
     engine::StockKeeper keeper(keeper_world(), keeper_options());
     keeper_ = &keeper;
-    edge::StockServer server(stock_world(keeper), daemon_.clock);
+    edge::StockServer server(stock_world(keeper));
     daemon_.stop.before_forced_end(listener->closer());
     TRY_VOID(server.open_door(std::move(listener), {}));
     TRY_VOID(open_to_peers(server));
@@ -367,14 +357,11 @@ class VpcAgentProgram {
 
   engine::KeeperOptions keeper_options() const {
     engine::KeeperOptions options;
-    options.marks.low = options_.low;
-    options.marks.high = options_.high;
-    options.marks.node_max = options_.node_max;
-    options.reconcile.grace = seconds{options_.grace_s};
+    options.marks = {.low = options_.low, .high = options_.high, .node_max = options_.node_max};
+    options.reconcile = {.grace = seconds{options_.grace_s}, .cooldown = seconds{options_.cooldown_s}};
     options.doubt = seconds{options_.doubt_s};
     options.node = options_.node;
     options.subnet = options_.cloud.subnet;
-    options.reconcile.cooldown = seconds{options_.cooldown_s};
     options.reconcile_every = seconds{options_.reconcile_s};
     options.looks_first = true;
     return options;
@@ -464,7 +451,6 @@ class VpcAgentProgram {
 
   [[nodiscard]] Result<std::vector<engine::Peer>> directory(const std::string& subnet, Deadline deadline) {
     std::vector<engine::Peer> all = fixed_peers_;
-    for (auto& peer : all) peer.subnet = subnet;
     if (cluster_.board != nullptr) {
       TRY(auto said, cluster_.board->peers(subnet, deadline));
       std::ranges::move(said, std::back_inserter(all));
@@ -569,14 +555,9 @@ class VpcAgentProgram {
     if (keeper == nullptr) return std::nullopt;
     const auto view = engine::view_stock({*opened_.store, daemon_.clock, daemon_.random, seconds{1}});
     if (!view) return std::nullopt;
-    edge::StockFigures figures;
-    figures.counts = core::warm::counts_of(view->addresses, daemon_.clock.now());
-    figures.low = options_.low;
-    figures.high = options_.high;
     const engine::StockSeen seen = keeper->actor().seen();
-    figures.keeper = seen.keeper;
-    figures.calls = seen.calls;
-    return figures;
+    return edge::StockFigures{core::warm::counts_of(view->addresses, daemon_.clock.now()), options_.low, options_.high,
+                              seen.keeper, seen.calls};
   }
 
   const VpcAgentOptions& options_;
@@ -595,12 +576,9 @@ class VpcAgentProgram {
   bool serving_ = false;
 };
 
-[[nodiscard]] Result<int> run_vpc_agent(const VpcAgentOptions& given, Daemon& daemon) {
-  VpcAgentOptions options = given;
-  core::warm::Marks marks;
-  marks.low = options.low;
-  marks.high = options.high;
-  TRY_VOID(core::warm::check_marks(marks));
+[[nodiscard]] Result<int> run_vpc_agent(VpcAgentOptions options, Daemon& daemon) {
+  const auto wrong = [](const char* why) { return fail(invalid_argument(why)); };
+  TRY_VOID(core::warm::check_marks({.low = options.low, .high = options.high}));
   if (options.node.empty()) {
     TRY(options.node, os::host_name());
   }
@@ -609,25 +587,22 @@ class VpcAgentProgram {
   if (options.kubernetes.empty() && !from_environment("KUBERNETES_SERVICE_HOST").empty()) options.kubernetes = "kube:";
   if (options.kubernetes == "none") options.kubernetes.clear();
   if (options.calico_policy && options.kubernetes.empty()) {
-    return fail(
-        invalid_argument("--calicoPolicyFlag writes annotations, and there is no API: give --kubernetes kube:/path"));
+    return wrong("--calicoPolicyFlag writes annotations, and there is no API: give --kubernetes kube:/path");
   }
   if (store::scheme_of(options.store) != store::Scheme::sqlite) {
-    return fail(
-        invalid_argument("--store must be sqlite:/path: the stock is the node's own, and has to be there when "
-                         "nothing else is"));
+    return wrong("--store must be sqlite:/path: the stock is the node's own, and has to be there when nothing else is");
   }
   const bool has_tls = !options.tls_ca.empty() && !options.tls_certificate.empty() && !options.tls_key.empty();
   const bool has_part = !options.tls_ca.empty() || !options.tls_certificate.empty() || !options.tls_key.empty();
   if (options.insecure_peers && (has_part || options.listen.empty())) {
-    return fail(
-        invalid_argument("--insecure-peers needs --listen ADDRESS:7312, and goes with no certificate: leave the --tls "
-                         "flags out, or this one"));
+    return wrong(
+        "--insecure-peers needs --listen ADDRESS:7312, and goes with no certificate: leave the --tls flags out, or "
+        "this one");
   }
   if (!options.listen.empty() && !has_tls && !options.insecure_peers) {
-    return fail(invalid_argument(
-        "--listen needs --tls-ca, --tls-certificate and --tls-key (docs/runbooks/vpc-certificates.md), "
-        "or --insecure-peers"));
+    return wrong(
+        "--listen needs --tls-ca, --tls-certificate and --tls-key (docs/runbooks/vpc-certificates.md), or "
+        "--insecure-peers");
   }
   std::vector<engine::Peer> peers;
   for (const std::string& text : options.peers) {
@@ -635,9 +610,7 @@ class VpcAgentProgram {
     peers.push_back(std::move(peer));
   }
   const std::string path = path_of_store(options);
-  if (!path.starts_with('/')) {
-    return fail(invalid_argument("--store must be sqlite:/ and an absolute path"));
-  }
+  if (!path.starts_with('/')) return wrong("--store must be sqlite:/ and an absolute path");
   namespace ucloud = cloud::ucloud;
   TRY(const ClusterOfStock cluster, cluster_of(options, daemon));
   TRY(const auto cloud, ucloud::open_ucloud(options.cloud, ucloud::keys_of_environment(from_environment),

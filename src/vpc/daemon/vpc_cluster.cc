@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <ctime>
 #include <limits>
+#include <set>
 #include <string_view>
 
 #include <fmt/format.h>
@@ -188,7 +189,8 @@ Result<int> ClusterFixedAddresses::let_go(const std::function<bool(const net::Ad
       if (!nodes) {
         TRY(nodes, store::kube::node_names(api_, deadline));
       }
-      if (!lacks(*nodes, claim.record.node)) continue;
+      // A list without this node is not to be believed.
+      if (!nodes->contains(node_) || nodes->contains(claim.record.node)) continue;
     }
     TRY(const bool went, detach(claim, deadline));
     gone += went ? 1 : 0;
@@ -259,7 +261,7 @@ Result<std::vector<engine::Peer>> VpcBoard::peers(const std::string& subnet, Dea
     if (record.node == node_ || record.node.empty() || record.address.empty() || record.subnet != subnet) continue;
     const std::int64_t said = record.status == "dry" ? 0 : std::max<std::int64_t>(record.current, 0);
     const auto free = std::min<std::int64_t>(said, std::numeric_limits<std::uint32_t>::max());
-    peers.push_back({record.node, record.address, record.subnet, static_cast<std::uint32_t>(free)});
+    peers.push_back({record.node, record.address, static_cast<std::uint32_t>(free)});
   }
   return peers;
 }

@@ -4,7 +4,6 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
-#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -51,10 +50,6 @@ class ClusterFixedAddresses final : public engine::FixedAddresses {
   /// None in a cluster without the kind.
   [[nodiscard]] Result<std::vector<Claim>> all(Deadline deadline);
   [[nodiscard]] Result<bool> detach(const Claim& seen, Deadline deadline);
-  /// A list without this node is not to be believed.
-  [[nodiscard]] bool lacks(const std::set<std::string>& nodes, const std::string& node) const {
-    return nodes.contains(node_) && !nodes.contains(node);
-  }
 
   store::kube::Api& api_;
   const std::string node_;

@@ -1,14 +1,11 @@
 #include "vpc/daemon/vpc_cluster.h"
 
-#include <functional>
 #include <memory>
-#include <string>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "os/clock.h"
-#include "register/owner.h"
 #include "store/kube/fake_api_fixture.h"
 
 namespace croft::app {

@@ -110,29 +110,15 @@ Step<Answer> plan_assign(const Snapshot& snapshot, const Request& request, const
   });
 }
 
-Step<std::vector<StockAddress>> plan_release(const Snapshot& snapshot, const Release& release, const Instant& now) {
-  return decide(snapshot, [&](Reader& reader) -> Flow<Plan<std::vector<StockAddress>>> {
-    TRY(const Stock stock, Stock::read(reader));
-    Plan<std::vector<StockAddress>> plan;
-    for (const StockAddress* address : stock.addresses()) {
-      if (!is_meant(*address, release)) continue;
-      plan.answer.push_back(let_go_by(*address, release, now));
-      plan.writes.push_back(put_of(plan.answer.back()));
-    }
-    return plan;
+Step<Changed> plan_release(const Snapshot& snapshot, const Release& release, const Instant& now) {
+  return change_each(snapshot, [&](Plan<Changed>& plan, const StockAddress& known) {
+    if (is_meant(known, release)) add(plan, let_go_by(known, release, now));
   });
 }
 
-Step<std::vector<StockAddress>> plan_forget(const Snapshot& snapshot, const Release& release) {
-  return decide(snapshot, [&](Reader& reader) -> Flow<Plan<std::vector<StockAddress>>> {
-    TRY(const Stock stock, Stock::read(reader));
-    Plan<std::vector<StockAddress>> plan;
-    for (const StockAddress* address : stock.addresses()) {
-      if (!is_meant(*address, release)) continue;
-      plan.answer.push_back(*address);
-      plan.writes.push_back(to_delete(warm_address_key(address->address)));
-    }
-    return plan;
+Step<Changed> plan_forget(const Snapshot& snapshot, const Release& release) {
+  return change_each(snapshot, [&](Plan<Changed>& plan, const StockAddress& known) {
+    if (is_meant(known, release)) add_gone(plan, known);
   });
 }
 
@@ -151,10 +137,8 @@ Step<StockAddress> plan_record(const Snapshot& snapshot, const StockAddress& tol
       after.verified = now.wall;                  // the client probed it before it told
       after.doubts = {StockDoubt::not_in_cloud};  // until the cloud's list has it
     } else if (known->state != StockAddressState::quarantined && !is_holder(*known, told.owner)) {
-      const std::string who = known->state == StockAddressState::held
-                                  ? fmt::format("held by {}/{}, container {}", known->pod.namespace_name,
-                                                known->pod.name, known->owner.container_id)
-                                  : std::string("in the stock and nobody's");
+      const std::string who =
+          known->state == StockAddressState::held ? "held by " + holder_of(*known) : "in the stock and nobody's";
       return fail(ErrorCode::already_exists, fmt::format("{} is {}", told.address.to_string(), who));
     }
     const bool is_new = known == nullptr || known->state != StockAddressState::held;
@@ -173,19 +157,12 @@ Step<StockAddress> plan_record(const Snapshot& snapshot, const StockAddress& tol
   });
 }
 
-Step<std::size_t> plan_mark_clocks(const Snapshot& snapshot, const Instant& now) {
-  return decide(snapshot, [&](Reader& reader) -> Flow<Plan<std::size_t>> {
-    TRY(const Stock stock, Stock::read(reader));
-    Plan<std::size_t> plan{0, {}};
-    for (const StockAddress* address : stock.addresses()) {
-      if (address->state != StockAddressState::cooling || plan.answer == kChangesMax) continue;
-      StockAddress marked = *address;
-      marked.cooling = with_clock_mark(*std::move(marked.cooling), now);
-      if (marked == *address) continue;
-      ++plan.answer;
-      plan.writes.push_back(put_of(std::move(marked)));
-    }
-    return plan;
+Step<Changed> plan_mark_clocks(const Snapshot& snapshot, const Instant& now) {
+  return change_each(snapshot, [&](Plan<Changed>& plan, const StockAddress& known) {
+    if (known.state != StockAddressState::cooling || plan.answer.size() == kChangesMax) return;
+    StockAddress marked = known;
+    marked.cooling = with_clock_mark(*std::move(marked.cooling), now);
+    if (marked != known) add(plan, std::move(marked));
   });
 }
 
@@ -196,11 +173,6 @@ std::string waits_for(const std::string& promise) { return std::string(kWaitsFor
 
 std::string promised_pod_name(const StockIntent& intent) {
   return intent.what == StockIntent::What::allocate ? intent.peer : std::string();
-}
-
-Given kept_for(Given given, const std::string& promise) {
-  given.unfit = waits_for(promise);
-  return given;
 }
 
 bool is_kept(const StockAddress& address) {

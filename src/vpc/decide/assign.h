@@ -6,7 +6,6 @@
 #include <set>
 #include <string>
 #include <variant>
-#include <vector>
 
 #include "base/clock.h"
 #include "base/net/address.h"
@@ -62,20 +61,19 @@ struct Release {
 
 /// Decides a DEL. Holding nothing is a success; a late one finds another holder and touches nothing. An address whose
 /// container is not known goes by the pod's name, and is unsure then. The answer is what was let go.
-[[nodiscard]] Step<std::vector<StockAddress>> plan_release(const Snapshot& snapshot, const Release& release,
-                                                           const Instant& now);
+[[nodiscard]] Step<Changed> plan_release(const Snapshot& snapshot, const Release& release, const Instant& now);
 
 /// Decides that a client of UK8S' protocol took an address back by itself (DelPodNetworkRecord): the record goes, and
 /// nothing is let go. An address that the cloud still has is found as unknown. The answer is what was forgotten.
-[[nodiscard]] Step<std::vector<StockAddress>> plan_forget(const Snapshot& snapshot, const Release& release);
+[[nodiscard]] Step<Changed> plan_forget(const Snapshot& snapshot, const Release& release);
 
 /// Decides what an old client tells that it did: this pod has this address. One that the stock has for somebody else is
 /// refused (already_exists); one that it does not have is taken in as held, and unsure until the cloud's list has it.
 [[nodiscard]] Step<StockAddress> plan_record(const Snapshot& snapshot, const StockAddress& told, const Instant& now);
 
 /// Gives each address that cools since an earlier boot a mark of this one, so that the cooldown can be counted; at most
-/// kChangesMax at once. The answer is how many.
-[[nodiscard]] Step<std::size_t> plan_mark_clocks(const Snapshot& snapshot, const Instant& now);
+/// kChangesMax at once.
+[[nodiscard]] Step<Changed> plan_mark_clocks(const Snapshot& snapshot, const Instant& now);
 
 // ---- addresses that a pod keeps by its name
 
@@ -91,7 +89,7 @@ inline constexpr const char* kKeepsNoneKey = "keepsNoAddress";
 
 /// "namespace/name"
 [[nodiscard]] std::string promised_pod_name(const PodIdentity& pod);
-/// StockAddress::why of one that waits for its pod.
+/// StockAddress::why of one that waits for its pod, and Given::unfit of one that shall.
 [[nodiscard]] std::string waits_for(const std::string& promise);
 /// Whether it lies here and waits for some pod.
 [[nodiscard]] bool is_kept(const StockAddress& address);
@@ -100,8 +98,6 @@ inline constexpr const char* kKeepsNoneKey = "keepsNoAddress";
 /// The pod for which an intent asks for its promised address (StockIntent::peer): what it brings is kept for that pod,
 /// whoever finds out. Empty: it is for the stock.
 [[nodiscard]] std::string promised_pod_name(const StockIntent& intent);
-/// As plan_take() takes it in so that it waits for that pod.
-[[nodiscard]] Given kept_for(Given given, const std::string& promise);
 
 /// Whether a pod's name is one that a StatefulSet gives: it ends in `-` and a number. Others have no fixed address.
 [[nodiscard]] bool has_stable_name(const PodIdentity& pod);

@@ -2,9 +2,6 @@
 
 #include <rapidcheck.h>
 
-#include <map>
-#include <set>
-
 #include <gtest/gtest.h>
 
 #include "vpc/decide/test_stock.h"

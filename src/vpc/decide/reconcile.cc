@@ -30,18 +30,6 @@ const LivePod* pod_of(const std::vector<LivePod>& pods, const PodIdentity& ident
   return found == pods.end() ? nullptr : &*found;
 }
 
-const LivePod* user_of(const std::optional<std::vector<LivePod>>& pods, const net::Address& address) {
-  if (!pods) return nullptr;
-  const auto found = std::ranges::find_if(*pods, [&](const LivePod& one) {
-    return !one.ended && std::ranges::find(one.addresses, address) != one.addresses.end();
-  });
-  return found == pods->end() ? nullptr : &*found;
-}
-
-bool is_used_by_host(const Look& look, const net::Address& address) {
-  return look.host && look.host->contains(address);
-}
-
 /// Records whose address lies on this node's interface, or is said to.
 bool is_in_the_cloud(StockAddressState state) {
   return is_nobodys(state) || state == StockAddressState::held || state == StockAddressState::quarantined;
@@ -62,8 +50,6 @@ bool has_let_go(const StockAddress& record, const LivePod& pod) {
 bool is_same_pod(const PodIdentity& holder, const PodIdentity& pod) {
   return holder.name.empty() || (holder.name == pod.name && holder.namespace_name == pod.namespace_name);
 }
-
-std::string text_of(const LivePod& pod) { return fmt::format("{}/{}", pod.pod.namespace_name, pod.pod.name); }
 
 /// For a record that has changed since it was judged: what was found against its address is added.
 StockAddress with_doubts(const StockAddress& known, const Correction& one) {
@@ -157,11 +143,11 @@ class Pass {
     }
     const bool host_uses = is_used_by_host(look_, record.address);
     if (is_free_for_others) weigh(StockDoubt::used_by_host, look_.host.has_value(), host_uses, kUsedByHost);
-    const LivePod* user = user_of(look_.pods, record.address);
+    const LivePod* user = user_of(look_, record.address);
     const bool is_known = user != nullptr && (is_free_for_others ? has_let_go(record, *user) && look_.host && !host_uses
                                                                  : is_same_pod(record.pod, user->pod));
     weigh(StockDoubt::used_by_pod, look_.pods.has_value(), user != nullptr && !is_known,
-          fmt::format("pod {} says that it has it", user != nullptr ? text_of(*user) : ""));
+          fmt::format("pod {} says that it has it", user != nullptr ? promised_pod_name(user->pod) : ""));
     record.doubts = std::move(doubts);
     return why;
   }
@@ -192,7 +178,7 @@ class Pass {
                               (record.state == StockAddressState::quarantined && !record.other_mac);
     if ((!is_nobodys(record.state) && !is_set_aside) || !is_used_by_host(look_, record.address)) return false;
     is_used = true;
-    const LivePod* user = user_of(look_.pods, record.address);
+    const LivePod* user = user_of(look_, record.address);
     // A pod's own word keeps it from others as long as it lasts; for good it is put aside by what the host shows.
     if (user == nullptr && (is_set_aside || look_.said_by_pods.contains(record.address))) return false;
     const What what = user != nullptr ? What::held : What::set_aside;
@@ -203,7 +189,8 @@ class Pass {
     if (user != nullptr) {
       after.pod = user->pod;
       std::erase_if(after.doubts, [](StockDoubt doubt) { return doubt != StockDoubt::not_in_cloud; });
-      why = fmt::format("pod {} and the host use it, and the record says that nobody does", text_of(*user));
+      why =
+          fmt::format("pod {} and the host use it, and the record says that nobody does", promised_pod_name(user->pod));
     } else {
       after.why = why;
     }
@@ -222,7 +209,7 @@ class Pass {
         is_there && (record.owner.container_id.empty() || is_missing(record.address)) &&
         std::ranges::any_of(pod->addresses, [&](const auto& one) { return one.family() == record.address.family(); });
     if ((is_there && !has_another) || look_.host->contains(record.address)) return false;
-    if (user_of(look_.pods, record.address) != nullptr || !is_due(record.address, What::let_go)) return false;
+    if (user_of(look_, record.address) != nullptr || !is_due(record.address, What::let_go)) return false;
     const char* what = !is_there ? (pod == nullptr ? "is not there" : "has ended") : "has another address";
     correct(record, What::let_go, let_go(here, policy_.cooldown, now_),
             fmt::format("pod {}/{} {}, and the host does not use the address", record.pod.namespace_name,
@@ -255,7 +242,7 @@ class Pass {
       const auto known = recorded.find(given.address);
       const StockAddress* lent = known != recorded.end() ? known->second : nullptr;
       if ((lent != nullptr && lent->state != StockAddressState::lent) || look_.apart.contains(given.address)) continue;
-      const LivePod* user = user_of(look_.pods, given.address);
+      const LivePod* user = user_of(look_, given.address);
       if (user != nullptr || intents_.empty()) stray(given, lent, user);
     }
   }
@@ -266,7 +253,7 @@ class Pass {
     const bool is_known_at_once = look_.is_first && user != nullptr && intents_.empty();
     if (!is_due(given.address, what) && !is_known_at_once) return;
     std::string why = user != nullptr
-                          ? fmt::format("pod {} has it, and there is no record", text_of(*user))
+                          ? fmt::format("pod {} has it, and there is no record", promised_pod_name(user->pod))
                           : std::string("the cloud has it on this node's interface, and there is no record");
     if (user == nullptr && is_used_by_host(look_, given.address)) why += "; the host uses it";
     StockAddress after = record_of(given);
@@ -332,7 +319,21 @@ void take_host(Look& look, std::set<net::Address> own, const std::vector<std::ve
   look.host->insert(look.said_by_pods.begin(), look.said_by_pods.end());
 }
 
-bool is_used_by_pod(const Look& look, const net::Address& address) { return user_of(look.pods, address) != nullptr; }
+const LivePod* user_of(const Look& look, const net::Address& address) {
+  if (!look.pods) return nullptr;
+  const auto found = std::ranges::find_if(*look.pods, [&](const LivePod& one) {
+    return !one.ended && std::ranges::find(one.addresses, address) != one.addresses.end();
+  });
+  return found == look.pods->end() ? nullptr : &*found;
+}
+
+bool is_used_by_host(const Look& look, const net::Address& address) {
+  return look.host && look.host->contains(address);
+}
+
+bool is_used(const Look& look, const net::Address& address) {
+  return is_used_by_host(look, address) || user_of(look, address) != nullptr;
+}
 
 // ---------------------------------------------------------------- the corrections
 
@@ -372,7 +373,7 @@ std::vector<Given> brought_by(const StockIntent& intent, const std::vector<Stock
     const bool is_recorded = record != records.end() && record->state != StockAddressState::lent;
     if (is_recorded || brought.size() == intent.count) continue;
     if (intent.address && *intent.address != given.address) continue;
-    if (look.host->contains(given.address) || is_used_by_pod(look, given.address)) continue;
+    if (is_used(look, given.address)) continue;
     // An address that was asked for by name is set apart for its very pod.
     const bool is_promised = intent.address.has_value() && !promised_pod_name(intent).empty();
     if (look.apart.contains(given.address) && !is_promised) continue;

@@ -109,8 +109,10 @@ struct Findings {
   std::size_t kept_by_brake = 0;  ///< held ones whose pods seem gone, more than half of all at once: for an hour
   Memory memory;                  ///< for the next pass
 };
-/// Whether a live pod of this node says that it has an address.
-[[nodiscard]] bool is_used_by_pod(const Look& look, const net::Address& address);
+/// The live pod of this node that says that it has an address; null: none does, or they were not asked.
+[[nodiscard]] const LivePod* user_of(const Look& look, const net::Address& address);
+[[nodiscard]] bool is_used_by_host(const Look& look, const net::Address& address);
+[[nodiscard]] bool is_used(const Look& look, const net::Address& address);
 
 /// `records` and `intents` were read after the look. A record that was not noted in `memory` before the look has come
 /// since: the look does not speak of it. An address that an open intent may have brought is left alone, unless a live

@@ -18,8 +18,6 @@ bool may_be_same(const std::string& a, const std::string& b) { return a.empty() 
 
 }  // namespace
 
-std::vector<Listing> stock_listings() { return {kAddresses, kIntents}; }
-
 Flow<Stock> Stock::read(Reader& reader) {
   const auto& addresses = reader.sound(kAddresses);
   const auto& intents = reader.sound(kIntents);
@@ -27,7 +25,9 @@ Flow<Stock> Stock::read(Reader& reader) {
   TRY_VOID(reader.ready());
   Stock stock;
   stock.node_ = node;
-  for (const auto& [key, why] : reader.damaged(kAddresses)) stock.damaged_.push_back(key.name);
+  for (const Listing& listing : {kAddresses, kIntents}) {
+    for (const auto& [key, why] : reader.damaged(listing)) stock.damaged_.emplace(key.name, why);
+  }
   stock.addresses_.reserve(addresses.size());
   for (const auto& [key, value] : addresses) stock.addresses_.push_back(&std::get<StockAddress>(value));
   for (const auto& [key, value] : intents) stock.intents_.push_back(&std::get<StockIntent>(value));
@@ -41,7 +41,7 @@ const StockAddress* Stock::find(const net::Address& address) const {
 }
 
 bool Stock::is_damaged(const net::Address& address) const {
-  return !damaged_.empty() && std::ranges::find(damaged_, warm_address_key(address).name) != damaged_.end();
+  return !damaged_.empty() && damaged_.contains(warm_address_key(address).name);
 }
 
 const StockIntent* Stock::intent(const std::string& id) const {
@@ -49,46 +49,33 @@ const StockIntent* Stock::intent(const std::string& id) const {
   return found == intents_.end() ? nullptr : *found;
 }
 
-namespace {
-
-/// Counts one more.
-void count(Counts& counts, const StockAddress& address, const Instant& now) {
-  switch (address.state) {
-    case StockAddressState::free:
-    case StockAddressState::cooling:
-      if (std::ranges::find(address.doubts, StockDoubt::used_by_host) != address.doubts.end()) ++counts.used_by_host;
-      ++(!address.doubts.empty() ? counts.doubted : is_free_at(address, now) ? counts.free : counts.cooling);
-      break;
-    case StockAddressState::held:
-      ++counts.held;
-      break;
-    case StockAddressState::probing:
-      ++counts.probing;
-      break;
-    case StockAddressState::releasing:
-    case StockAddressState::lending:
-      ++counts.leaving;
-      break;
-    case StockAddressState::quarantined:
-      ++counts.quarantined;
-      if (address.other_mac) ++counts.conflicting;
-      break;
-    case StockAddressState::lent:
-      break;
-  }
-}
-
-}  // namespace
-
 Counts counts_of(const std::vector<StockAddress>& records, const Instant& now) {
   Counts counts;
-  for (const StockAddress& one : records) count(counts, one, now);
-  return counts;
-}
-
-Counts counts_of(const Stock& stock, const Instant& now) {
-  Counts counts;
-  for (const StockAddress* one : stock.addresses()) count(counts, *one, now);
+  for (const StockAddress& address : records) {
+    switch (address.state) {
+      case StockAddressState::free:
+      case StockAddressState::cooling:
+        if (std::ranges::find(address.doubts, StockDoubt::used_by_host) != address.doubts.end()) ++counts.used_by_host;
+        ++(!address.doubts.empty() ? counts.doubted : is_free_at(address, now) ? counts.free : counts.cooling);
+        break;
+      case StockAddressState::held:
+        ++counts.held;
+        break;
+      case StockAddressState::probing:
+        ++counts.probing;
+        break;
+      case StockAddressState::releasing:
+      case StockAddressState::lending:
+        ++counts.leaving;
+        break;
+      case StockAddressState::quarantined:
+        ++counts.quarantined;
+        if (address.other_mac) ++counts.conflicting;
+        break;
+      case StockAddressState::lent:
+        break;
+    }
+  }
   return counts;
 }
 
@@ -113,6 +100,16 @@ PlannedWrite put_of(StockAddress address) {
   return to_put(key, std::move(address));
 }
 
+void add(Plan<Changed>& plan, StockAddress after) {
+  plan.answer.push_back(after);
+  plan.writes.push_back(put_of(std::move(after)));
+}
+
+void add_gone(Plan<Changed>& plan, const StockAddress& before) {
+  plan.answer.push_back(before);
+  plan.writes.push_back(to_delete(warm_address_key(before.address)));
+}
+
 std::uint64_t term_of(const StockNode* node) { return node == nullptr ? 0 : node->term; }
 
 Error term_is_over() { return {ErrorCode::unavailable, kTermIsOver, {}}; }
@@ -121,7 +118,7 @@ bool is_term_over(const Error& error) { return error.code == ErrorCode::unavaila
 Result<void> put_under_term(std::vector<PlannedWrite>& writes, const StockNode* node, std::uint64_t own) {
   if (own != 0 && term_of(node) != own) return fail(term_is_over());
   const Key key = warm_node_key();
-  const auto known = std::ranges::find_if(writes, [&](const PlannedWrite& write) { return write.key == key; });
+  auto known = std::ranges::find_if(writes, [&](const PlannedWrite& write) { return write.key == key; });
   if (own != 0) {
     // The row moves with each address that is given, so that a plugin that read it before has to read anew.
     const bool gives = std::ranges::any_of(writes, [](const PlannedWrite& write) {
@@ -131,14 +128,10 @@ Result<void> put_under_term(std::vector<PlannedWrite>& writes, const StockNode* 
     if (known == writes.end()) writes.push_back(gives ? to_put(warm_node_key(), StockNode(*node)) : to_check(key));
     return {};
   }
-  StockNode next = node != nullptr ? *node : StockNode{};
-  if (known != writes.end()) next = std::get<StockNode>(known->value.value());
-  next.term = term_of(node) + 1;
   if (known == writes.end()) {
-    writes.push_back(to_put(warm_node_key(), std::move(next)));
-  } else {
-    known->value = std::move(next);
+    known = writes.insert(known, to_put(warm_node_key(), node != nullptr ? *node : StockNode{}));
   }
+  std::get<StockNode>(known->value.value()).term = term_of(node) + 1;
   return {};
 }
 
@@ -183,14 +176,8 @@ StockAddress entered(StockAddress address, StockAddressState state, const Instan
 }
 
 StockAddress let_go(StockAddress address, std::chrono::seconds cooldown, const Instant& now) {
-  if (const auto promise = address.extra.find(kPromisedKey); promise != address.extra.end()) {
-    std::string why = waits_for(promise->second);
-    address = entered(std::move(address), StockAddressState::quarantined, now);
-    address.why = std::move(why);
-    address.recycled = true;
-    address.recycled_at = now.wall;
-    return address;
-  }
+  const auto promise = address.extra.find(kPromisedKey);
+  std::string why = promise != address.extra.end() ? waits_for(promise->second) : std::string();
   Cooling cooling;
   cooling.released_at = now;
   cooling.cooldown = cooldown;
@@ -198,11 +185,14 @@ StockAddress let_go(StockAddress address, std::chrono::seconds cooldown, const I
   if (!address.pod.name.empty()) {
     cooling.previous_secondary = {{kNamespaceKey, address.pod.namespace_name}, {kPodKey, address.pod.name}};
   }
-  address =
-      entered(std::move(address), cooldown.count() > 0 ? StockAddressState::cooling : StockAddressState::free, now);
+  const auto state = !why.empty()           ? StockAddressState::quarantined
+                     : cooldown.count() > 0 ? StockAddressState::cooling
+                                            : StockAddressState::free;
+  address = entered(std::move(address), state, now);
+  address.why = std::move(why);
   address.recycled = true;
   address.recycled_at = now.wall;
-  if (cooldown.count() > 0) address.cooling = std::move(cooling);
+  if (state == StockAddressState::cooling) address.cooling = std::move(cooling);
   return address;
 }
 

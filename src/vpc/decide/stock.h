@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <string>
 #include <type_traits>
 #include <vector>
@@ -56,17 +57,17 @@ class Stock {
   /// Null when there is no record of it.
   [[nodiscard]] const StockAddress* find(const net::Address& address) const;
   [[nodiscard]] bool is_damaged(const net::Address& address) const;
+  /// Records that cannot be read, by the names of their keys.
+  [[nodiscard]] const std::map<std::string, Error>& damaged() const { return damaged_; }
   /// Null when there is no such intent.
   [[nodiscard]] const StockIntent* intent(const std::string& id) const;
 
  private:
   std::vector<const StockAddress*> addresses_;
   std::vector<const StockIntent*> intents_;
-  std::vector<std::string> damaged_;  ///< names of keys
+  std::map<std::string, Error> damaged_;
   const StockNode* node_ = nullptr;
 };
-
-[[nodiscard]] Counts counts_of(const Stock& stock, const Instant& now);
 
 /// Whether the holder is this attachment's. An old client knows no network and no interface: what is empty on either
 /// side matches any. The container has to be the same.
@@ -90,6 +91,22 @@ class Stock {
 
 /// Its record as it is to be, where it was read.
 [[nodiscard]] PlannedWrite put_of(StockAddress address);
+
+/// The records that a decision changed, as they are now; it may find nothing to do.
+using Changed = std::vector<StockAddress>;
+/// One more of them, and one that goes.
+void add(Plan<Changed>& plan, StockAddress after);
+void add_gone(Plan<Changed>& plan, const StockAddress& before);
+/// Decides by each record alone: `change` adds to the plan what becomes of it, if anything does.
+template <class Change>
+[[nodiscard]] Step<Changed> change_each(const Snapshot& snapshot, Change change) {
+  return decide(snapshot, [&](Reader& reader) -> Flow<Plan<Changed>> {
+    TRY(const Stock stock, Stock::read(reader));
+    Plan<Changed> plan;
+    for (const StockAddress* known : stock.addresses()) change(plan, *known);
+    return plan;
+  });
+}
 
 // ---- the term
 
@@ -139,8 +156,5 @@ template <class P, class... Arguments>
     return plan(snapshot, arguments...);
   }
 }
-
-/// The lists that a stock is read from.
-[[nodiscard]] std::vector<Listing> stock_listings();
 
 }  // namespace croft::core::warm

@@ -11,12 +11,6 @@
 namespace croft::core::warm {
 namespace {
 
-/// A plan that grows by one changed record after the other.
-void add(Plan<Changed>& plan, StockAddress after) {
-  plan.answer.push_back(after);
-  plan.writes.push_back(put_of(std::move(after)));
-}
-
 /// Whether what the cloud gives may take the place of a record: of one that said the address is not ours any more, or
 /// of one that is nobody's and that the cloud itself seemed to have taken away. Not of one that is being released: that
 /// call, or its repetition, would take it from under a pod.
@@ -28,11 +22,6 @@ bool may_come_back(const StockAddress& known) {
          is_set_aside;
 }
 
-const StockAddress* in_state(const Stock& stock, const net::Address& address, StockAddressState state) {
-  const StockAddress* found = stock.find(address);
-  return found != nullptr && found->state == state ? found : nullptr;
-}
-
 /// The node that borrows or borrowed it; null: not lent, or that is not known.
 const std::string* lent_to(const StockAddress& address) {
   if (address.state != StockAddressState::lending && address.state != StockAddressState::lent) return nullptr;
@@ -40,45 +29,25 @@ const std::string* lent_to(const StockAddress& address) {
   return node == address.extra.end() ? nullptr : &node->second;
 }
 
-/// The end of releases: `end` says what becomes of each. Those that are over already are left alone.
-template <class End>
-Step<Changed> end_releasing(const Snapshot& snapshot, const std::vector<net::Address>& addresses, End end) {
-  return decide(snapshot, [&](Reader& reader) -> Flow<Plan<Changed>> {
-    TRY(const Stock stock, Stock::read(reader));
-    Plan<Changed> plan;
-    for (const net::Address& address : addresses) {
-      if (const auto* known = in_state(stock, address, StockAddressState::releasing)) end(plan, *known);
-    }
-    return plan;
-  });
+/// Whether it is one of these, and on its way back to the cloud.
+bool is_releasing(const StockAddress& known, const std::vector<net::Address>& addresses) {
+  return known.state == StockAddressState::releasing && std::ranges::find(addresses, known.address) != addresses.end();
 }
 
-/// The end of a loan under this request: `after` says what becomes of the address. Where that is over already, nothing.
-template <class After>
-Step<Changed> end_lending(const Snapshot& snapshot, const net::Address& address, const std::string& request,
-                          After after) {
-  return decide(snapshot, [&](Reader& reader) -> Flow<Plan<Changed>> {
-    TRY(const Stock stock, Stock::read(reader));
-    Plan<Changed> plan;
-    const StockAddress* lending = in_state(stock, address, StockAddressState::lending);
-    if (lending == nullptr || lending->request != request) return plan;
-    add(plan, after(*lending));
-    return plan;
-  });
+/// Whether it is on its way to another node under this request.
+bool is_lending(const StockAddress& known, const net::Address& address, const std::string& request) {
+  return known.state == StockAddressState::lending && known.address == address && known.request == request;
 }
 
 }  // namespace
 
 StockAddress record_of(const cloud::CloudAddress& given) {
-  StockAddress address;
-  address.address = given.address;
-  address.prefix_length = given.prefix_length;
-  address.gateway = given.gateway;
-  address.mac = given.mac;
-  address.vpc = given.vpc;
-  address.subnet = given.subnet;
-  address.object = given.object;
-  return address;
+  return {given.address, given.prefix_length, given.gateway, given.mac, given.vpc, given.subnet, given.object};
+}
+
+cloud::CloudAddress cloud_address_of(const StockAddress& address) {
+  return {address.address, address.prefix_length, address.gateway, address.mac,
+          address.vpc,     address.subnet,        address.object};
 }
 
 StockAddress taken_in(const Given& given, const Instant& now) {
@@ -95,16 +64,16 @@ StockAddress taken_in(const Given& given, const Instant& now) {
   return entered(std::move(address), given.verified ? StockAddressState::free : StockAddressState::probing, now);
 }
 
-Step<bool> plan_begin(const Snapshot& snapshot, const StockIntent& intent, const Instant& now) {
+Step<bool> plan_begin(const Snapshot& snapshot, const StockIntent& intent) {
   return decide(snapshot, [&](Reader& reader) -> Flow<Plan<bool>> {
     reader.ask(warm_intent_key(intent.id));
     TRY(const Stock stock, Stock::read(reader));
     const bool is_for_stock = intent.what == StockIntent::What::allocate && promised_pod_name(intent).empty();
     const std::uint32_t most = stock.node() != nullptr ? stock.node()->node_max.value_or(0) : 0;
-    Counts counts = counts_of(stock, now);
-    for (const StockIntent* other : stock.intents()) counts.asked += other->count;
-    counts.asked += intent.count;
-    if (is_for_stock && most > 0 && counts.on_node() > most) {
+    std::uint32_t count = intent.count;  // on this node, or on their way here
+    for (const StockIntent* other : stock.intents()) count += other->count;
+    for (const StockAddress* known : stock.addresses()) count += known->state != StockAddressState::lent ? 1U : 0U;
+    if (is_for_stock && most > 0 && count > most) {
       return fail(ErrorCode::exhausted,
                   fmt::format("the node may have {} addresses (--max-addresses), and no more are asked for", most));
     }
@@ -131,33 +100,18 @@ Step<Changed> plan_take(const Snapshot& snapshot, const std::string& intent_id, 
   });
 }
 
-Step<bool> plan_drop_intent(const Snapshot& snapshot, const std::string& intent_id) {
-  return decide(snapshot, [&](Reader& reader) -> Flow<Plan<bool>> {
-    const auto key = warm_intent_key(intent_id);
-    const bool is_there = reader.get(key) != nullptr;
-    TRY_VOID(reader.ready());
-    if (!is_there) return Plan<bool>{false, {}};
-    return Plan<bool>{true, {to_delete(key)}};
-  });
-}
-
 Step<Changed> plan_probed(const Snapshot& snapshot, const std::vector<Probed>& probed, const Instant& now) {
-  return decide(snapshot, [&](Reader& reader) -> Flow<Plan<Changed>> {
-    TRY(const Stock stock, Stock::read(reader));
-    Plan<Changed> plan;
-    for (const Probed& one : probed) {
-      const StockAddress* known = in_state(stock, one.address, StockAddressState::probing);
-      if (known == nullptr) continue;
-      StockAddress after = entered(*known, one.other ? StockAddressState::quarantined : StockAddressState::free, now);
-      after.other_mac = one.other;
-      if (one.other) {
-        after.why = fmt::format("{} answers for it on the wire", one.other->to_string());
-      } else {
-        after.verified = now.wall;
-      }
-      add(plan, std::move(after));
+  return change_each(snapshot, [&](Plan<Changed>& plan, const StockAddress& known) {
+    const auto one = std::ranges::find(probed, known.address, &Probed::address);
+    if (known.state != StockAddressState::probing || one == probed.end()) return;
+    StockAddress after = entered(known, one->other ? StockAddressState::quarantined : StockAddressState::free, now);
+    after.other_mac = one->other;
+    if (one->other) {
+      after.why = fmt::format("{} answers for it on the wire", one->other->to_string());
+    } else {
+      after.verified = now.wall;
     }
-    return plan;
+    add(plan, std::move(after));
   });
 }
 
@@ -181,15 +135,15 @@ Step<Changed> plan_return_to_cloud(const Snapshot& snapshot, const ReturnToCloud
 }
 
 Step<Changed> plan_returned(const Snapshot& snapshot, const std::vector<net::Address>& addresses) {
-  return end_releasing(snapshot, addresses, [](Plan<Changed>& plan, const StockAddress& known) {
-    plan.answer.push_back(known);
-    plan.writes.push_back(to_delete(warm_address_key(known.address)));
+  return change_each(snapshot, [&](Plan<Changed>& plan, const StockAddress& known) {
+    if (is_releasing(known, addresses)) add_gone(plan, known);
   });
 }
 
 Step<Changed> plan_not_returned(const Snapshot& snapshot, const std::vector<net::Address>& addresses,
                                 const std::vector<StockDoubt>& doubts, const Instant& now) {
-  return end_releasing(snapshot, addresses, [&](Plan<Changed>& plan, const StockAddress& known) {
+  return change_each(snapshot, [&](Plan<Changed>& plan, const StockAddress& known) {
+    if (!is_releasing(known, addresses)) return;
     // An address that somebody else answers for is given to no pod, whatever else is known of it.
     const bool is_good = known.verified.has_value() && !known.other_mac;
     StockAddress after = entered(known, is_good ? StockAddressState::free : StockAddressState::quarantined, now);
@@ -236,20 +190,22 @@ Step<std::optional<StockAddress>> plan_lend(const Snapshot& snapshot, const Lend
 
 Step<Changed> plan_lent(const Snapshot& snapshot, const net::Address& address, const std::string& request,
                         const Instant& now) {
-  return end_lending(snapshot, address, request, [&](const StockAddress& lending) {
-    StockAddress after = entered(lending, StockAddressState::lent, now);
-    if (const std::string* node = lent_to(lending)) after.extra[kLentToKey] = *node;
-    after.mac = net::Mac::parse(lending.peer).value_or(lending.mac);
-    return after;
+  return change_each(snapshot, [&](Plan<Changed>& plan, const StockAddress& known) {
+    if (!is_lending(known, address, request)) return;
+    StockAddress after = entered(known, StockAddressState::lent, now);
+    if (const std::string* node = lent_to(known)) after.extra[kLentToKey] = *node;
+    after.mac = net::Mac::parse(known.peer).value_or(known.mac);
+    add(plan, std::move(after));
   });
 }
 
 Step<Changed> plan_not_lent(const Snapshot& snapshot, const net::Address& address, const std::string& request,
                             const Instant& now) {
-  return end_lending(snapshot, address, request, [&](const StockAddress& lending) {
-    StockAddress after = entered(lending, StockAddressState::free, now);
+  return change_each(snapshot, [&](Plan<Changed>& plan, const StockAddress& known) {
+    if (!is_lending(known, address, request)) return;
+    StockAddress after = entered(known, StockAddressState::free, now);
     after.peer.clear();
-    return after;
+    add(plan, std::move(after));
   });
 }
 
@@ -292,8 +248,7 @@ std::string too_many_of_others(const Counts& counts) {
   if (counts.used_by_host > counts.conflicting) {
     return fmt::format(
         "network namespaces or interfaces of this node have {} addresses of the stock that no pod was given: find "
-        "whose "
-        "they are (a pod with NET_ADMIN?); until they let go no more are asked for",
+        "whose they are (a pod with NET_ADMIN?); until they let go no more are asked for",
         counts.used_by_host);
   }
   return fmt::format(

@@ -33,26 +33,23 @@ struct Given : cloud::CloudAddress {
 
 /// The record of the address itself; its state and times are not set.
 [[nodiscard]] StockAddress record_of(const cloud::CloudAddress& given);
+/// As the cloud's calls name it.
+[[nodiscard]] cloud::CloudAddress cloud_address_of(const StockAddress& address);
 /// Its record when it comes: `probing`, or free where it was verified.
 [[nodiscard]] StockAddress taken_in(const Given& given, const Instant& now);
-
-/// The records that a decision changed, as they are now; it may find nothing to do.
-using Changed = std::vector<StockAddress>;
 
 // ---- in
 
 /// Writes that addresses are asked for. Error: exhausted, where the node would come to have more than its record allows
 /// (StockNode::node_max); what is lent or promised comes all the same.
-[[nodiscard]] Step<bool> plan_begin(const Snapshot& snapshot, const StockIntent& intent, const Instant& now);
+[[nodiscard]] Step<bool> plan_begin(const Snapshot& snapshot, const StockIntent& intent);
 /// Takes in the addresses that an intent has brought, as `probing` (free, where verified; quarantined, where unfit);
 /// the intent goes. Addresses that have a record are left as they are, but for one that has come back: `lent`, free and
 /// doubted by the cloud alone, or quarantined with nobody else answering for it and no pod to wait for. One that is
 /// `releasing` goes on its way: a call to release it may still be done by the cloud. An intent that is gone is no
-/// error: the addresses are taken in all the same.
+/// error: the addresses are taken in all the same. Where nothing came of it, for sure, none are given.
 [[nodiscard]] Step<Changed> plan_take(const Snapshot& snapshot, const std::string& intent_id,
                                       const std::vector<Given>& given, const Instant& now);
-/// Nothing came of it, for sure.
-[[nodiscard]] Step<bool> plan_drop_intent(const Snapshot& snapshot, const std::string& intent_id);
 
 /// A probe's answer.
 struct Probed {

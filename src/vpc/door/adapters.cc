@@ -1,7 +1,6 @@
 #include "vpc/door/adapters.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cstdint>
 #include <span>
 
@@ -52,17 +51,16 @@ os::ProbeTiming WireProbe::timing() const {
   return timing;
 }
 
-Result<std::vector<WireProbe::Answer>> WireProbe::probe(const std::vector<net::Address>& addresses, Deadline deadline) {
+Result<std::vector<core::warm::Probed>> WireProbe::probe(const std::vector<net::Address>& addresses,
+                                                         Deadline deadline) {
   TRY(const auto all, all_bytes(addresses));
   TRY(const std::string name, this->name(deadline));
-  std::vector<Answer> answers;
+  std::vector<core::warm::Probed> answers;
   answers.reserve(all.size());
   for (std::size_t begin = 0; begin < all.size(); begin += os::kProbedMax) {
     TRY(const auto others, os::probe_neighbours(name, part_of(all, begin), timing(), clock_, random_, deadline));
     for (const auto& other : others) {
-      Answer answer{addresses[answers.size()], {}};
-      if (other) answer.other = net::Mac{*other};
-      answers.push_back(answer);
+      answers.push_back({addresses[answers.size()], other ? std::optional(net::Mac{*other}) : std::nullopt});
     }
   }
   return answers;

@@ -31,8 +31,8 @@ class WireProbe final : public engine::AddressProbe {
   /// Takes one window at most, beside what a slow interface needs. More than os::kProbedMax are asked for in
   /// several windows, one after the other. Errors also: invalid_argument, not_found, deadline_exceeded, as
   /// os::probe_neighbours() has them; nothing is known of any of them then either.
-  [[nodiscard]] Result<std::vector<Answer>> probe(const std::vector<net::Address>& addresses,
-                                                  Deadline deadline) override;
+  [[nodiscard]] Result<std::vector<core::warm::Probed>> probe(const std::vector<net::Address>& addresses,
+                                                              Deadline deadline) override;
   /// Waits between one saying and the next: to be called where that is no harm.
   void announce(const std::vector<net::Address>& addresses) override;
 

@@ -1,8 +1,6 @@
 #include "vpc/door/adapters.h"
 
 #include <algorithm>
-#include <array>
-#include <chrono>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

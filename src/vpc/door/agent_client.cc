@@ -5,7 +5,6 @@
 
 #include "base/printable.h"
 #include "http/grpc_channel.h"
-#include "http/transport.h"
 #include "vpc/format/messages.h"
 
 namespace croft::edge {
@@ -79,7 +78,7 @@ Result<core::StockAddress> assign_by_agent(const std::string& socket, const core
   message.is_crofts = true;
   TRY(const std::string reply,
       ask(*channel, vpc::Method::add_pod_network, vpc::encode(message), Deadline::after(clock.now(), kAddTime)));
-  const auto answer = vpc::decode_network_answer(reply);
+  const auto answer = vpc::decode<vpc::NetworkAnswer>(reply);
   if (!answer || !answer->network) return fail(ErrorCode::unavailable, "the agent's answer has no address");
   auto given = vpc::warm_address_of(*answer->network);
   if (!given) return fail(ErrorCode::unavailable, given.error().message);
@@ -141,17 +140,13 @@ Result<cloud::CloudAddress> borrow_by_agent(const engine::Peer& peer, const net:
         return fail(ErrorCode::unavailable, why);
     }
   }
-  const auto answer = vpc::decode_network_answer(reply.message);
+  const auto answer = vpc::decode<vpc::NetworkAnswer>(reply.message);
   if (!answer || !answer->network) return fail(ErrorCode::unknown_outcome, "it answered without an address");
   const auto lent = vpc::warm_address_of(*answer->network);
   if (!lent) return fail(ErrorCode::unknown_outcome, lent.error().message);
-  cloud::CloudAddress address;
-  address.address = lent->address;
-  address.prefix_length = lent->prefix_length;
-  address.gateway = lent->gateway;
+  cloud::CloudAddress address = core::warm::cloud_address_of(*lent);
   address.mac = mac;
-  address.vpc = lent->vpc;
-  address.subnet = lent->subnet.empty() ? subnet : lent->subnet;
+  if (address.subnet.empty()) address.subnet = subnet;
   return address;
 }
 

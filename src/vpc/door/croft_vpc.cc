@@ -32,25 +32,6 @@ net::Address default_gateway(net::Family family) {
   return net::Address::parse(family == net::Family::v4 ? "169.254.1.1" : "fe80::1").value();
 }
 
-cni::AddResult result_of(const core::StockAddress& given, const VpcConfig& config,
-                         const std::optional<net::Address>& node_address) {
-  const net::Family family = given.address.family();
-  const net::Address gateway = config.gateways[family].value_or(node_address.value_or(default_gateway(family)));
-  cni::AddResult result;
-  const int length = given.prefix_length > 0 ? static_cast<int>(given.prefix_length) : net::bit_length(family);
-  result.ips.push_back({{given.address, length}, gateway});
-  for (const cni::Route& route : config.routes) {
-    if (route.destination.address.family() == family) result.routes.push_back(route);
-  }
-  if (config.routes.empty()) {
-    cni::Route route;
-    route.destination = {net::Address::from(family, {}), 0};
-    route.gateway = gateway;
-    result.routes.push_back(route);
-  }
-  return result;
-}
-
 class VpcCall final : public CniCall {
  public:
   static cni::Checked<VpcConfig> decode(const CroftVpcWorld& world, const CniRequest& request) {
@@ -92,14 +73,12 @@ class VpcCall final : public CniCall {
                                         "; start the node's agent (croftd vpc-agent), which begins the stock anew");
   }
   [[nodiscard]] engine::Context context(store::Store& store) const { return {store, world_.clock, world_.random}; }
-  [[nodiscard]] warm::Request request() const;
+  [[nodiscard]] warm::Request request() const { return {owner_, config_.pod, netns_, config_.subnet}; }
   [[nodiscard]] Result<std::chrono::seconds> cooldown(store::Store& store) const;
   [[nodiscard]] Result<core::StockAddress> assign_alone(const std::string& agent_said, std::string& how) const;
   [[nodiscard]] Result<std::string> release(warm::Release release) const;
   [[nodiscard]] Result<void> fetch_one(store::Store& store, const std::string& agent_said) const;
-  [[nodiscard]] cni::AddResult result(const core::StockAddress& given) const {
-    return result_of(given, config_, world_.node_address ? world_.node_address(given) : std::nullopt);
-  }
+  [[nodiscard]] cni::AddResult result(const core::StockAddress& given) const;
 
   const CroftVpcWorld& world_;
   const Instant began_;
@@ -108,13 +87,23 @@ class VpcCall final : public CniCall {
   const std::string netns_;
 };
 
-warm::Request VpcCall::request() const {
-  warm::Request request;
-  request.owner = owner_;
-  request.pod = config_.pod;
-  request.netns = netns_;
-  request.subnet = config_.subnet;
-  return request;
+cni::AddResult VpcCall::result(const core::StockAddress& given) const {
+  const net::Family family = given.address.family();
+  const auto node_address = world_.node_address ? world_.node_address(given) : std::nullopt;
+  const net::Address gateway = config_.gateways[family].value_or(node_address.value_or(default_gateway(family)));
+  const int length = given.prefix_length > 0 ? static_cast<int>(given.prefix_length) : net::bit_length(family);
+  cni::AddResult result;
+  result.ips.push_back({{given.address, length}, gateway});
+  for (const cni::Route& route : config_.routes) {
+    if (route.destination.address.family() == family) result.routes.push_back(route);
+  }
+  if (config_.routes.empty()) {
+    cni::Route route;
+    route.destination = {net::Address::from(family, {}), 0};
+    route.gateway = gateway;
+    result.routes.push_back(route);
+  }
+  return result;
 }
 
 /// As the agent goes by it, where one has been.
@@ -175,12 +164,7 @@ Result<Added> VpcCall::add() const {
   return Added{result(given), fmt::format("ips={}{}", given.address.to_string(), how)};
 }
 
-Result<std::string> VpcCall::del() const {
-  warm::Release release;
-  release.owner = owner_;
-  release.pod = config_.pod;
-  return this->release(std::move(release));
-}
+Result<std::string> VpcCall::del() const { return release({owner_, config_.pod}); }
 
 Result<std::string> VpcCall::release(warm::Release release) const {
   std::string agent_said = world_.so_far ? world_.so_far->agent_said : "";
@@ -238,10 +222,7 @@ Result<std::string> VpcCall::gc() const {
       ++kept_young;
       continue;
     }
-    warm::Release release;
-    release.owner = owner;
-    release.address = one.address;
-    TRY_VOID(this->release(std::move(release)));
+    TRY_VOID(release({owner, {}, one.address}));
     released.push_back(one.address);
   }
   return fmt::format("released={} kept_young={}", list_of(released), kept_young);

@@ -1,8 +1,6 @@
 #include "vpc/door/croft_vpc.h"
 
 #include <algorithm>
-#include <memory>
-#include <string>
 #include <utility>
 #include <vector>
 
@@ -118,16 +116,15 @@ TEST_F(CroftVpcTest, WithoutAgentTheNodeKeepsTheAgentsLimit) {
   other.mac = mac_;
   other.subnet = "subnet-1";
   other.begun_at = {clock_.now().boot, clock_.now().since_boot};
-  ASSERT_TRUE(engine::transact({store_, clock_, random_}, engine::TurnTaking::before_writing,
-                               [&](const core::Snapshot& snapshot, const Instant& now) {
-                                 return core::warm::plan_begin(snapshot, other, now);
-                               }));
+  ASSERT_TRUE(engine::transact(
+      {store_, clock_, random_}, engine::TurnTaking::before_writing,
+      [&](const core::Snapshot& snapshot, const Instant&) { return core::warm::plan_begin(snapshot, other); }));
   const CniAnswer between = call("ADD", "c2");
   EXPECT_EQ(code_of(between), "100") << between.out;
   EXPECT_EQ(cloud_.of(mac_).size(), 1U);
   ASSERT_TRUE(engine::transact({store_, clock_, random_}, engine::TurnTaking::before_writing,
-                               [&](const core::Snapshot& snapshot, const Instant&) {
-                                 return core::warm::plan_drop_intent(snapshot, other.id);
+                               [&](const core::Snapshot& snapshot, const Instant& now) {
+                                 return core::warm::plan_take(snapshot, other.id, {}, now);
                                }));
   EXPECT_EQ(call("ADD", "c2").exit_code, 0);
   const CniAnswer refused = call("ADD", "c3");

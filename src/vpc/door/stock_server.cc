@@ -1,14 +1,13 @@
 #include "vpc/door/stock_server.h"
 
 #include <algorithm>
+#include <array>
 #include <utility>
 
 #include <fmt/format.h>
 
-#include "agent/door/server.h"
 #include "http/grpc_server.h"
 #include "vpc/decide/assign.h"
-#include "vpc/use/stock_calls.h"
 
 namespace croft::edge {
 namespace {
@@ -21,6 +20,7 @@ constexpr std::size_t kCloudThreads = 4;
 /// Each waits for one answer of the API server at a time.
 constexpr std::size_t kFixedThreads = 4;
 // docs/notes/warm-pool.md#deadlines
+constexpr nanoseconds kAddMax = std::chrono::minutes{1};  // of one that finds the stock empty
 constexpr nanoseconds kDelMax = std::chrono::seconds{5};
 constexpr nanoseconds kLookMax = std::chrono::seconds{10};
 constexpr nanoseconds kTellingTime = std::chrono::milliseconds{200};
@@ -34,9 +34,8 @@ std::string owner_text(const core::Owner& owner, const core::PodIdentity& pod) {
 }
 
 /// A call that was done.
-template <class Message>
-os::GrpcAnswer ok(os::GrpcCallId call, const Message& message) {
-  return {call, os::GrpcCode::ok, {}, vpc::encode(message)};
+os::GrpcAnswer ok(os::GrpcCallId call, std::string bytes = {}) {
+  return {call, os::GrpcCode::ok, {}, std::move(bytes)};
 }
 
 /// One that could not be read, or names nonsense.
@@ -53,35 +52,21 @@ os::GrpcAnswer failure(os::GrpcCallId call, const Error& error) {
   return {call, is_late ? os::GrpcCode::deadline_exceeded : os::GrpcCode::internal, std::move(text), {}};
 }
 
-os::GrpcAnswer answer_of(os::GrpcCallId call, Result<std::string> done) {
-  if (!done) return failure(call, done.error());
-  return {call, os::GrpcCode::ok, {}, *std::move(done)};
-}
-
 /// A borrower has to know whether an address may be its already.
 os::GrpcAnswer no_loan(os::GrpcCallId call, const Error& error) {
-  switch (error.code) {
-    case ErrorCode::unknown_outcome:
-      return {call, os::GrpcCode::deadline_exceeded, error.message, {}};
-    case ErrorCode::exhausted:
-      return {call, os::GrpcCode::resource_exhausted, error.message, {}};
-    case ErrorCode::permission_denied:
-      return {call, os::GrpcCode::permission_denied, error.message, {}};
-    case ErrorCode::conflict:
-      return {call, os::GrpcCode::aborted, error.message, {}};
-    default:
-      return failure(call, error);
-  }
+  static constexpr std::array<std::pair<ErrorCode, os::GrpcCode>, 4> kSaid = {{
+      {ErrorCode::unknown_outcome, os::GrpcCode::deadline_exceeded},
+      {ErrorCode::exhausted, os::GrpcCode::resource_exhausted},
+      {ErrorCode::permission_denied, os::GrpcCode::permission_denied},
+      {ErrorCode::conflict, os::GrpcCode::aborted},
+  }};
+  const auto said = std::ranges::find(kSaid, error.code, &std::pair<ErrorCode, os::GrpcCode>::first);
+  if (said == kSaid.end()) return failure(call, error);
+  return {call, said->second, error.message, {}};
 }
 
 std::string network_answer(const core::StockAddress& address) {
   return vpc::encode(vpc::NetworkAnswer{vpc::pod_network_of(address)});
-}
-
-[[nodiscard]] Result<std::optional<net::Address>> address_of(const std::string& text) {
-  if (text.empty()) return std::optional<net::Address>();
-  TRY(const net::Address address, net::Address::parse(text));
-  return std::optional(address);
 }
 
 /// Why no pod gets it; empty: one may, has it, or had it and it cools.
@@ -102,32 +87,83 @@ std::string why_aside(const core::StockAddress& one) {
   return doubts;
 }
 
-/// A plugin that hears `unavailable` takes from the stock itself, and knows of no promise: that is for when the agent
-/// is gone.
-Error told(Error error) {
-  if (error.code == ErrorCode::unavailable) error.code = ErrorCode::exhausted;
-  return error;
+// The bytes of answers.
+
+[[nodiscard]] Result<std::string> record(engine::StockKeeper& keeper, core::StockAddress told) {
+  const auto interface = keeper.interface();
+  if (interface && told.mac == net::Mac{}) told.mac = interface->mac;
+  TRY_VOID(keeper.actor().decide_in_any_term(warm::plan_record, told));
+  return std::string();
+}
+
+[[nodiscard]] Result<std::string> get_record(const engine::StockKeeper& keeper, const vpc::RecordKey& key) {
+  TRY(const auto view, keeper.view());
+  for (const core::StockAddress& one : view.addresses) {
+    // A record that was taken in from the pod's status has no container.
+    const bool is_of_sandbox = one.owner.container_id == key.sandbox_id || one.owner.container_id.empty();
+    const bool is_of_pod = one.pod.name == key.pod_name && one.pod.namespace_name == key.pod_namespace;
+    if (one.state == core::StockAddressState::held && is_of_sandbox && is_of_pod) return network_answer(one);
+  }
+  return std::string();
+}
+
+[[nodiscard]] Result<std::string> list_records(const engine::StockKeeper& keeper) {
+  TRY(const auto view, keeper.view());
+  vpc::NetworksAnswer answer;
+  for (const core::StockAddress& one : in_state(view, core::StockAddressState::held)) {
+    answer.networks.push_back(vpc::pod_network_of(one));
+  }
+  return vpc::encode(answer);
+}
+
+[[nodiscard]] Result<std::string> describe(const engine::StockKeeper& keeper, const Instant& now) {
+  TRY(const auto view, keeper.view());
+  vpc::StockAnswer answer;
+  for (const core::StockAddress& one : view.addresses) {
+    if (core::is_free_at(one, now)) {
+      answer.pool.push_back(vpc::pod_network_of(one));
+    } else if (one.state == core::StockAddressState::cooling && one.doubts.empty()) {
+      answer.cooldown.push_back(vpc::pod_network_of(one));
+    }
+  }
+  return vpc::encode(answer);
+}
+
+[[nodiscard]] Result<std::string> list_unused(engine::StockKeeper& keeper, Deadline limit) {
+  TRY(const auto unused, keeper.unused(limit));
+  vpc::NetworksAnswer answer;
+  for (const core::StockAddress& one : unused) {
+    answer.networks.push_back(vpc::pod_network_of(one));
+    answer.networks.back().why = why_aside(one);
+  }
+  return vpc::encode(answer);
+}
+
+[[nodiscard]] Result<std::string> release(engine::StockKeeper& keeper, const std::vector<std::string>& ips,
+                                          Deadline limit) {
+  std::vector<net::Address> addresses;
+  for (const std::string& ip : ips) {
+    TRY(const net::Address address, net::Address::parse(ip));
+    addresses.push_back(address);
+  }
+  TRY_VOID(keeper.release_unused(addresses, limit));
+  return std::string();
 }
 
 /// The service knows one kind of number for a call; the door is in its upper bits.
 constexpr unsigned kDoorShift = 60;
 
+constexpr std::array kForAll = {vpc::Method::ping, vpc::Method::support_multi_subnet, vpc::Method::borrow_ip};
+constexpr std::array kForOperators = {vpc::Method::list_pod_network_record,
+                                      vpc::Method::describe_pool,
+                                      vpc::Method::push_pool,
+                                      vpc::Method::pop_pool,
+                                      vpc::Method::list_unuse,
+                                      vpc::Method::release_ip};
+
 bool is_let_in(const DoorRules& rules, vpc::Method method) {
-  switch (method) {
-    case vpc::Method::ping:
-    case vpc::Method::support_multi_subnet:
-    case vpc::Method::borrow_ip:
-      return true;
-    case vpc::Method::list_pod_network_record:
-    case vpc::Method::describe_pool:
-    case vpc::Method::push_pool:
-    case vpc::Method::pop_pool:
-    case vpc::Method::list_unuse:
-    case vpc::Method::release_ip:
-      return rules.operators;
-    default:
-      return rules.plugin;
-  }
+  const auto is_in = [&](const auto& methods) { return std::ranges::find(methods, method) != methods.end(); };
+  return is_in(kForAll) || (is_in(kForOperators) ? rules.operators : rules.plugin);
 }
 
 }  // namespace
@@ -155,122 +191,131 @@ Deadline StockService::limit_of(const os::GrpcRequest& request, nanoseconds span
 
 // ---------------------------------------------------------------- coming in
 
-template <class Read, class Run>
-StockService::Maybe StockService::with(engine::Workers& workers, os::GrpcCallId call, Result<Read> read, Run run) {
-  if (!read) return malformed(call, read.error());
-  return queue(workers, call, [call, run, read = *std::move(read)] { return answer_of(call, run(read)); });
-}
-
 StockService::Maybe StockService::take(vpc::Method method, os::GrpcRequest request) {
   const os::GrpcCallId call = request.call;
-  const std::string& message = request.message;
-  const Result<vpc::Nothing> nothing = vpc::Nothing{};
   const Deadline limit = limit_of(request, kLookMax);
+  engine::StockKeeper& keeper = world_.keeper;
+  // Work that rests on what a request says.
+  const auto with = [&]<class Read>(engine::Workers& workers, Result<Read> read, auto run, Refuse refuse = nullptr) {
+    if (!read) return Maybe(malformed(call, read.error()));
+    return queue(
+        workers, call, [run, read = *std::move(read)] { return run(read); }, refuse);
+  };
   switch (method) {
     case vpc::Method::ping:
     case vpc::Method::support_multi_subnet:
-      return ok(call, *nothing);
+      return ok(call);
     case vpc::Method::add_pod_network:
       return take_add(std::move(request));
     case vpc::Method::del_pod_network:
       return take_del(std::move(request));
     case vpc::Method::del_pod_network_record: {
-      auto key = vpc::decode_record_key(message);
+      const auto key = vpc::decode<vpc::RecordKey>(request.message);
       if (!key) return malformed(call, key.error());
-      if (key->sandbox_id.empty()) return ok(call, vpc::Nothing{});
-      return write(call, [this, key = *std::move(key)] { return forget(key); });
+      if (key->sandbox_id.empty()) return ok(call);
+      return write(call, [this, key = *key]() -> Result<std::string> {
+        const warm::Release release{{"", key.sandbox_id, ""}, {key.pod_name, key.pod_namespace, ""}, {}, {}};
+        TRY(const auto gone, actor_.decide_in_any_term(warm::plan_forget, release));
+        for (const core::StockAddress& one : gone) {
+          world_.log(fmt::format("DelPodNetworkRecord pod={}/{} container={}: {} is not the stock's any more",
+                                 key.pod_namespace, key.pod_name, key.sandbox_id, one.address.to_string()));
+        }
+        return std::string();
+      });
     }
     case vpc::Method::add_pod_network_record: {
-      const auto read = vpc::decode_del_pod_network_request(message);
+      const auto read = vpc::decode<vpc::DelPodNetworkRequest>(request.message);
       if (!read) return malformed(call, read.error());
       if (!read->pod_network) return malformed(call, invalid_argument("PodNetwork is missing"));
-      auto told = vpc::warm_address_of(*read->pod_network);
+      const auto told = vpc::warm_address_of(*read->pod_network);
       if (!told) return malformed(call, told.error());
-      return write(call, [this, told = *std::move(told)] { return record(told); });
+      return write(call, [&keeper, told = *told] { return record(keeper, told); });
     }
     case vpc::Method::get_pod_network_record:
-      return with(reads_, call, vpc::decode_record_key(message), [this](const auto& key) { return get_record(key); });
+      return with(reads_, vpc::decode<vpc::RecordKey>(request.message),
+                  [&keeper](const auto& key) { return get_record(keeper, key); });
     case vpc::Method::list_pod_network_record:
-      return with(reads_, call, nothing, [this](const auto&) { return list_records(); });
+      return queue(reads_, call, [&keeper] { return list_records(keeper); });
     case vpc::Method::show_stock:
-      return with(reads_, call, nothing, [this](const auto&) -> Result<std::string> {
+      return queue(reads_, call, [this]() -> Result<std::string> {
         TRY(const auto shown, world_.show());
         return vpc::encode(shown);
       });
     case vpc::Method::describe_pool:
-      return with(reads_, call, nothing, [this](const auto&) { return describe(); });
+      return queue(reads_, call, [&keeper, this] { return describe(keeper, world_.clock.now()); });
     case vpc::Method::borrow_ip: {
-      auto read = vpc::decode_borrow_request(message);
-      if (!read) return malformed(call, read.error());
       const std::string certified = request.peer != nullptr ? request.peer->name : std::string();
-      return queue(cloud_, call, [this, call, limit, certified, read = *std::move(read)] {
-        return borrow(call, read, certified, limit);
-      });
+      const auto borrow = [this, limit, certified](const vpc::BorrowRequest& asked) -> Result<std::string> {
+        const auto mac = net::Mac::parse(asked.mac);
+        if (!mac) return fail(asked.mac.empty() ? invalid_argument("MacAddr is missing") : mac.error());
+        warm::Lend lend{asked.request, *mac, asked.subnet, certified};
+        // An older borrower has no name for its request: each is another one.
+        if (lend.request.empty()) lend.request = fmt::format("{:016x}", world_.random.next());
+        TRY(const core::StockAddress lent, world_.keeper.lend(lend, limit));
+        return network_answer(lent);
+      };
+      return with(cloud_, vpc::decode<vpc::BorrowRequest>(request.message), borrow, no_loan);
     }
     case vpc::Method::push_pool:
-      return with(cloud_, call, vpc::decode_stock_request(message),
-                  [this, limit](const auto& asked) { return move_one(&engine::StockKeeper::push, asked.ip, limit); });
     case vpc::Method::pop_pool:
-      return with(cloud_, call, vpc::decode_stock_request(message),
-                  [this, limit](const auto& asked) { return move_one(&engine::StockKeeper::pop, asked.ip, limit); });
+      return with(cloud_, vpc::decode<vpc::StockRequest>(request.message),
+                  [&keeper, method, limit](const auto& asked) -> Result<std::string> {
+                    std::optional<net::Address> address;
+                    if (!asked.ip.empty()) {
+                      TRY(address, net::Address::parse(asked.ip));
+                    }
+                    TRY(const core::StockAddress moved,
+                        method == vpc::Method::push_pool ? keeper.push(address, limit) : keeper.pop(address, limit));
+                    return network_answer(moved);
+                  });
     case vpc::Method::list_unuse:
-      return with(cloud_, call, nothing, [this, limit](const auto&) { return list_unused(limit); });
+      return queue(cloud_, call, [&keeper, limit] { return list_unused(keeper, limit); });
     case vpc::Method::release_ip:
-      return with(cloud_, call, vpc::decode_release_request(message),
-                  [this, limit](const auto& asked) { return release(asked.ips, limit); });
+      return with(cloud_, vpc::decode<vpc::ReleaseRequest>(request.message),
+                  [&keeper, limit](const auto& asked) { return release(keeper, asked.ips, limit); });
   }
   return os::GrpcAnswer{call, os::GrpcCode::unimplemented, {}, {}};
 }
 
 StockService::Maybe StockService::take_add(os::GrpcRequest request) {
-  auto read = vpc::decode_add_pod_network_request(request.message);
+  const auto read = vpc::decode<vpc::AddPodNetworkRequest>(request.message);
   if (!read) return malformed(request.call, read.error());
   if (read->sandbox_id.empty()) return malformed(request.call, invalid_argument("SandboxID is empty"));
-  engine::StockAdd add;
-  add.request.owner = {std::move(read->network), std::move(read->sandbox_id), std::move(read->interface_name)};
-  add.request.pod = {std::move(read->pod_name), std::move(read->pod_namespace), std::move(read->pod_uid)};
-  add.request.netns = std::move(read->netns);
-  add.request.subnet = std::move(read->subnet);
-  if (!read->interface_id.empty()) add.request.extra["interfaceID"] = std::move(read->interface_id);
-  add.request.cooldown = world_.keeper.options().reconcile.cooldown;
-  engine::StockCall call;
-  call.id = request.call;
-  call.limit = limit_of(request, world_.wait_max);
-  call.hung_up = std::move(request.hung_up);
+  warm::Request wanted{{read->network, read->sandbox_id, read->interface_name},
+                       {read->pod_name, read->pod_namespace, read->pod_uid},
+                       read->netns,
+                       read->subnet};
+  if (!read->interface_id.empty()) wanted.extra["interfaceID"] = read->interface_id;
+  wanted.cooldown = world_.keeper.options().reconcile.cooldown;
+  const Deadline limit = limit_of(request, kAddMax);
+  engine::StockCall call{request.call, engine::StockAdd{wanted}, limit, {}, std::move(request.hung_up)};
   call.is_old = !read->is_crofts;
-  const core::PodIdentity pod = add.request.pod;
   // The API tells what UK8S' own client wants beside an address.
-  const bool may_be_fixed = world_.fixed != nullptr && !pod.name.empty() && (warm::has_stable_name(pod) || call.is_old);
-  call.what = std::move(add);
+  const bool may_be_fixed =
+      world_.fixed != nullptr && !wanted.pod.name.empty() && (warm::has_stable_name(wanted.pod) || call.is_old);
   if (!may_be_fixed) return queue(std::move(call));
   call.since = world_.clock.now().since_boot;
-  const os::GrpcCallId id = call.id;
-  const auto shared = std::make_shared<engine::StockCall>(std::move(call));
-  if (fixed_.run([this, shared] { add_fixed(std::move(*shared)); }, warm::promised_pod_name(pod))) return std::nullopt;
-  return too_many(id);
+  if (fixed_.run([this, call] { add_fixed(call); }, warm::promised_pod_name(wanted.pod))) return std::nullopt;
+  return too_many(call.id);
 }
 
 StockService::Maybe StockService::take_del(os::GrpcRequest request) {
-  auto read = vpc::decode_del_pod_network_request(request.message);
+  const auto read = vpc::decode<vpc::DelPodNetworkRequest>(request.message);
   if (!read) return malformed(request.call, read.error());
   // Nothing is named: nothing is to be released.
-  if (!read->pod_network) return ok(request.call, vpc::Nothing{});
+  if (!read->pod_network) return ok(request.call);
   const vpc::PodNetwork& named = *read->pod_network;
-  engine::StockDel del;
-  del.release.owner = {read->network, named.sandbox_id, read->interface_name};
-  del.release.pod = {named.pod_name, named.pod_namespace, named.pod_uid};
-  del.release.cooldown = world_.keeper.options().reconcile.cooldown;
+  warm::Release release{{read->network, named.sandbox_id, read->interface_name},
+                        {named.pod_name, named.pod_namespace, named.pod_uid}};
+  release.cooldown = world_.keeper.options().reconcile.cooldown;
   if (!named.ip.empty()) {
-    del.release.address = vpc::parsed_ip(named);
-    if (!del.release.address) return malformed(request.call, invalid_argument("VPCIP is no address: " + named.ip));
+    const auto address = net::Address::parse(named.ip);
+    if (!address) return malformed(request.call, invalid_argument("VPCIP is no address: " + named.ip));
+    release.address = *address;
   }
-  if (named.sandbox_id.empty() && !del.release.address) return ok(request.call, vpc::Nothing{});
-  engine::StockCall call;
-  call.id = request.call;
-  call.limit = limit_of(request, kDelMax);
-  call.hung_up = std::move(request.hung_up);
-  call.what = std::move(del);
-  return queue(std::move(call));
+  if (named.sandbox_id.empty() && !release.address) return ok(request.call);
+  const Deadline limit = limit_of(request, kDelMax);
+  return queue({request.call, engine::StockDel{release}, limit, {}, std::move(request.hung_up)});
 }
 
 StockService::Maybe StockService::queue(engine::StockCall call) {
@@ -282,8 +327,12 @@ StockService::Maybe StockService::queue(engine::StockCall call) {
 }
 
 StockService::Maybe StockService::queue(engine::Workers& workers, os::GrpcCallId call,
-                                        std::function<os::GrpcAnswer()> errand) {
-  if (workers.run([this, errand = std::move(errand)] { send(errand()); })) return std::nullopt;
+                                        std::function<Result<std::string>()> errand, Refuse refuse) {
+  const auto answered = [this, call, errand = std::move(errand), refuse] {
+    auto done = errand();
+    send(done ? ok(call, *std::move(done)) : (refuse != nullptr ? refuse : failure)(call, done.error()));
+  };
+  if (workers.run(answered)) return std::nullopt;
   return too_many(call);
 }
 
@@ -295,7 +344,10 @@ os::GrpcAnswer StockService::too_many(os::GrpcCallId call) const {
 /// A write that rests on the records alone, a message like an ADD.
 StockService::Maybe StockService::write(os::GrpcCallId call, std::function<Result<std::string>()> message) {
   if (stopping_) return too_many(call);
-  actor_.post([this, call, message = std::move(message)] { send(answer_of(call, message())); });
+  actor_.post([this, call, message = std::move(message)] {
+    auto done = message();
+    send(done ? ok(call, *std::move(done)) : failure(call, done.error()));
+  });
   return std::nullopt;
 }
 
@@ -316,11 +368,9 @@ void StockService::ended(std::vector<engine::StockCall> calls) {
   for (engine::StockCall& call : calls) {
     if (!call.error && call.fixed) {
       const std::string name = warm::promised_pod_name(std::get<engine::StockAdd>(call.what).request.pod);
-      const auto shared = std::make_shared<engine::StockCall>(std::move(call));
       // A half done ADD comes before those that have not begun.
-      if (fixed_.run([this, shared] { attach(std::move(*shared)); }, name, true)) continue;
-      call = std::move(*shared);
-      call.error = told(engine::StockActor::ends());
+      if (fixed_.run([this, call] { attach(call); }, name, true)) continue;
+      call.error = Error{ErrorCode::exhausted, engine::StockActor::ends().message, {}};
     }
     answers.push_back(call.error ? failed(call, lines) : done(call, lines));
   }
@@ -328,13 +378,13 @@ void StockService::ended(std::vector<engine::StockCall> calls) {
   for (const std::string& line : lines) world_.log(line);
 }
 
-/// Answers an ADD that a worker has ended.
+/// Answers an ADD that a worker has ended. A plugin that hears `unavailable` takes from the stock itself, and knows of
+/// no promise: that is for when the agent is gone.
 void StockService::ended_outside(engine::StockCall call, std::optional<Error> error) {
+  if (error && error->code == ErrorCode::unavailable) error->code = ErrorCode::exhausted;
   call.error = std::move(error);
   call.fixed.reset();
-  const auto shared = std::make_shared<std::vector<engine::StockCall>>();
-  shared->push_back(std::move(call));
-  actor_.post([this, shared] { ended(std::move(*shared)); });
+  actor_.post([this, call = std::move(call)] { ended({call}); });
 }
 
 os::GrpcAnswer StockService::done(engine::StockCall& call, std::vector<std::string>& lines) {
@@ -344,7 +394,7 @@ os::GrpcAnswer StockService::done(engine::StockCall& call, std::vector<std::stri
     std::string outcome = del->answer.empty() ? "nothing held" : "released";
     for (const core::StockAddress& one : del->answer) outcome += " " + one.address.to_string();
     lines.push_back(fmt::format("DEL {} ok {}", owner_text(del->release.owner, del->release.pod), outcome));
-    return ok(call.id, vpc::Nothing{});
+    return ok(call.id);
   }
   const auto& add = std::get<engine::StockAdd>(call.what);
   const core::StockAddress& address = add.answer.address;
@@ -355,7 +405,7 @@ os::GrpcAnswer StockService::done(engine::StockCall& call, std::vector<std::stri
                               address.address.to_string(), static_cast<double>(took.count()) / 1e6,
                               add.answer.was_held ? " held-already" : "", call.has_waited ? " waited" : ""));
   if (world_.assigned) world_.assigned(add.request.pod, address.address);
-  return ok(call.id, vpc::NetworkAnswer{vpc::pod_network_of(address)});
+  return ok(call.id, network_answer(address));
 }
 
 os::GrpcAnswer StockService::failed(const engine::StockCall& call, std::vector<std::string>& lines) {
@@ -375,85 +425,79 @@ os::GrpcAnswer StockService::failed(const engine::StockCall& call, std::vector<s
 
 /// Why an ADD that has waited for a worker is not begun.
 std::optional<Error> StockService::obstacle_of(const engine::StockCall& call) const {
-  if (stopping_) return told(engine::StockActor::ends());
+  if (stopping_) return engine::StockActor::ends();
   // For one whose caller is gone a DEL has come or will.
   if (call.hung_up != nullptr && *call.hung_up) return Error{ErrorCode::conflict, "the caller is gone", {}};
   if (!call.limit.passed(world_.clock.now())) return std::nullopt;
   return Error{ErrorCode::exhausted, "others waited for the API server or the cloud until it was too late", {}};
 }
 
-/// An ADD of a pod that may keep its address by name. Whether the pod keeps its address is not guessed; what
-/// is promised to it and cannot be had is an error, and never another address.
-void StockService::add_fixed(engine::StockCall call) {
-  auto& add = std::get<engine::StockAdd>(call.what);
-  if (auto obstacle = obstacle_of(call)) return ended_outside(std::move(call), std::move(obstacle));
+/// The address that is promised to the pod of an ADD, which may keep one by its name; nothing: it gets any. Neither
+/// whether the pod keeps its address nor who has the name by now is guessed.
+Result<std::optional<engine::FixedAddresses::Promise>> StockService::promise_to(engine::StockCall& call) {
+  warm::Request& request = std::get<engine::StockAdd>(call.what).request;
+  std::optional<engine::FixedAddresses::Promise> promise;
   // The record of the pod's older sandbox needs no API.
-  const std::optional<bool> known = world_.keeper.is_known_as_fixed(add.request.pod);
-  if (known == false) return queue_again(std::move(call));
+  const std::optional<bool> known = world_.keeper.is_known_as_fixed(request.pod);
+  if (known == false) return promise;
   const Deadline patience{
       std::min(Deadline::after(world_.clock.now(), kAskMax).at_since_boot, call.limit.at_since_boot)};
-  auto wish = world_.fixed->wish_of(add.request.pod, patience);
-  // The pod that has the name by now is not guessed either.
+  const auto wish = world_.fixed->wish_of(request.pod, patience);
   if (!wish) {
     const ErrorCode code = wish.error().code;
-    if (code == ErrorCode::conflict || code == ErrorCode::refused_by_configuration) {
-      return ended_outside(std::move(call), wish.error());
-    }
-    if (!warm::has_stable_name(add.request.pod)) return queue_again(std::move(call));
-    return ended_outside(std::move(call),
-                         told(wish.error().in("whether this pod keeps its address by name is not known")));
+    if (code == ErrorCode::conflict || code == ErrorCode::refused_by_configuration) return fail(wish.error());
+    if (!warm::has_stable_name(request.pod)) return promise;
+    return fail(wish.error().in("whether this pod keeps its address by name is not known"));
   }
-  if (add.request.pod.uid.empty()) add.request.pod.uid = wish->uid;
+  if (request.pod.uid.empty()) request.pod.uid = wish->uid;
   if (!wish->is_fixed && !known) {
-    add.request.extra[warm::kKeepsNoneKey] = "true";
-    return queue_again(std::move(call));
+    request.extra[warm::kKeepsNoneKey] = "true";
+    return promise;
   }
-  call.fixed = *std::move(wish);
-  const auto promise = world_.fixed->promise_to(add.request.pod, call.limit);
-  if (!promise) return ended_outside(std::move(call), told(promise.error()));
+  call.fixed = *wish;
+  TRY(promise, world_.fixed->promise_to(request.pod, call.limit));
   const auto interface = world_.keeper.interface();
-  if (*promise && interface && !(*promise)->subnet.empty()) {
-    const std::string& here =
-        world_.keeper.options().subnet.empty() ? interface->subnet : world_.keeper.options().subnet;
-    if ((*promise)->subnet != here) {
-      return ended_outside(std::move(call),
-                           Error{ErrorCode::refused_by_configuration,
-                                 (*promise)->address.to_string() + " is promised to this pod in subnet " +
-                                     (*promise)->subnet + ", and this node is in " + here +
-                                     ": let the pod run on a node of that subnet, or delete its VpcIpClaim",
-                                 {}});
-    }
+  const std::string here = interface ? world_.keeper.subnet_of(*interface) : "";
+  if (promise && interface && !promise->subnet.empty() && promise->subnet != here) {
+    return fail(
+        ErrorCode::refused_by_configuration,
+        fmt::format("{} is promised to this pod in subnet {}, and this node is in {}: let the pod run on a node "
+                    "of that subnet, or delete its VpcIpClaim",
+                    promise->address.to_string(), promise->subnet, here));
   }
+  if (promise) return promise;
   // One that was given before the promise was written is the one to promise.
-  auto promised = *promise;
-  if (!promised) {
-    if (const auto kept = world_.keeper.kept_for(add.request.pod)) promised.emplace().address = *kept;
+  if (const auto kept = world_.keeper.kept_for(request.pod)) {
+    promise.emplace().address = *kept;
+  } else {
+    request.extra[warm::kPromisedKey] = warm::promised_pod_name(request.pod);
   }
-  if (!promised) {
-    add.request.extra[warm::kPromisedKey] = warm::promised_pod_name(add.request.pod);
-    return queue_again(std::move(call));
+  return promise;
+}
+
+/// An address that is promised and cannot be had is an error, and never another one.
+void StockService::add_fixed(engine::StockCall call) {
+  if (auto obstacle = obstacle_of(call)) return ended_outside(std::move(call), std::move(obstacle));
+  const auto promise = promise_to(call);
+  if (!promise) return ended_outside(std::move(call), promise.error());
+  if (!*promise) {
+    // It is an ADD as any other.
+    if (auto answer = queue(std::move(call))) return send(*std::move(answer));
+    return go();
   }
   // The cloud takes part from here on: where it hangs, ADDs that ask the API alone go on.
-  const std::string name = warm::promised_pod_name(add.request.pod);
-  const auto shared = std::make_shared<engine::StockCall>(std::move(call));
-  const auto errand = [this, shared, promise = *promised] { give_promised(std::move(*shared), promise); };
-  if (cloud_.run(errand, name)) return;
-  ended_outside(std::move(*shared), told({ErrorCode::unavailable, too_many(shared->id).text, {}}));
+  const std::string name = warm::promised_pod_name(std::get<engine::StockAdd>(call.what).request.pod);
+  if (cloud_.run([this, call, promise = **promise] { give_promised(call, promise); }, name)) return;
+  ended_outside(call, Error{ErrorCode::unavailable, too_many(call.id).text, {}});
 }
 
 void StockService::give_promised(engine::StockCall call, const engine::FixedAddresses::Promise& promise) {
   auto& add = std::get<engine::StockAdd>(call.what);
   if (auto obstacle = obstacle_of(call)) return ended_outside(std::move(call), std::move(obstacle));
   auto given = world_.keeper.give_promised(promise, add.request, call.limit);
-  if (!given) return ended_outside(std::move(call), told(given.error()));
+  if (!given) return ended_outside(std::move(call), given.error());
   add.answer = *std::move(given);
   attach(std::move(call));
-}
-
-/// It is an ADD as any other.
-void StockService::queue_again(engine::StockCall call) {
-  if (auto answer = queue(std::move(call))) return send(*std::move(answer));
-  go();
 }
 
 /// The pod holds it; the answer goes out when the cluster says so too. An address that fails in between is the same
@@ -461,99 +505,7 @@ void StockService::queue_again(engine::StockCall call) {
 void StockService::attach(engine::StockCall call) {
   const auto attached =
       world_.fixed->attach(std::get<engine::StockAdd>(call.what).answer.address, *call.fixed, call.limit);
-  ended_outside(std::move(call), attached ? std::nullopt : std::optional(told(attached.error())));
-}
-
-// ---------------------------------------------------------------- all else
-
-Result<std::string> StockService::record(const core::StockAddress& told) {
-  core::StockAddress whole = told;
-  const auto interface = world_.keeper.interface();
-  if (interface && whole.mac == net::Mac{}) whole.mac = interface->mac;
-  TRY_VOID(actor_.decide_in_any_term(warm::plan_record, whole));
-  return vpc::encode(vpc::Nothing{});
-}
-
-Result<std::string> StockService::forget(const vpc::RecordKey& key) {
-  const warm::Release release{{"", key.sandbox_id, ""}, {key.pod_name, key.pod_namespace, ""}, {}, {}};
-  TRY(const auto gone, actor_.decide_in_any_term(warm::plan_forget, release));
-  for (const core::StockAddress& one : gone) {
-    world_.log(fmt::format("DelPodNetworkRecord pod={}/{} container={}: {} is not the stock's any more",
-                           key.pod_namespace, key.pod_name, key.sandbox_id, one.address.to_string()));
-  }
-  return vpc::encode(vpc::Nothing{});
-}
-
-Result<std::string> StockService::get_record(const vpc::RecordKey& key) {
-  TRY(const auto view, engine::view_stock(actor_.context()));
-  for (const core::StockAddress& one : view.addresses) {
-    // A record that was taken in from the pod's status has no container.
-    const bool is_of_sandbox = one.owner.container_id == key.sandbox_id || one.owner.container_id.empty();
-    const bool is_of_pod = one.pod.name == key.pod_name && one.pod.namespace_name == key.pod_namespace;
-    if (one.state == core::StockAddressState::held && is_of_sandbox && is_of_pod) return network_answer(one);
-  }
-  return vpc::encode(vpc::NetworkAnswer{});
-}
-
-Result<std::string> StockService::list_records() {
-  TRY(const auto view, engine::view_stock(actor_.context()));
-  vpc::NetworksAnswer answer;
-  for (const core::StockAddress& one : view.addresses) {
-    if (one.state == core::StockAddressState::held) answer.networks.push_back(vpc::pod_network_of(one));
-  }
-  return vpc::encode(answer);
-}
-
-Result<std::string> StockService::describe() {
-  TRY(const auto view, engine::view_stock(actor_.context()));
-  const Instant now = world_.clock.now();
-  vpc::StockAnswer answer;
-  for (const core::StockAddress& one : view.addresses) {
-    if (core::is_free_at(one, now)) {
-      answer.pool.push_back(vpc::pod_network_of(one));
-    } else if (one.state == core::StockAddressState::cooling && one.doubts.empty()) {
-      answer.cooldown.push_back(vpc::pod_network_of(one));
-    }
-  }
-  return vpc::encode(answer);
-}
-
-os::GrpcAnswer StockService::borrow(os::GrpcCallId call, const vpc::BorrowRequest& request,
-                                    const std::string& certified, Deadline limit) {
-  const auto mac = net::Mac::parse(request.mac);
-  if (!mac) return malformed(call, request.mac.empty() ? invalid_argument("MacAddr is missing") : mac.error());
-  warm::Lend lend{request.request, *mac, request.subnet, certified};
-  // An older borrower has no name for its request: each is another one.
-  if (lend.request.empty()) lend.request = fmt::format("{:016x}", world_.random.next());
-  const auto lent = world_.keeper.lend(lend, limit);
-  if (!lent) return no_loan(call, lent.error());
-  return answer_of(call, network_answer(*lent));
-}
-
-Result<std::string> StockService::move_one(Mover move, const std::string& ip, Deadline limit) {
-  TRY(const auto address, address_of(ip));
-  TRY(const core::StockAddress moved, (world_.keeper.*move)(address, limit));
-  return network_answer(moved);
-}
-
-Result<std::string> StockService::list_unused(Deadline limit) {
-  TRY(const auto unused, world_.keeper.unused(limit));
-  vpc::NetworksAnswer answer;
-  for (const core::StockAddress& one : unused) {
-    answer.networks.push_back(vpc::pod_network_of(one));
-    answer.networks.back().why = why_aside(one);
-  }
-  return vpc::encode(answer);
-}
-
-Result<std::string> StockService::release(const std::vector<std::string>& ips, Deadline limit) {
-  std::vector<net::Address> addresses;
-  for (const std::string& ip : ips) {
-    TRY(const net::Address address, net::Address::parse(ip));
-    addresses.push_back(address);
-  }
-  TRY_VOID(world_.keeper.release_unused(addresses, limit));
-  return vpc::encode(vpc::Nothing{});
+  ended_outside(std::move(call), attached ? std::nullopt : std::optional(attached.error()));
 }
 
 // ---------------------------------------------------------------- the server
@@ -561,11 +513,9 @@ Result<std::string> StockService::release(const std::vector<std::string>& ips, D
 /// One listener's calls, in its server's thread.
 class StockServer::Door final : public os::GrpcHandler {
  public:
-  Door(StockService& service, std::unique_ptr<os::GrpcServer> server, const DoorRules& rules, std::uint64_t number)
-      : service_(service), server_(std::move(server)), rules_(rules), number_(number) {
-    health_.set_serving(false);
-  }
-  void serve() { server_->serve(*this); }
+  Door(StockService& service, const GrpcHealth& health, std::unique_ptr<os::GrpcServer> server, const DoorRules& rules,
+       std::uint64_t number)
+      : service_(service), health_(health), server_(std::move(server)), rules_(rules), number_(number) {}
 
   [[nodiscard]] bool serves(std::string_view method) override {
     const auto known = vpc::method_of(method);
@@ -588,24 +538,22 @@ class StockServer::Door final : public os::GrpcHandler {
     if (!answers_.empty()) server_->answer(std::exchange(answers_, {}));
   }
 
-  // From any thread.
-
-  void answer(std::vector<os::GrpcAnswer> answers) { server_->answer(std::move(answers)); }
-  void set_serving(bool serving) { health_.set_serving(serving); }
-  void stop_listening() { server_->stop_listening(); }
-  void stop(Deadline deadline) { server_->stop(deadline); }
+  /// From any thread.
+  [[nodiscard]] os::GrpcServer& server() { return *server_; }
 
  private:
   StockService& service_;
+  const GrpcHealth& health_;
   const std::unique_ptr<os::GrpcServer> server_;
   const DoorRules rules_;
   const std::uint64_t number_;
-  GrpcHealth health_;
   std::vector<os::GrpcAnswer> answers_;  ///< of this round
 };
 
-StockServer::StockServer(const StockWorld& world, const Clock& clock)
-    : clock_(clock), service_(world, [this](std::vector<os::GrpcAnswer> answers) { send(std::move(answers)); }) {}
+StockServer::StockServer(const StockWorld& world)
+    : clock_(world.clock), service_(world, [this](std::vector<os::GrpcAnswer> answers) { send(std::move(answers)); }) {
+  set_serving(false);
+}
 
 StockServer::~StockServer() { stop(Deadline{std::chrono::nanoseconds{0}}); }
 
@@ -617,27 +565,20 @@ Result<void> StockServer::open_door(std::unique_ptr<os::GrpcListener> listener, 
   Door* door = nullptr;
   {
     const std::lock_guard lock(mutex_);
-    doors_.push_back(std::make_unique<Door>(service_, std::move(server), rules, doors_.size()));
+    doors_.push_back(std::make_unique<Door>(service_, health_, std::move(server), rules, doors_.size()));
     door = doors_.back().get();
-    door->set_serving(serving_);
   }
-  door->serve();
+  door->server().serve(*door);
   return {};
-}
-
-void StockServer::set_serving(bool serving) {
-  const std::lock_guard lock(mutex_);
-  serving_ = serving;
-  for (const auto& door : doors_) door->set_serving(serving);
 }
 
 void StockServer::stop(Deadline deadline) {
   set_serving(false);
   // No door is opened any more; the answers below need the lock themselves.
-  for (const auto& door : doors_) door->stop_listening();
+  for (const auto& door : doors_) door->server().stop_listening();
   // Those that wait are told; the rest is done. Then their callers are waited for.
   service_.stop();
-  for (const auto& door : doors_) door->stop(deadline);
+  for (const auto& door : doors_) door->server().stop(deadline);
 }
 
 void StockServer::send(std::vector<os::GrpcAnswer> answers) {
@@ -649,7 +590,7 @@ void StockServer::send(std::vector<os::GrpcAnswer> answers) {
     by_door.at(door).push_back(std::move(answer));
   }
   for (std::size_t i = 0; i < by_door.size(); ++i) {
-    if (!by_door[i].empty()) doors_[i]->answer(std::move(by_door[i]));
+    if (!by_door[i].empty()) doors_[i]->server().answer(std::move(by_door[i]));
   }
 }
 

@@ -2,7 +2,6 @@
 
 #include <atomic>
 #include <chrono>
-#include <cstdint>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -10,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "agent/door/server.h"
 #include "base/clock.h"
 #include "base/result.h"
 #include "http/grpc_listener.h"
@@ -35,9 +35,8 @@ struct StockWorld {
   std::function<void(const core::PodIdentity& pod, const net::Address& address)> assigned = nullptr;
   /// Why a pod got none. Never blocks. May be null.
   std::function<void(const core::PodIdentity& pod, const Error& why)> refused = nullptr;
-  engine::FixedAddresses* fixed = nullptr;                       ///< null: no pod keeps its address
-  std::chrono::nanoseconds wait_max = std::chrono::seconds{60};  ///< of an ADD that finds the stock empty
-  std::function<Result<wire::vpc::ShowAnswer>()> show{};         ///< the agent and its stock, for people
+  engine::FixedAddresses* fixed = nullptr;                ///< null: no pod keeps its address
+  std::function<Result<wire::vpc::ShowAnswer>()> show{};  ///< the agent and its stock, for people
 };
 
 /// The calls of the protocol. ADDs, DELs and what writes records are messages to the stock's actor; an ADD that finds
@@ -51,8 +50,6 @@ class StockService {
 
   StockService(const StockWorld& world, Sink sink);
   ~StockService() { stop(); }
-  StockService(const StockService&) = delete;
-  StockService& operator=(const StockService&) = delete;
 
   /// A call. Returns an answer that can be told at once; the rest goes through the sink. Never blocks.
   [[nodiscard]] Maybe take(wire::vpc::Method method, os::GrpcRequest request);
@@ -65,11 +62,10 @@ class StockService {
   [[nodiscard]] Maybe take_add(os::GrpcRequest request);
   [[nodiscard]] Maybe take_del(os::GrpcRequest request);
   [[nodiscard]] Maybe queue(engine::StockCall call);
-  /// Has one of them do this, and its answer sent.
-  [[nodiscard]] Maybe queue(engine::Workers& workers, os::GrpcCallId call, std::function<os::GrpcAnswer()> errand);
-  /// The same of a request that was read: `run(read)` has the answer's bytes.
-  template <class Read, class Run>
-  [[nodiscard]] Maybe with(engine::Workers& workers, os::GrpcCallId call, Result<Read> read, Run run);
+  /// Has one of them do this, and the bytes sent that it answers, or an error as `refuse` says it; null: as most do.
+  using Refuse = os::GrpcAnswer (*)(os::GrpcCallId call, const Error& error);
+  [[nodiscard]] Maybe queue(engine::Workers& workers, os::GrpcCallId call, std::function<Result<std::string>()> errand,
+                            Refuse refuse = nullptr);
   [[nodiscard]] Maybe write(os::GrpcCallId call, std::function<Result<std::string>()> message);
   [[nodiscard]] os::GrpcAnswer too_many(os::GrpcCallId call) const;
   void send(os::GrpcAnswer answer);
@@ -79,25 +75,11 @@ class StockService {
   [[nodiscard]] os::GrpcAnswer done(engine::StockCall& call, std::vector<std::string>& lines);
   [[nodiscard]] os::GrpcAnswer failed(const engine::StockCall& call, std::vector<std::string>& lines);
   [[nodiscard]] std::optional<Error> obstacle_of(const engine::StockCall& call) const;
+  [[nodiscard]] Result<std::optional<engine::FixedAddresses::Promise>> promise_to(engine::StockCall& call);
   void add_fixed(engine::StockCall call);
   void give_promised(engine::StockCall call, const engine::FixedAddresses::Promise& promise);
-  void queue_again(engine::StockCall call);
   void attach(engine::StockCall call);
   [[nodiscard]] Deadline limit_of(const os::GrpcRequest& request, std::chrono::nanoseconds span) const;
-
-  // The bytes of an answer.
-
-  [[nodiscard]] Result<std::string> record(const core::StockAddress& told);
-  [[nodiscard]] Result<std::string> forget(const wire::vpc::RecordKey& key);
-  [[nodiscard]] Result<std::string> get_record(const wire::vpc::RecordKey& key);
-  [[nodiscard]] Result<std::string> list_records();
-  [[nodiscard]] Result<std::string> describe();
-  using Mover = Result<core::StockAddress> (engine::StockKeeper::*)(const std::optional<net::Address>&, Deadline);
-  [[nodiscard]] Result<std::string> move_one(Mover move, const std::string& ip, Deadline limit);
-  [[nodiscard]] Result<std::string> list_unused(Deadline limit);
-  [[nodiscard]] Result<std::string> release(const std::vector<std::string>& ips, Deadline limit);
-  [[nodiscard]] os::GrpcAnswer borrow(os::GrpcCallId call, const wire::vpc::BorrowRequest& request,
-                                      const std::string& certified, Deadline limit);
 
   const StockWorld world_;
   const Sink sink_;
@@ -121,18 +103,16 @@ struct DoorRules {
 /// plugins and operators; others may be opened for peers.
 class StockServer {
  public:
-  /// Serves nobody yet; `clock` must outlive it.
-  StockServer(const StockWorld& world, const Clock& clock);
+  /// Serves nobody yet.
+  explicit StockServer(const StockWorld& world);
   /// As stop() with no patience.
   ~StockServer();
-  StockServer(const StockServer&) = delete;
-  StockServer& operator=(const StockServer&) = delete;
 
   /// Serves on this listener too, from now on.
   [[nodiscard]] Result<void> open_door(std::unique_ptr<os::GrpcListener> listener, const DoorRules& rules);
 
   /// Sets what gRPC's service of health says: "not serving" at first.
-  void set_serving(bool serving);
+  void set_serving(bool serving) { health_.set_serving(serving); }
   /// Takes no more connections and calls; ADDs that wait for the stock are told that the agent ends, all others are
   /// done, until the deadline. The sockets' files are gone when it returns.
   void stop(Deadline deadline);
@@ -142,8 +122,8 @@ class StockServer {
   void send(std::vector<os::GrpcAnswer> answers);
 
   const Clock& clock_;
-  std::mutex mutex_;  ///< guards both below
-  bool serving_ = false;
+  GrpcHealth health_;
+  std::mutex mutex_;  ///< guards the doors
   std::vector<std::unique_ptr<Door>> doors_;
   StockService service_;
 };

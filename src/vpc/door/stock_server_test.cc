@@ -3,19 +3,12 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
-#include <chrono>
 #include <condition_variable>
 #include <ctime>
 #include <map>
-#include <memory>
-#include <mutex>
-#include <optional>
 #include <set>
-#include <string>
 #include <string_view>
 #include <thread>
-#include <vector>
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
@@ -30,7 +23,6 @@
 #include "os/scratch_directory.h"
 #include "store/memory/memory_store.h"
 #include "vpc/door/agent_client.h"
-#include "vpc/format/messages.h"
 #include "vpc/use/test_stock_node.h"
 
 namespace croft::edge {
@@ -54,7 +46,7 @@ class StockServerTest : public testing::Test {
     keeper_world.host = [this](Deadline deadline) { return host_.use(deadline); };
     keeper_world.log = [](const std::string&) {};
     keeper_ = std::make_unique<engine::StockKeeper>(keeper_world, options);
-    server_ = std::make_unique<StockServer>(world(), clock_);
+    server_ = std::make_unique<StockServer>(world());
     socket_ = scratch_.file("ipamd.sock");
     auto listener = os::UnixListener::listen(socket_, {{::geteuid()}}, clock_);
     ASSERT_TRUE(listener) << listener.error().message;
@@ -103,8 +95,19 @@ class StockServerTest : public testing::Test {
   std::string add(const std::string& container) {
     const auto reply = call(Method::add_pod_network, add_of(container));
     EXPECT_TRUE(reply.status.ok()) << reply.status.message;
-    const auto answer = vpc::decode_network_answer(reply.message);
-    return answer && answer->network ? answer->network->ip : "";
+    const auto network = network_of(reply);
+    return network ? network->ip : "";
+  }
+  static std::optional<vpc::PodNetwork> network_of(const os::GrpcReply& reply) {
+    const auto answer = vpc::decode<vpc::NetworkAnswer>(reply.message);
+    return answer ? answer->network : std::nullopt;
+  }
+  /// The record of what a pod has.
+  std::optional<vpc::PodNetwork> record_of(const std::string& container, std::chrono::nanoseconds limit = 20s) {
+    const auto reply =
+        call(Method::get_pod_network_record, vpc::encode(vpc::RecordKey{container, "shop", container}), limit);
+    EXPECT_TRUE(reply.status.ok()) << reply.status.message;
+    return network_of(reply);
   }
   os::GrpcReply del(const std::string& container) {
     vpc::DelPodNetworkRequest request;
@@ -116,7 +119,7 @@ class StockServerTest : public testing::Test {
   }
   vpc::StockAnswer describe() {
     const auto reply = call(Method::describe_pool, "");
-    const auto answer = vpc::decode_stock_answer(reply.message);
+    const auto answer = vpc::decode<vpc::StockAnswer>(reply.message);
     EXPECT_TRUE(answer);
     return answer ? *answer : vpc::StockAnswer{};
   }
@@ -250,9 +253,8 @@ TEST_F(StockServerTest, AnApiThatHangsKeepsNobodyElseWaiting) {
       ASSERT_TRUE(fixed.changed.wait_for(lock, 20s, [&] { return fixed.asked.size() >= 4; }));
     }
     EXPECT_NE(add("c2"), "");
-    const auto read = vpc::decode_network_answer(
-        call(Method::get_pod_network_record, vpc::encode(vpc::RecordKey{"c1", "shop", "c1"}), 5s).message);
-    EXPECT_TRUE(read && read->network && read->network->ip == address);
+    const auto read = record_of("c1", 5s);
+    EXPECT_TRUE(read && read->ip == address);
     EXPECT_TRUE(call(Method::list_pod_network_record, "", 5s).status.ok());
     EXPECT_TRUE(call(Method::show_stock, "", 5s).status.ok());
     vpc::BorrowRequest borrow;
@@ -298,9 +300,8 @@ TEST_F(StockServerTest, ACloudThatHangsKeepsNeitherRecordsNorOtherAddsBack) {
       std::unique_lock lock(mutex);
       ASSERT_TRUE(changed.wait_for(lock, 20s, [&] { return hanging >= 4; }));
     }
-    const auto read = vpc::decode_network_answer(
-        call(Method::get_pod_network_record, vpc::encode(vpc::RecordKey{"c1", "shop", "c1"}), 5s).message);
-    EXPECT_TRUE(read && read->network && read->network->ip == address);
+    const auto read = record_of("c1", 5s);
+    EXPECT_TRUE(read && read->ip == address);
     EXPECT_TRUE(call(Method::show_stock, "", 5s).status.ok());
     EXPECT_TRUE(call(Method::add_pod_network, add_of("web-9"), 5s).status.ok()) << "it needs the API alone";
     const std::lock_guard lock(mutex);
@@ -392,27 +393,24 @@ TEST_F(StockServerTest, AConversationOfAnOldClient) {
   ASSERT_NE(address, "");
   EXPECT_EQ(add("c1"), address) << "asked again";
   // It sets the pod's network up, and tells that it did.
-  const auto got = vpc::decode_network_answer(call(Method::add_pod_network, add_of("c1")).message);
-  ASSERT_TRUE(got && got->network);
-  vpc::DelPodNetworkRequest record{got->network, "", ""};
+  const auto got = network_of(call(Method::add_pod_network, add_of("c1")));
+  ASSERT_TRUE(got);
+  vpc::DelPodNetworkRequest record{got, "", ""};
   record.pod_network->pod_uid = "uid-1";
   record.pod_network->netns = "/proc/4711/ns/net";
   EXPECT_TRUE(call(Method::add_pod_network_record, vpc::encode(record)).status.ok());
-  const auto read = vpc::decode_network_answer(
-      call(Method::get_pod_network_record, vpc::encode(vpc::RecordKey{"c1", "shop", "c1"})).message);
-  ASSERT_TRUE(read && read->network);
-  EXPECT_EQ(read->network->ip, address);
-  EXPECT_EQ(read->network->pod_uid, "uid-1");
-  EXPECT_EQ(vpc::decode_networks_answer(call(Method::list_pod_network_record, "").message)->networks.size(), 1U);
+  const auto read = record_of("c1");
+  ASSERT_TRUE(read);
+  EXPECT_EQ(read->ip, address);
+  EXPECT_EQ(read->pod_uid, "uid-1");
+  EXPECT_EQ(vpc::decode<vpc::NetworksAnswer>(call(Method::list_pod_network_record, "").message)->networks.size(), 1U);
   // And takes it down: with the record as it read it.
-  vpc::DelPodNetworkRequest del{read->network, "", ""};
+  vpc::DelPodNetworkRequest del{read, "", ""};
   EXPECT_TRUE(call(Method::del_pod_network, vpc::encode(del)).status.ok());
   EXPECT_TRUE(call(Method::del_pod_network_record, vpc::encode(vpc::RecordKey{"c1", "shop", "c1"})).status.ok());
   EXPECT_TRUE(call(Method::del_pod_network, vpc::encode(del)).status.ok()) << "again";
   EXPECT_EQ(describe().cooldown.size(), 1U);
-  const auto absent = call(Method::get_pod_network_record, vpc::encode(vpc::RecordKey{"c1", "shop", "c1"}));
-  EXPECT_TRUE(absent.status.ok());
-  EXPECT_FALSE(vpc::decode_network_answer(absent.message)->network);
+  EXPECT_FALSE(record_of("c1"));
 }
 
 TEST_F(StockServerTest, ABurstIsWrittenInAFewCommits) {
@@ -430,9 +428,9 @@ TEST_F(StockServerTest, ABurstIsWrittenInAFewCommits) {
     threads.emplace_back([&, i] {
       const auto reply = channels[static_cast<std::size_t>(i)]->call(vpc::path_of(Method::add_pod_network),
                                                                      add_of("c" + std::to_string(i)), soon());
-      const auto answer = vpc::decode_network_answer(reply.message);
+      const auto network = network_of(reply);
       const std::lock_guard lock(mutex);
-      if (reply.status.ok() && answer && answer->network) addresses.insert(answer->network->ip);
+      if (reply.status.ok() && network) addresses.insert(network->ip);
     });
   }
   for (std::thread& thread : threads) thread.join();
@@ -540,7 +538,7 @@ TEST_F(StockServerTest, ARecordThatAnOldClientDeletesIsNotTheStocksAnyMore) {
   const auto key = vpc::encode(vpc::RecordKey{"c1", "shop", "c1"});
   EXPECT_TRUE(call(Method::del_pod_network_record, key).status.ok());
   EXPECT_TRUE(call(Method::del_pod_network_record, key).status.ok()) << "again";
-  EXPECT_FALSE(vpc::decode_network_answer(call(Method::get_pod_network_record, key).message)->network);
+  EXPECT_FALSE(record_of("c1"));
   EXPECT_TRUE(describe().cooldown.empty());
   EXPECT_EQ(describe().pool.size(), 3U);
   end();
@@ -554,9 +552,9 @@ TEST_F(StockServerTest, AnOldClientsPodHasItsUidAndNoElasticAddress) {
   const auto refused = call(Method::add_pod_network, add_of("eip", false));
   EXPECT_EQ(refused.status.code, os::GrpcCode::internal);
   EXPECT_NE(refused.status.message.find("no elastic addresses"), std::string::npos) << refused.status.message;
-  const auto given = vpc::decode_network_answer(call(Method::add_pod_network, add_of("web", false)).message);
-  ASSERT_TRUE(given && given->network);
-  EXPECT_EQ(given->network->pod_uid, "uid-of-web");
+  const auto given = network_of(call(Method::add_pod_network, add_of("web", false)));
+  ASSERT_TRUE(given);
+  EXPECT_EQ(given->pod_uid, "uid-of-web");
   fixed.is_away = true;
   EXPECT_TRUE(call(Method::add_pod_network, add_of("later", false)).status.ok()) << "without an API pods start";
   end();
@@ -611,12 +609,11 @@ TEST_F(StockServerTest, ADoorForPeersLendsAndNoMore) {
   EXPECT_EQ(ask(Method::pop_pool, "").status.code, os::GrpcCode::unimplemented);
   EXPECT_EQ(ask(Method::borrow_ip, "").status.code, os::GrpcCode::invalid_argument) << "no MAC address";
   const vpc::BorrowRequest request{"52:54:00:00:00:02", "subnet-1", "r1"};
-  const auto first = vpc::decode_network_answer(ask(Method::borrow_ip, vpc::encode(request)).message);
-  ASSERT_TRUE(first && first->network);
-  const auto again = vpc::decode_network_answer(ask(Method::borrow_ip, vpc::encode(request)).message);
-  ASSERT_TRUE(again && again->network);
-  EXPECT_EQ(again->network->ip, first->network->ip) << "the same request";
-  EXPECT_EQ(net::Mac::parse(first->network->mac).value().to_string(), request.mac) << "the borrower's";
+  const auto first = network_of(ask(Method::borrow_ip, vpc::encode(request)));
+  const auto again = network_of(ask(Method::borrow_ip, vpc::encode(request)));
+  ASSERT_TRUE(first && again);
+  EXPECT_EQ(again->ip, first->ip) << "the same request";
+  EXPECT_EQ(net::Mac::parse(first->mac).value().to_string(), request.mac) << "the borrower's";
 }
 
 /// A door for peers, and other nodes that come with their certificates.
@@ -629,7 +626,7 @@ class StockPeersTest : public StockServerTest {
     how.files = files_of("node-1");
     auto listener = os::TlsListener::listen(how, clock_);
     ASSERT_TRUE(listener) << listener.error().message;
-    lender_ = {"node-1", fmt::format("127.0.0.1:{}", (*listener)->port()), "subnet-1", 1};
+    lender_ = {"node-1", fmt::format("127.0.0.1:{}", (*listener)->port()), 1};
     ASSERT_TRUE(server_->open_door(*std::move(listener), {.plugin = false, .operators = false}));
   }
   [[nodiscard]] os::TlsFiles files_of(const std::string& node) const {
@@ -685,7 +682,7 @@ TEST_F(StockPeersTest, AnAddressThatIsNotNumericLeadsNowhere) {
   for (const char* address : {"unix:/run/other.sock", "unix:///run/other.sock", "http://10.0.0.3:7312",
                               "https://10.0.0.3:7312", "peer.example:7312", "localhost:7312", "10.0.0.3", "10.0.0.3:0",
                               "10.0.0.3:7312/", "10.0.0.3:7312/path", "fd00::3:7312", "evil\n:1"}) {
-    lender_ = {"node-1", address, "subnet-1", 1};
+    lender_ = {"node-1", address, 1};
     EXPECT_EQ(borrow("node-2", "52:54:00:00:00:02").error().code, ErrorCode::invalid_argument) << address;
   }
 }
@@ -718,23 +715,17 @@ TEST_F(StockServerTest, LongMessagesAreRefusedUnread) {
   EXPECT_NE(add("c1"), "");
 }
 
-TEST_F(StockServerTest, OldVersionsAreServed) {
-  begin({.low = 2, .high = 50});
-  EXPECT_TRUE(call(Method::ping, "").status.ok());
-  EXPECT_TRUE(call(Method::add_pod_network, add_of("old", false)).status.ok());
-}
-
 TEST_F(StockServerTest, WhatOperatorsDo) {
   begin({.low = 2, .high = 50});
-  const auto popped = vpc::decode_network_answer(call(Method::pop_pool, "").message);
-  ASSERT_TRUE(popped && popped->network);
-  const vpc::StockRequest that{popped->network->ip};
+  const auto popped = network_of(call(Method::pop_pool, ""));
+  ASSERT_TRUE(popped);
+  const vpc::StockRequest that{popped->ip};
   // What is popped may be in the cloud's next answer, and so in stock again.
   EXPECT_EQ(call(Method::pop_pool, vpc::encode(vpc::StockRequest{"192.0.2.1"})).status.code, os::GrpcCode::internal);
   const auto answered = call(Method::push_pool, vpc::encode(that));
   ASSERT_TRUE(answered.status.ok()) << answered.status.message;
-  EXPECT_EQ(vpc::decode_network_answer(answered.message)->network->ip, that.ip);
-  EXPECT_TRUE(vpc::decode_networks_answer(call(Method::list_unuse, "").message)->networks.empty());
+  EXPECT_EQ(network_of(answered)->ip, that.ip);
+  EXPECT_TRUE(vpc::decode<vpc::NetworksAnswer>(call(Method::list_unuse, "").message)->networks.empty());
   const std::string address = add("c1");
   EXPECT_THAT(call(Method::push_pool, vpc::encode(vpc::StockRequest{address})).status.message,
               testing::HasSubstr("is a pod's already"));
@@ -742,7 +733,7 @@ TEST_F(StockServerTest, WhatOperatorsDo) {
   cloud_.set_owner(cloud_.unowned().back(), mac_);
   std::vector<vpc::PodNetwork> unused;  // empty while a call is under way that may have brought it
   for (const auto limit = soon(); unused.empty() && !limit.passed(clock_.now());) {
-    unused = vpc::decode_networks_answer(call(Method::list_unuse, "").message).value().networks;
+    unused = vpc::decode<vpc::NetworksAnswer>(call(Method::list_unuse, "").message).value().networks;
   }
   ASSERT_EQ(unused.size(), 1U);
   EXPECT_NE(unused.front().why.find("there is no record"), std::string::npos) << unused.front().why;
@@ -752,7 +743,7 @@ TEST_F(StockServerTest, WhatOperatorsDo) {
 
 TEST_F(StockServerTest, TheAgentShowsItselfOnItsSocketAlone) {
   begin({.low = 3, .high = 50}, 300s);
-  const auto shown = vpc::decode_show_answer(call(Method::show_stock, "").message);
+  const auto shown = vpc::decode<vpc::ShowAnswer>(call(Method::show_stock, "").message);
   ASSERT_TRUE(shown) << shown.error().message;
   EXPECT_EQ(shown->properties.front().second, "node-1");
   const std::string path = scratch_.file("peers.sock");

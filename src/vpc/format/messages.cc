@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
-#include <utility>
 
 #include <fmt/format.h>
 
@@ -38,15 +37,13 @@ constexpr std::array<std::string_view, kMethodCount> kPaths = {
     "/rpc.CNIIpam/ShowStock",
 };
 
-Error wrong(std::string_view member, std::string_view why) {
-  return {ErrorCode::invalid_argument, fmt::format("message of the node agent: {} {}", member, why), {}};
-}
-
 /// The bound of the words of names; other texts say their own.
 struct Rules {
   static constexpr std::size_t kTextBytesMax = kNameBytesMax;
 
-  static Error wrong(std::string_view member, std::string_view why) { return vpc::wrong(member, why); }
+  static Error wrong(std::string_view member, std::string_view why) {
+    return invalid_argument(fmt::format("message of the node agent: {} {}", member, why));
+  }
   static std::string fault_of(std::string_view text, std::size_t bytes_max) {
     if (text.size() > bytes_max) return fmt::format("has {} bytes, more than {}", text.size(), bytes_max);
     return is_plain_text(text) ? "" : "is not UTF-8 without control characters";
@@ -143,17 +140,6 @@ void members(auto& io, Message<Property> auto& v) {
 }
 void members(auto& io, Message<ShowAnswer> auto& v) { io.list(1, "Properties", v.properties, kListMax); }
 
-template <class Value>
-std::string written(const Value& value) {
-  return proto::Io<Rules, false>::written(value);
-}
-
-template <class Value>
-[[nodiscard]] Result<Value> read(std::string_view bytes, std::size_t bytes_max = kRequestBytesMax) {
-  if (bytes.size() <= bytes_max) return proto::Io<Rules, true>::template read<Value>(bytes);
-  return fail(wrong("the whole", fmt::format("has {} bytes, more than {}", bytes.size(), bytes_max)));
-}
-
 // ---------------------------------------------------------------- addresses
 
 std::string mask_of(const core::StockAddress& address) {
@@ -192,12 +178,6 @@ std::optional<Method> method_of(std::string_view path) {
   return static_cast<Method>(found - kPaths.begin());
 }
 
-std::optional<net::Address> parsed_ip(const PodNetwork& network) {
-  const auto address = net::Address::parse(network.ip);
-  if (!address) return {};
-  return *address;
-}
-
 PodNetwork pod_network_of(const core::StockAddress& address) {
   PodNetwork network;
   network.pod_name = address.pod.name;
@@ -222,27 +202,28 @@ PodNetwork pod_network_of(const core::StockAddress& address) {
 
 Result<core::StockAddress> warm_address_of(const PodNetwork& network) {
   core::StockAddress address;
-  const auto ip = parsed_ip(network);
-  if (!ip) return fail(wrong("VPCIP", fmt::format("\"{}\" is no address", network.ip)));
+  const auto ip = net::Address::parse(network.ip);
+  if (!ip) return fail(Rules::wrong("VPCIP", fmt::format("\"{}\" is no address", network.ip)));
   address.address = *ip;
   // UK8S' own plugin records an address of its own without one.
   if (!network.mask.empty()) {
     const auto length = cloud::parse_mask(network.mask, ip->family());
     if (!length) {
-      return fail(wrong("Mask", fmt::format("\"{}\" is no mask of an {} subnet", network.mask, name_of(ip->family()))));
+      return fail(
+          Rules::wrong("Mask", fmt::format("\"{}\" is no mask of an {} subnet", network.mask, name_of(ip->family()))));
     }
     address.prefix_length = static_cast<std::uint32_t>(*length);
   }
   if (!network.gateway.empty()) {
     const auto gateway = net::Address::parse(network.gateway);
     if (!gateway || gateway->family() != ip->family()) {
-      return fail(
-          wrong("Gateway", fmt::format("\"{}\" is no address of the family of {}", network.gateway, network.ip)));
+      return fail(Rules::wrong("Gateway",
+                               fmt::format("\"{}\" is no address of the family of {}", network.gateway, network.ip)));
     }
     address.gateway = *gateway;
   }
   const auto mac = net::Mac::parse(network.mac);
-  if (!mac) return fail(wrong("MacAddress", fmt::format("\"{}\" is no MAC address", network.mac)));
+  if (!mac) return fail(Rules::wrong("MacAddress", fmt::format("\"{}\" is no MAC address", network.mac)));
   address.mac = *mac;
   address.vpc = network.vpc;
   address.subnet = network.subnet;
@@ -260,16 +241,15 @@ Result<core::StockAddress> warm_address_of(const PodNetwork& network) {
 
 // ---------------------------------------------------------------- both ways
 
-std::string encode(const Nothing& /*value*/) { return {}; }
-std::string encode(const AddPodNetworkRequest& value) { return written(value); }
-std::string encode(const DelPodNetworkRequest& value) { return written(value); }
-std::string encode(const RecordKey& value) { return written(value); }
-std::string encode(const BorrowRequest& value) { return written(value); }
-std::string encode(const StockRequest& value) { return written(value); }
-std::string encode(const ReleaseRequest& value) { return written(value); }
-std::string encode(const NetworkAnswer& value) { return written(value); }
-std::string encode(const NetworksAnswer& value) { return written(value); }
-std::string encode(const StockAnswer& value) { return written(value); }
+template <class Value>
+std::string encode(const Value& value) {
+  return proto::Io<Rules, false>::written(value);
+}
+
+template <class Value>
+Result<Value> decode(std::string_view bytes) {
+  return proto::Io<Rules, true>::template read<Value>(bytes);
+}
 
 std::string encode(const ShowAnswer& value) {
   ShowAnswer shown = value;
@@ -278,26 +258,22 @@ std::string encode(const ShowAnswer& value) {
     text = printable(text, Printed::line);
     if (text.size() > kTextBytesMax) text = "(too long)";
   }
-  return written(shown);
+  return encode<ShowAnswer>(shown);
 }
 
-Result<AddPodNetworkRequest> decode_add_pod_network_request(std::string_view bytes) {
-  return read<AddPodNetworkRequest>(bytes);
-}
-Result<DelPodNetworkRequest> decode_del_pod_network_request(std::string_view bytes) {
-  return read<DelPodNetworkRequest>(bytes);
-}
-Result<RecordKey> decode_record_key(std::string_view bytes) { return read<RecordKey>(bytes); }
-Result<BorrowRequest> decode_borrow_request(std::string_view bytes) { return read<BorrowRequest>(bytes); }
-Result<StockRequest> decode_stock_request(std::string_view bytes) { return read<StockRequest>(bytes); }
-Result<ReleaseRequest> decode_release_request(std::string_view bytes) { return read<ReleaseRequest>(bytes); }
-Result<NetworkAnswer> decode_network_answer(std::string_view bytes) {
-  return read<NetworkAnswer>(bytes, kAnswerBytesMax);
-}
-Result<NetworksAnswer> decode_networks_answer(std::string_view bytes) {
-  return read<NetworksAnswer>(bytes, kAnswerBytesMax);
-}
-Result<StockAnswer> decode_stock_answer(std::string_view bytes) { return read<StockAnswer>(bytes, kAnswerBytesMax); }
-Result<ShowAnswer> decode_show_answer(std::string_view bytes) { return read<ShowAnswer>(bytes, kAnswerBytesMax); }
+#define CROFT_VPC_MESSAGE(Value)                   \
+  template std::string encode(const Value& value); \
+  template Result<Value> decode(std::string_view bytes)
+CROFT_VPC_MESSAGE(AddPodNetworkRequest);
+CROFT_VPC_MESSAGE(DelPodNetworkRequest);
+CROFT_VPC_MESSAGE(RecordKey);
+CROFT_VPC_MESSAGE(BorrowRequest);
+CROFT_VPC_MESSAGE(StockRequest);
+CROFT_VPC_MESSAGE(ReleaseRequest);
+CROFT_VPC_MESSAGE(NetworkAnswer);
+CROFT_VPC_MESSAGE(NetworksAnswer);
+CROFT_VPC_MESSAGE(StockAnswer);
+CROFT_VPC_MESSAGE(ShowAnswer);
+#undef CROFT_VPC_MESSAGE
 
 }  // namespace croft::wire::vpc

@@ -51,11 +51,11 @@ inline constexpr std::size_t kMethodCount = 15;
 
 // ---------------------------------------------------------------- bounds
 
-/// A longer request is refused; likewise an answer that has one address. The longest lawful one is a DelPodNetwork with
-/// each member at its bound, 11.3 KiB; ReleaseIP has room for a thousand addresses. A read message takes many times its
-/// size: it may have an entry in every two bytes.
+/// The transport refuses a longer request; likewise an answer that has one address. The longest lawful one is a
+/// DelPodNetwork with each member at its bound, 11.3 KiB; ReleaseIP has room for a thousand addresses. A read message
+/// takes many times its size: it may have an entry in every two bytes.
 inline constexpr std::size_t kRequestBytesMax = 64U << 10;
-inline constexpr std::size_t kAnswerBytesMax = 64U << 20;  ///< a longer answer is refused
+inline constexpr std::size_t kAnswerBytesMax = 64U << 20;  ///< the same of an answer with more of them
 inline constexpr std::size_t kNameBytesMax = 253;
 inline constexpr std::size_t kTextBytesMax = 4096;
 inline constexpr std::size_t kListMax = 65'536;
@@ -68,7 +68,7 @@ struct PodNetwork {
   std::string pod_uid;
   std::string sandbox_id;
   std::string netns;  ///< a path
-  std::string ip;     ///< as it was said; parsed_ip() reads it
+  std::string ip;     ///< as it was said
   std::string vpc;    ///< the cloud's names, as in `interface_id` and `eip_id`
   std::string subnet;
   std::string gateway;
@@ -86,9 +86,6 @@ struct PodNetwork {
 /// The end of PodNetwork::why of an address that is on its way elsewhere: ReleaseIP does nothing more to it.
 inline constexpr std::string_view kNotConfirmed = ", and the cloud has not confirmed that";
 
-/// The address; nothing when `ip` is none, for example empty.
-[[nodiscard]] std::optional<net::Address> parsed_ip(const PodNetwork& network);
-
 /// The agent's words about an address of its stock. From `extra` come dedicated_uni ("dedicatedUNI", "true"),
 /// interface_id ("interfaceID") and eip_id ("eipID").
 [[nodiscard]] PodNetwork pod_network_of(const core::StockAddress& address);
@@ -102,13 +99,10 @@ inline constexpr std::string_view kNotConfirmed = ", and the cloud has not confi
 
 // ---------------------------------------------------------------- requests
 
-/// For Ping, ListPodNetworkRecord, DescribePool, ListUnuse and SupportMultiSubnet; and the answer to Ping,
-/// DelPodNetwork, AddPodNetworkRecord, DelPodNetworkRecord, ReleaseIP and SupportMultiSubnet, which says no. The code
-/// of an answer is that of success: Go drops the body of a call that failed, so that peers see gRPC's status and text
-/// alone (docs/notes/warm-pool.md#grpc-errors).
-struct Nothing {
-  friend bool operator==(const Nothing&, const Nothing&) = default;
-};
+// Ping, ListPodNetworkRecord, DescribePool, ListUnuse and SupportMultiSubnet ask without a word, and Ping,
+// DelPodNetwork, AddPodNetworkRecord, DelPodNetworkRecord, ReleaseIP and SupportMultiSubnet, which says no, are
+// answered so. The code of an answer is that of success: Go drops the body of a call that failed, so that peers see
+// gRPC's status and text alone (docs/notes/warm-pool.md#grpc-errors).
 
 struct AddPodNetworkRequest {
   std::string pod_name;
@@ -189,28 +183,12 @@ struct ShowAnswer {
   friend bool operator==(const ShowAnswer&, const ShowAnswer&) = default;
 };
 
-[[nodiscard]] std::string encode(const Nothing& value);
-[[nodiscard]] std::string encode(const AddPodNetworkRequest& value);
-[[nodiscard]] std::string encode(const DelPodNetworkRequest& value);
-[[nodiscard]] std::string encode(const RecordKey& value);
-[[nodiscard]] std::string encode(const BorrowRequest& value);
-[[nodiscard]] std::string encode(const StockRequest& value);
-[[nodiscard]] std::string encode(const ReleaseRequest& value);
-[[nodiscard]] std::string encode(const NetworkAnswer& value);
-[[nodiscard]] std::string encode(const NetworksAnswer& value);
-[[nodiscard]] std::string encode(const StockAnswer& value);
+/// The bytes of one of the above.
+template <class Value>
+[[nodiscard]] std::string encode(const Value& value);
 /// Texts that no client would read become readable ones: control characters go, long ones are cut.
 [[nodiscard]] std::string encode(const ShowAnswer& value);
-
-[[nodiscard]] Result<AddPodNetworkRequest> decode_add_pod_network_request(std::string_view bytes);
-[[nodiscard]] Result<DelPodNetworkRequest> decode_del_pod_network_request(std::string_view bytes);
-[[nodiscard]] Result<RecordKey> decode_record_key(std::string_view bytes);
-[[nodiscard]] Result<BorrowRequest> decode_borrow_request(std::string_view bytes);
-[[nodiscard]] Result<StockRequest> decode_stock_request(std::string_view bytes);
-[[nodiscard]] Result<ReleaseRequest> decode_release_request(std::string_view bytes);
-[[nodiscard]] Result<NetworkAnswer> decode_network_answer(std::string_view bytes);
-[[nodiscard]] Result<NetworksAnswer> decode_networks_answer(std::string_view bytes);
-[[nodiscard]] Result<StockAnswer> decode_stock_answer(std::string_view bytes);
-[[nodiscard]] Result<ShowAnswer> decode_show_answer(std::string_view bytes);
+template <class Value>
+[[nodiscard]] Result<Value> decode(std::string_view bytes);
 
 }  // namespace croft::wire::vpc

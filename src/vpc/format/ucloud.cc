@@ -12,11 +12,6 @@ namespace croft::wire::ucloud {
 
 // ---------------------------------------------------------------- requests
 
-const std::string* find(const Parameters& parameters, std::string_view name) {
-  const auto found = std::ranges::find(parameters, name, [](const auto& one) { return std::string_view(one.first); });
-  return found == parameters.end() ? nullptr : &found->second;
-}
-
 Parameters request(std::string_view action, const cloud::Interface& own,
                    std::initializer_list<std::pair<std::string_view, std::string>> parameters) {
   Parameters all{{"Action", std::string(action)}, {"Region", own.region}, {"ProjectId", own.project}};
@@ -132,20 +127,11 @@ constexpr std::size_t kValuesMax = 1'000'000;
 
 /// A plain text of at most 512 bytes: a string, or a number or boolean as it is written. Null leaves `out`.
 MaybeFault read_word(const JsonAt& at, std::string& out) {
-  switch (at.value.kind()) {
-    case JsonKind::null:
-      return {};
-    case JsonKind::boolean:
-      out = at.value.boolean() ? "true" : "false";
-      return {};
-    case JsonKind::integer:
-    case JsonKind::number:
-    case JsonKind::string:
-      break;
-    default:
-      return at.wrong_type("a string");
-  }
-  const std::string_view text = at.value.text();
+  const JsonKind kind = at.value.kind();
+  if (kind == JsonKind::null) return {};
+  if (kind == JsonKind::array || kind == JsonKind::object) return at.wrong_type("a string");
+  const std::string_view text =
+      kind != JsonKind::boolean ? at.value.text() : std::string_view(at.value.boolean() ? "true" : "false");
   if (text.size() > kTextBytesMax) return at.bad_value("more than 512 bytes");
   if (!is_plain_text(text)) return at.bad_value(net::echo(text) + " holds control characters");
   out = text;
@@ -413,23 +399,14 @@ struct Host {
   std::vector<Nic> nics;
 };
 
-constexpr Members<Host, 1> kHostMembers{{
-    {"IPSet",
-     [](const JsonAt& at, Host& out) {
-       return each_or_one(
-           at, [&](const JsonAt& one) { return read_object<Nic>(one, kNicMembers, out.nics.emplace_back()); });
-     }},
-}};
+template <auto& Table>
+MaybeFault nics(const JsonAt& at, Host& out) {
+  return each_or_one(at, [&](const JsonAt& one) { return read_object<Nic>(one, Table, out.nics.emplace_back()); });
+}
 
-constexpr Members<Host, 2> kMetadataHostMembers{{
-    {"project-id", word<&Host::project>},
-    {"network-interfaces",
-     [](const JsonAt& at, Host& out) {
-       out.nics.clear();
-       return each_or_one(
-           at, [&](const JsonAt& one) { return read_object<Nic>(one, kMetadataNicMembers, out.nics.emplace_back()); });
-     }},
-}};
+constexpr Members<Host, 1> kHostMembers{{{"IPSet", nics<kNicMembers>}}};
+constexpr Members<Host, 2> kMetadataHostMembers{
+    {{"project-id", word<&Host::project>}, {"network-interfaces", nics<kMetadataNicMembers>}}};
 
 struct RawMetadata {
   std::string zone, region, instance;

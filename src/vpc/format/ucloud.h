@@ -37,9 +37,6 @@ struct Keys {
   friend bool operator==(const Keys&, const Keys&) = default;
 };
 
-/// The value of a parameter; null: it is not there. The first counts.
-[[nodiscard]] const std::string* find(const Parameters& parameters, std::string_view name);
-
 /// An action in the region and project of `own`. Parameters without a value are not sent.
 [[nodiscard]] Parameters request(std::string_view action, const cloud::Interface& own,
                                  std::initializer_list<std::pair<std::string_view, std::string>> parameters);

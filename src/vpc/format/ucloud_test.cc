@@ -1,6 +1,6 @@
 #include "vpc/format/ucloud.h"
 
-#include <string>
+#include <algorithm>
 
 #include <gtest/gtest.h>
 
@@ -17,6 +17,12 @@ constexpr const char* kPrivate = "46f09bb9fab4f12dfc160dae12273d5332b5debe";
 std::string signature(Parameters parameters) {
   const Parameters all = signed_by(std::move(parameters), {kPublic, kPrivate, {}}, os::sha1);
   return all.back().second;
+}
+
+/// The value of a parameter; null: it is not there.
+const std::string* find(const Parameters& parameters, std::string_view name) {
+  const auto found = std::ranges::find(parameters, name, &std::pair<std::string, std::string>::first);
+  return found == parameters.end() ? nullptr : &found->second;
 }
 
 // docs/notes/warm-pool.md#ucloud-api: the vectors.

@@ -143,7 +143,6 @@ class Ucloud final : public Provider {
 
   [[nodiscard]] Result<std::vector<CloudAddress>> allocate(const Interface& to, const std::string& subnet,
                                                            std::uint32_t count, Deadline deadline) override {
-    if (count == 0) return fail(invalid_argument("allocate: a count of 0"));
     return allocate_some(to, subnet, count, {}, deadline);
   }
 

@@ -44,6 +44,12 @@ wu::Parameters parameters_of(std::string_view form) {
   return all;
 }
 
+/// The value of a parameter; null: it is not there.
+const std::string* find(const wu::Parameters& parameters, std::string_view name) {
+  const auto found = std::ranges::find(parameters, name, &std::pair<std::string, std::string>::first);
+  return found == parameters.end() ? nullptr : &found->second;
+}
+
 // ---------------------------------------------------------------- the client, with a server that says what it is told
 
 constexpr const char* kMetadataAnswer = R"({"availability-zone":"cn-bj2-04","instance-id":"uhost-1","region":"cn-bj2",
@@ -103,7 +109,7 @@ class Scripted : public testing::Test {
                                   R"(","SecurityToken":"tok-)" + std::to_string(tokens) + "\"}}"};
     }
     requests.push_back(parameters_of(request.body));
-    const std::string* action = wu::find(requests.back(), "Action");
+    const std::string* action = find(requests.back(), "Action");
     if (action != nullptr && *action == "DescribeUHostInstance") return os::HttpResponse{200, {}, kHostAnswer};
     if (script.empty() || action == nullptr || script.front().action != *action) {
       ADD_FAILURE() << "nobody expected " << (action == nullptr ? "this" : *action);
@@ -189,10 +195,10 @@ TEST_F(Scripted, SignsEachRequest) {
   ASSERT_EQ(given.size(), 1U);
   EXPECT_EQ(given[0], (CloudAddress{"10.9.1.7"_ip, 24, "10.9.1.1"_ip, own().mac, "uvnet-1", "subnet-1", "uni-1"}));
   const wu::Parameters& sent = requests.back();
-  EXPECT_EQ(*wu::find(sent, "Signature"), wu::signature_of(sent, "pri-1", os::sha1));
-  EXPECT_EQ(*wu::find(sent, "SecurityToken"), "tok-1");
-  EXPECT_EQ(*wu::find(sent, "Mac"), "52:54:00:00:00:0A");
-  EXPECT_EQ(*wu::find(sent, "ObjectId"), "uni-1");
+  EXPECT_EQ(*find(sent, "Signature"), wu::signature_of(sent, "pri-1", os::sha1));
+  EXPECT_EQ(*find(sent, "SecurityToken"), "tok-1");
+  EXPECT_EQ(*find(sent, "Mac"), "52:54:00:00:00:0A");
+  EXPECT_EQ(*find(sent, "ObjectId"), "uni-1");
   EXPECT_EQ(tokens, 1);
 }
 
@@ -314,7 +320,7 @@ TEST_F(Scripted, KeepsCredentialsThoughTheWallClockIsSet) {
   EXPECT_EQ(describe_with(good), ErrorCode{});
   EXPECT_EQ(describe_with(good), ErrorCode{});
   EXPECT_EQ(tokens, 2) << "not at each call";
-  EXPECT_EQ(*wu::find(requests.back(), "SecurityToken"), "tok-2");
+  EXPECT_EQ(*find(requests.back(), "SecurityToken"), "tok-2");
 }
 
 TEST_F(Scripted, FallsBackToKeysThatWereGiven) {
@@ -331,8 +337,8 @@ TEST_F(Scripted, FallsBackToKeysThatWereGiven) {
              {"UCLOUD_ACCESS_PRIKEY", "secret-of-mine"}});
   restart();
   EXPECT_EQ(describe_with({"DescribeSecondaryIp", 200, R"({"RetCode":0})"}), ErrorCode{});
-  EXPECT_EQ(*wu::find(requests.back(), "PublicKey"), "given");
-  EXPECT_EQ(wu::find(requests.back(), "SecurityToken"), nullptr);
+  EXPECT_EQ(*find(requests.back(), "PublicKey"), "given");
+  EXPECT_EQ(find(requests.back(), "SecurityToken"), nullptr);
   script = {{"DescribeSecondaryIp", 200, R"({"RetCode":171,"Message":"no"})"}};
   const auto refused = provider->describe(own(), "subnet-1", soon());
   EXPECT_EQ(refused.error().message.find("secret-of-mine"), std::string::npos);

@@ -21,42 +21,39 @@ constexpr nanoseconds kOldWaitMax = std::chrono::seconds{4};
 constexpr nanoseconds kLookAgain = std::chrono::seconds{1};
 constexpr std::chrono::milliseconds kHangUpsAreSeen{100};
 
-/// A step whose answer is kept, as one of a batch: final when it plans something that `keep` takes.
-template <class Answer, class Keep>
-core::Step<bool> kept(core::Step<Answer> step, Keep keep) {
-  if (auto* missing = std::get_if<core::Missing>(&step)) return std::move(*missing);
-  if (auto* error = std::get_if<Error>(&step)) return std::move(*error);
-  auto& plan = std::get<core::Plan<Answer>>(step);
-  const bool is_final = !plan.writes.empty() && keep(std::move(plan.answer));
-  return core::Plan<bool>{is_final, std::move(plan.writes)};
+/// The container that a call is for.
+const std::string& container_of(const StockCall& call) {
+  const auto* add = std::get_if<StockAdd>(&call.what);
+  return (add != nullptr ? add->request.owner : std::get<StockDel>(call.what).release.owner).container_id;
 }
 
-/// As one of a batch; what it would find held already, or nothing for, goes alone. `call` and `writer` outlive it.
-BatchedCall batched(StockCall& call, const Writer& writer) {
-  BatchedCall one;
-  one.not_after = call.limit;
-  if (auto* add = std::get_if<StockAdd>(&call.what)) {
-    one.owner = add->request.owner.container_id;
-    one.decide = [add, &writer](const core::Snapshot& snapshot, const Instant& now) {
-      return kept(plan_giving(snapshot, add->request, now, writer), [&](warm::Answer given) {
-        auto* assigned = std::get_if<warm::Assigned>(&given);
-        if (assigned == nullptr) return false;
-        add->answer = std::move(*assigned);
-        return true;
-      });
-    };
-    return one;
-  }
-  auto* del = std::get_if<StockDel>(&call.what);
-  one.owner = del->release.owner.container_id;
-  one.decide = [del, &writer](const core::Snapshot& snapshot, const Instant& now) {
-    return kept(writer.in_term(snapshot, warm::plan_release(snapshot, del->release, now)),
-                [&](std::vector<core::StockAddress> let_go) {
-                  del->answer = std::move(let_go);
-                  return true;
-                });
+/// Decides a call, and keeps its answer. False: there is no address to give. In a batch also where nothing is to be
+/// written: what is held already, or holds nothing, goes alone.
+core::Step<bool> step_of(StockCall& call, bool is_alone, const Writer& writer, const core::Snapshot& snapshot,
+                         const Instant& now) {
+  const auto kept = [&]<class Answer>(core::Step<Answer> step, auto keep) -> core::Step<bool> {
+    if (auto* missing = std::get_if<core::Missing>(&step)) return std::move(*missing);
+    if (auto* error = std::get_if<Error>(&step)) return std::move(*error);
+    auto& plan = std::get<core::Plan<Answer>>(step);
+    const bool is_final = (is_alone || !plan.writes.empty()) && keep(std::move(plan.answer));
+    return core::Plan<bool>{is_final, std::move(plan.writes)};
   };
-  return one;
+  if (auto* del = std::get_if<StockDel>(&call.what)) {
+    return kept(writer.in_term(snapshot, warm::plan_release(snapshot, del->release, now)), [&](warm::Changed let_go) {
+      del->answer = std::move(let_go);
+      return true;
+    });
+  }
+  auto& add = std::get<StockAdd>(call.what);
+  return kept(plan_giving(snapshot, add.request, now, writer), [&](warm::Answer given) {
+    auto* assigned = std::get_if<warm::Assigned>(&given);
+    if (assigned == nullptr) {
+      call.may_hope = std::get<warm::Empty>(given).is_probing;
+      return false;
+    }
+    add.answer = std::move(*assigned);
+    return true;
+  });
 }
 
 bool is_without_hope(const StockCall& add, const Instant& now) {
@@ -65,10 +62,8 @@ bool is_without_hope(const StockCall& add, const Instant& now) {
 
 /// A DEL of the container, done or still to come, ends the ADD before it: nobody waits for that any more.
 bool is_deleted_in(std::span<const StockCall> calls, const StockCall& add) {
-  const std::string& container = std::get<StockAdd>(add.what).request.owner.container_id;
   return std::ranges::any_of(calls, [&](const StockCall& other) {
-    const auto* del = std::get_if<StockDel>(&other.what);
-    return del != nullptr && del->release.owner.container_id == container;
+    return std::holds_alternative<StockDel>(other.what) && container_of(other) == container_of(add);
   });
 }
 
@@ -136,8 +131,8 @@ void Workers::stop() {
 
 // ---------------------------------------------------------------- the loop
 
-StockActor::StockActor(const StockActorWorld& world) : world_(world) {
-  if (!world_.looks_first) state.looked_at = world_.store.epoch();
+StockActor::StockActor(const KeeperWorld& world, bool looks_first) : world_(world) {
+  if (!looks_first) state.looked_at = world_.store.epoch();
   loop_ = std::thread([this] { run(); });
 }
 
@@ -151,7 +146,7 @@ StockActor::~StockActor() {
   loop_.join();
 }
 
-void StockActor::post(std::function<void()> message) {
+void StockActor::post(std::function<void()> message) const {
   {
     const std::lock_guard lock(mutex_);
     messages_.push_back(std::move(message));
@@ -313,15 +308,11 @@ void StockActor::serve_next_batch() {
     put_in_front(queue_, waiting_);
   }
   if (queue_.empty()) return;
-  serve_batch(next_batch());
-}
-
-/// In the order of arrival.
-StockActor::Batch StockActor::next_batch() {
+  // In the order of arrival.
   const auto end = queue_.begin() + static_cast<std::ptrdiff_t>(std::min(queue_.size(), kBatchMax));
   Batch batch(std::move_iterator(queue_.begin()), std::move_iterator(end));
   queue_.erase(queue_.begin(), end);
-  return batch;
+  serve_batch(std::move(batch));
 }
 
 /// Whatever kept the stock empty, the caller is told that it gets no address, and has no use of asking elsewhere.
@@ -351,7 +342,14 @@ void StockActor::serve_batch(Batch batch) {
   const Writer writer = this->writer();
   std::vector<BatchedCall> calls;
   calls.reserve(batch.size());
-  for (StockCall& call : batch) calls.push_back(batched(call, writer));
+  for (StockCall& call : batch) {
+    BatchedCall& one = calls.emplace_back();
+    one.owner = container_of(call);
+    one.not_after = call.limit;
+    one.decide = [&call, &writer](const core::Snapshot& snapshot, const Instant& at) {
+      return step_of(call, false, writer, snapshot, at);
+    };
+  }
   if (!calls.empty())
     state.seen.calls.commits +=
         commit_together(context(), world_.store, calls, store::kCommitWritesMax, &memory_).commits;
@@ -378,13 +376,12 @@ void StockActor::serve_batch(Batch batch) {
       again.push_back(std::move(call));
       continue;
     }
-    if (const auto served = serve_alone(call)) {
-      is_term_over = !*served && warm::is_term_over(served->error());
-      if (is_term_over) {
-        again.push_back(std::move(call));
-      } else {
-        end(call, *served ? std::nullopt : std::optional(served->error()));
-      }
+    const auto served = serve_alone(call);
+    is_term_over = !served && warm::is_term_over(served.error());
+    if (is_term_over) {
+      again.push_back(std::move(call));
+    } else if (!served || *served) {
+      end(call, served ? std::nullopt : std::optional(served.error()));
     } else if (are_calls_ending_) {
       end(call, ends());
     } else if (is_deleted[i]) {
@@ -419,27 +416,17 @@ void StockActor::serve_batch(Batch batch) {
   ended_(std::move(ended));
 }
 
-/// Nothing when it has to wait for the stock.
-std::optional<Result<void>> StockActor::serve_alone(StockCall& call) {
+/// False: it has to wait for the stock.
+Result<bool> StockActor::serve_alone(StockCall& call) {
   memory_.loader.reset();
   Context context = this->context();
   context.not_after = call.limit;
-  if (auto* del = std::get_if<StockDel>(&call.what)) {
-    auto let_go = release_to_stock(context, del->release, writer());
-    if (!let_go) return Result<void>(fail(let_go.error()));
-    del->answer = *std::move(let_go);
-    return Result<void>();
-  }
-  auto& add = std::get<StockAdd>(call.what);
-  auto answer = assign_from_stock(context, add.request, writer());
-  if (!answer) return Result<void>(fail(answer.error()));
-  auto* assigned = std::get_if<warm::Assigned>(&*answer);
-  if (assigned == nullptr) {
-    call.may_hope = std::get<warm::Empty>(*answer).is_probing || !state.asking.empty() || !may_give();
-    return std::nullopt;
-  }
-  add.answer = std::move(*assigned);
-  return Result<void>();
+  const auto turn = std::holds_alternative<StockAdd>(call.what) ? TurnTaking::first : TurnTaking::before_writing;
+  const auto done = transact(context, turn, [&](const core::Snapshot& snapshot, const Instant& now) {
+    return step_of(call, true, writer(), snapshot, now);
+  });
+  if (done && !*done) call.may_hope = call.may_hope || !state.asking.empty() || !may_give();
+  return done;
 }
 
 }  // namespace croft::engine

@@ -40,8 +40,6 @@ class Workers {
  public:
   explicit Workers(std::size_t threads) : threads_max_(threads) {}
   ~Workers() { stop(); }
-  Workers(const Workers&) = delete;
-  Workers& operator=(const Workers&) = delete;
 
   /// A later errand of one name waits for the earlier; empty: none waits. `is_first`: before all that have not begun.
   /// False: too many wait, or the threads end.
@@ -140,28 +138,16 @@ struct StockState {
   bool stocked = false;                          ///< something came into the stock: those that wait are looked at
 };
 
-/// The actor's world. References outlive it.
-struct StockActorWorld {
-  store::Store& store;
-  const Clock& clock;
-  Random& random;  ///< safe to call from several threads
-  /// One line for each thing that happens, without newline; never fails. From several threads.
-  std::function<void(const std::string& line)> log;
-  std::function<void(const std::string& line)> warn;  ///< the same, for troubles; null: log takes them
-  bool looks_first = false;  ///< nothing is given before a look (StockKeeper::look_before_serving)
-};
-
 class StockActor {
  public:
-  explicit StockActor(const StockActorWorld& world);
+  /// `world` outlives it. `looks_first`: nothing is given before a look (StockKeeper::look_before_serving).
+  StockActor(const KeeperWorld& world, bool looks_first);
   ~StockActor();
-  StockActor(const StockActor&) = delete;
-  StockActor& operator=(const StockActor&) = delete;
 
   // ---- messages, from any thread
 
   /// Has the loop do this, and does not wait for it.
-  void post(std::function<void()> message);
+  void post(std::function<void()> message) const;
   /// Has the loop do this, and waits for its answer. Within the loop it is done at once.
   template <class F>
   auto ask(F message) const;
@@ -213,6 +199,8 @@ class StockActor {
   void take_term();
   void note_problem(const Error& error);
   [[nodiscard]] Context context() const { return {world_.store, world_.clock, world_.random}; }
+  /// For whoever commits beside the loop. An agent has a term once it has looked; before that, and where there is no
+  /// agent, each commit takes the next one.
   [[nodiscard]] Writer writer() const;
 
  private:
@@ -222,13 +210,12 @@ class StockActor {
   [[nodiscard]] bool wait_for_messages(std::deque<std::function<void()>>& messages);
   void begin_round();
   void serve_next_batch();
-  [[nodiscard]] Batch next_batch();
   void serve_batch(Batch batch);
-  [[nodiscard]] std::optional<Result<void>> serve_alone(StockCall& call);
+  [[nodiscard]] Result<bool> serve_alone(StockCall& call);
   [[nodiscard]] Error none_in_time() const;
   void log(const std::string& line) const { world_.log(line); }
 
-  const StockActorWorld world_;
+  const KeeperWorld& world_;
 
   // The loop's.
   Ended ended_;
@@ -262,11 +249,7 @@ auto StockActor::ask(F message) const {
   // Shared: the loop is still in it when the answer is there.
   const auto task = std::make_shared<std::packaged_task<decltype(message())()>>(std::move(message));
   auto answer = task->get_future();
-  {
-    const std::lock_guard lock(mutex_);
-    messages_.emplace_back([task] { (*task)(); });
-  }
-  comes_.notify_one();
+  post([task] { (*task)(); });
   return answer.get();
 }
 

@@ -48,15 +48,13 @@ Result<StockView> view_stock(const Context& context) {
   StockView view;
   Loader loader(context.store, deadline_of_use_case(context));
   TRY_VOID(read_for(context.clock, loader, [&](core::Reader& reader) {
+    const auto stock = warm::Stock::read(reader);
+    if (!stock) return;
     view = {};
-    for (const core::Listing& listing : warm::stock_listings()) {
-      for (const auto& [key, value] : reader.sound(listing)) {
-        if (const auto* address = std::get_if<core::StockAddress>(&value)) view.addresses.push_back(*address);
-        if (const auto* intent = std::get_if<core::StockIntent>(&value)) view.intents.push_back(*intent);
-      }
-      for (const auto& [key, why] : reader.damaged(listing)) view.damaged.emplace(key.name, why);
-    }
-    if (const auto* node = reader.sound(core::warm_node_key())) view.node = *node;
+    for (const core::StockAddress* one : stock->addresses()) view.addresses.push_back(*one);
+    for (const core::StockIntent* one : stock->intents()) view.intents.push_back(*one);
+    if (stock->node() != nullptr) view.node = *stock->node();
+    view.damaged = stock->damaged();
   }));
   return view;
 }

@@ -27,6 +27,8 @@ constexpr std::size_t kNamedMax = 64;
 constexpr StockKeeper::LookLimits kFirstLook{std::chrono::seconds{5}, std::chrono::milliseconds{700},
                                              std::chrono::seconds{5}};
 constexpr StockKeeper::LookLimits kRoundsLook{kCloudLimit, kCloudLimit, kCloudLimit};
+constexpr StockKeeper::LookLimits kUsersLook{kCloudLimit, kCloudLimit, {}};
+constexpr StockKeeper::LookLimits kHostLook{kCloudLimit, {}, {}};
 
 }  // namespace
 
@@ -36,40 +38,67 @@ warm::Look StockKeeper::look(const LookLimits& limits, Deadline last) {
   };
   warm::Look look;
   look.begun = world_.clock.now();
-  look.card = look_at_cloud(look, until(limits.cloud));
-  // The others are not to blame where the cloud took all of the time.
-  if (last.passed(world_.clock.now())) {
-    look.silent.emplace_back("host and pods were not asked: the cloud took all of the time");
-    return look;
+  if (limits.cloud > nanoseconds{0}) {
+    look.card = look_at_cloud(look, until(limits.cloud));
+    // The others are not to blame where the cloud took all of the time.
+    if (last.passed(world_.clock.now())) {
+      look.silent.emplace_back("host and pods were not asked: the cloud took all of the time");
+      return look;
+    }
   }
-  look_at_host(look, until(limits.host));
-  look_at_pods(look, until(limits.pods));
+  if (world_.host) {
+    if (const auto used = world_.host(until(limits.host)); used) {
+      const auto range = ask([this] { return actor_.state.range; });
+      warm::take_host(look, {used->own.begin(), used->own.end()}, used->namespaces, range);
+    } else {
+      note_silent(look, "what the host uses is not known: ", used.error());
+    }
+  }
+  if (world_.pods && limits.pods > nanoseconds{0}) {
+    if (auto pods = world_.pods(until(limits.pods)); pods) {
+      look.pods = *std::move(pods);
+    } else {
+      note_silent(look, "which pods live here is not known: ", pods.error());
+    }
+  }
   return look;
+}
+
+/// A look at the host alone.
+warm::Look StockKeeper::look_here(Deadline deadline) {
+  if (world_.host) learn_range(deadline);
+  return look(kHostLook, deadline);
+}
+
+/// Whether somebody lives by an address that has no record. Error: refused_for_safety, naming who, or the source that
+/// does not tell.
+Result<void> StockKeeper::check_nobodys(const net::Address& address, Deadline deadline) {
+  const std::string text = address.to_string();
+  const auto refuse = [](std::string why) { return fail(ErrorCode::refused_for_safety, std::move(why)); };
+  const warm::Look look = this->look(kUsersLook, deadline);
+  if (const warm::LivePod* user = warm::user_of(look, address)) {
+    return refuse(fmt::format("{} is in use: pod {}/{} has it", text, user->pod.namespace_name, user->pod.name));
+  }
+  if (warm::is_used_by_host(look, address)) {
+    return refuse(fmt::format("{} is in use: an interface or a route of this node has it", text));
+  }
+  if (!look.silent.empty()) {
+    return refuse(fmt::format("whether {} is in use is not known: {}; try again", text, look.silent.front()));
+  }
+  if (world_.fixed == nullptr) return {};
+  const auto claimed = world_.fixed->all_fixed(deadline);
+  if (!claimed) {
+    return refuse(
+        fmt::format("whether a VpcIpClaim names {} is not known: {}; try again", text, claimed.error().message));
+  }
+  if (std::ranges::find(*claimed, address) == claimed->end()) return {};
+  return refuse(fmt::format("{} is promised to a pod: a VpcIpClaim names it", text));
 }
 
 /// One of its sources does not speak.
 void StockKeeper::note_silent(warm::Look& look, const std::string& what, const Error& error) {
   note_problem(error);
   look.silent.push_back(what + error.message);
-}
-
-void StockKeeper::look_at_host(warm::Look& look, Deadline deadline) {
-  if (!world_.host) return;
-  if (const auto used = world_.host(deadline); used) {
-    const auto range = ask([this] { return actor_.state.range; });
-    warm::take_host(look, {used->own.begin(), used->own.end()}, used->namespaces, range);
-  } else {
-    note_silent(look, "what the host uses is not known: ", used.error());
-  }
-}
-
-void StockKeeper::look_at_pods(warm::Look& look, Deadline deadline) {
-  if (!world_.pods) return;
-  if (auto pods = world_.pods(deadline); pods) {
-    look.pods = *std::move(pods);
-  } else {
-    note_silent(look, "which pods live here is not known: ", pods.error());
-  }
 }
 
 /// Sets the addresses without a record apart of which nothing may be concluded; where they may go back to the cloud,
@@ -165,12 +194,9 @@ void StockKeeper::tell(const warm::Correction& done) {
     default:
       log(fmt::format("{}: {}", address, done.why));
   }
-  ask([&] {
-    KeeperTally& tally = actor_.state.seen.keeper;
-    tally.collected += done.what == What::let_go ? 1U : 0U;
-    tally.lost += done.what == What::gone ? 1U : 0U;
-    tally.quarantined += done.what == What::set_aside ? 1U : 0U;
-  });
+  if (done.what == What::let_go) count(&KeeperTally::collected);
+  if (done.what == What::gone) count(&KeeperTally::lost);
+  if (done.what == What::set_aside) count(&KeeperTally::quarantined);
 }
 
 /// Writes what a pass found.
@@ -306,27 +332,25 @@ Result<std::vector<core::StockAddress>> StockKeeper::unused(Deadline deadline) {
   }
   std::vector<core::StockAddress> unused;
   const auto is_used = [&](const net::Address& address) {
-    return look.apart.contains(address) || (look.host && look.host->contains(address)) ||
-           warm::is_used_by_pod(look, address);
+    return look.apart.contains(address) || warm::is_used(look, address);
   };
   // A release or a loan that nobody heard the end of.
   const auto is_unsure = [&](const core::StockAddress& one) {
     return warm::is_unsure(one) || (is_leaving(one) && !now.leaving.contains(text_of(one)));
   };
+  std::set<net::Address> listed;
   for (const cloud::CloudAddress& given : *look.cloud) {
+    listed.insert(given.address);
     const core::StockAddress* known = view.find(given.address);
     const bool is_recorded = known != nullptr && known->state != core::StockAddressState::lent;
-    if (is_recorded && known->state != core::StockAddressState::quarantined && !is_unsure(*known)) continue;
     // An address that a call under way brings has no record yet.
-    if (!is_recorded && !view.intents.empty()) continue;
-    if (is_used(given.address)) continue;
-    unused.push_back(is_recorded ? *known : warm::record_of(given));  // as good as quarantined
-    if (!is_recorded) unused.back().why = "the cloud has it on this node's interface, and there is no record";
+    if (is_recorded || !view.intents.empty() || is_used(given.address)) continue;
+    unused.push_back(warm::record_of(given));  // as good as quarantined
+    unused.back().why = "the cloud has it on this node's interface, and there is no record";
   }
-  std::set<net::Address> listed;
-  for (const cloud::CloudAddress& given : *look.cloud) listed.insert(given.address);
   for (const core::StockAddress& one : view.addresses) {
-    if (is_unsure(one) && !listed.contains(one.address) && !is_used(one.address)) unused.push_back(one);
+    const bool is_aside = one.state == core::StockAddressState::quarantined && listed.contains(one.address);
+    if ((is_aside || is_unsure(one)) && !is_used(one.address)) unused.push_back(one);
   }
   return unused;
 }
@@ -413,13 +437,9 @@ bool StockKeeper::settle_leaving(const core::StockAddress& address, bool may_sti
     if (!look) {
       // Each has its own time: the subnet of a cloud that hangs is no trouble of the host's.
       learn_range(cloud_deadline());
-      look.emplace().begun = world_.clock.now();
-      look_at_host(*look, cloud_deadline());
-      look_at_pods(*look, cloud_deadline());
+      look = this->look(kUsersLook, {});
     }
-    const bool is_used =
-        (look->host && look->host->contains(address.address)) || warm::is_used_by_pod(*look, address.address);
-    if (!look->silent.empty() || is_used) return true;
+    if (!look->silent.empty() || warm::is_used(*look, address.address)) return true;
   }
   const auto moved = ask([&]() -> Result<warm::Changed> {
     // Asked for again since, it may be on its way again.
@@ -481,17 +501,15 @@ void StockKeeper::settle_intents(StockView& view) {
     // A promised address is no pod's but that one's, on whatever node it is by now: its agent asks for it by name.
     const std::string promise = warm::promised_pod_name(intent);
     if (!promise.empty()) {
-      for (warm::Given& one : fit) one = warm::kept_for(std::move(one), promise);
+      for (warm::Given& one : fit) one.unfit = warm::waits_for(promise);
     }
     const auto moved = decide(warm::plan_take, is_whole || is_old ? intent.id : std::string(), fit);
     if (!moved) return note_problem(moved.error());
     log(fmt::format("what was asked for at {} and not heard of brought {} of {} addresses{}{}", intent.id,
                     moved->size(), intent.count, is_whole || is_old ? "" : " so far",
                     promise.empty() ? "" : ", " + warm::waits_for(promise)));
-    ask([&] {
-      KeeperTally& tally = actor_.state.seen.keeper;
-      (intent.what == core::StockIntent::What::borrow ? tally.borrowed : tally.allocated) += moved->size();
-    });
+    const bool is_loan = intent.what == core::StockIntent::What::borrow;
+    count(is_loan ? &KeeperTally::borrowed : &KeeperTally::allocated, moved->size());
     auto after = view_stock(context());
     if (!after) return;
     view = *std::move(after);

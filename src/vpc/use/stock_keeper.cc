@@ -1,12 +1,6 @@
 #include "vpc/use/stock_keeper.h"
 
-#include <algorithm>
-#include <array>
-#include <utility>
-
 #include <fmt/format.h>
-
-#include "base/hex.h"
 
 // A keeper's rounds and its interface; how it gets addresses from the cloud, asks the wire about them, and gives them
 // back.
@@ -19,36 +13,18 @@ using std::chrono::nanoseconds;
 
 constexpr nanoseconds kFindAgain = std::chrono::seconds{2};
 
-warm::Outcome outcome_of(const Error& error) {
-  switch (error.code) {
-    case ErrorCode::exhausted:
-      return warm::Outcome::exhausted;
-    case ErrorCode::refused_by_configuration:
-      return warm::Outcome::refused;
-    default:
-      return warm::Outcome::away;
-  }
+warm::Outcome outcome_of(ErrorCode code) {
+  return code == ErrorCode::exhausted                  ? warm::Outcome::exhausted
+         : code == ErrorCode::refused_by_configuration ? warm::Outcome::refused
+                                                       : warm::Outcome::away;
 }
 
 double jitter_of(Random& random) { return static_cast<double>(random.next() % 1024) / 1024; }
 
-std::vector<net::Address> addresses_of(const std::vector<core::StockAddress>& all) {
-  std::vector<net::Address> addresses;
-  addresses.reserve(all.size());
-  for (const core::StockAddress& one : all) addresses.push_back(one.address);
-  return addresses;
-}
-
 }  // namespace
 
 StockKeeper::StockKeeper(const KeeperWorld& world, KeeperOptions options)
-    : world_(world),
-      options_(std::move(options)),
-      actor_({world.store, world.clock, world.random, world.log, world.warn, options_.looks_first}) {}
-
-std::string StockKeeper::subnet_of(const cloud::Interface& interface) const {
-  return options_.subnet.empty() ? interface.subnet : options_.subnet;
-}
+    : world_(world), options_(std::move(options)), actor_(world_, options_.looks_first) {}
 
 /// Takes a note that a message has left for the next round.
 bool StockKeeper::take(bool StockState::*flag) {
@@ -132,15 +108,8 @@ bool StockKeeper::find_interface() {
 
 /// Writes what the node is, for who works without the agent, and for what an ADD may get.
 Result<void> StockKeeper::describe_here(const cloud::Interface& interface) {
-  core::StockNode node;
-  node.node = options_.node;
-  node.mac = interface.mac;
-  node.vpc = interface.vpc;
-  node.subnet = subnet_of(interface);
-  node.object = interface.object;
-  node.zone = interface.zone;
-  node.region = interface.region;
-  node.project = interface.project;
+  core::StockNode node{options_.node,    interface.mac,  interface.vpc,    subnet_of(interface),
+                       interface.object, interface.zone, interface.region, interface.project};
   node.low = options_.marks.low;
   node.high = options_.marks.high;
   if (options_.marks.node_max > 0) node.node_max = options_.marks.node_max;
@@ -157,12 +126,8 @@ bool StockKeeper::begin_here(const cloud::Interface& interface) {
 core::StockIntent StockKeeper::new_intent(core::StockIntent::What what, std::uint32_t count) const {
   const Instant now = world_.clock.now();
   core::StockIntent intent;
-  std::array<std::uint8_t, 16> bytes{};
-  for (std::size_t i = 0; i < bytes.size(); i += 8) {
-    const std::uint64_t number = world_.random.next();
-    for (std::size_t k = 0; k < 8; ++k) bytes[i + k] = static_cast<std::uint8_t>(number >> (8 * k));
-  }
-  intent.id = hex_of(bytes);
+  const std::uint64_t half = world_.random.next();
+  intent.id = fmt::format("{:016x}{:016x}", half, world_.random.next());
   intent.what = what;
   intent.count = count;
   const auto interface = this->interface();
@@ -231,7 +196,7 @@ void StockKeeper::grow(std::uint32_t count) {
   const auto since = world_.clock.now().since_boot;
   const auto given = noted(world_.cloud.allocate(interface, intent.subnet, count, cloud_deadline()));
   if (!given) {
-    done(outcome_of(given.error()));
+    done(outcome_of(given.error().code));
     if (given.error().code == ErrorCode::unknown_outcome) return;  // settle() finds out
     static_cast<void>(noted(drop(intent.id)));
     return;
@@ -266,15 +231,6 @@ void StockKeeper::learn_range(Deadline deadline) {
   if (asked) ask([&] { actor_.state.range = asked->range; });
 }
 
-/// A look at the host alone.
-warm::Look StockKeeper::look_here(Deadline deadline) {
-  if (world_.host) learn_range(deadline);
-  warm::Look look;
-  look.begun = world_.clock.now();
-  look_at_host(look, deadline);
-  return look;
-}
-
 /// Those of them that are for this node's interface, each with what speaks against a pod's having it. The word of a
 /// pod's namespace is no reason to put an address aside for good.
 std::vector<warm::Given> StockKeeper::checked(std::vector<warm::Given> given, Deadline deadline) {
@@ -288,7 +244,7 @@ std::vector<warm::Given> StockKeeper::checked(std::vector<warm::Given> given, De
       one.doubts = {core::StockDoubt::used_by_host};
       log(fmt::format("{} is given to no pod for now: a network namespace of this node has it",
                       one.address.to_string()));
-    } else if (look.host && look.host->contains(one.address)) {
+    } else if (warm::is_used_by_host(look, one.address)) {
       one.unfit = "the host uses it, though nobody here is said to have it";
     }
     if (one.unfit.empty()) continue;
@@ -318,7 +274,7 @@ Result<StockKeeper::Taken> StockKeeper::take(const std::string& intent, const st
   // and more would get the subnet for this node.
   const auto doubted = static_cast<std::size_t>(
       std::ranges::count_if(fit, [](const core::StockAddress& one) { return !one.doubts.empty(); }));
-  ask([&] { actor_.state.seen.keeper.quarantined += moved.size() - fit.size(); });
+  count(&KeeperTally::quarantined, moved.size() - fit.size());
   if (fit.empty()) return taken;
   std::size_t unusable = doubted;
   if (!verified) {
@@ -338,13 +294,15 @@ Result<std::size_t> StockKeeper::probe_all(const std::vector<core::StockAddress>
   if (world_.probe == nullptr) {
     for (const core::StockAddress& one : addresses) probed.push_back({one.address, std::nullopt});
   } else {
-    const auto answers = world_.probe->probe(addresses_of(addresses), cloud_deadline());
+    std::vector<net::Address> asked;
+    for (const core::StockAddress& one : addresses) asked.push_back(one.address);
+    const auto answers = world_.probe->probe(asked, cloud_deadline());
     if (!answers) {
       const Error error = answers.error().in("addresses are not probed and so not given to pods");
       note_problem(error);
       return fail(error);
     }
-    for (const AddressProbe::Answer& answer : *answers) probed.push_back({answer.address, answer.other});
+    probed = *answers;
   }
   std::vector<net::Address> good;
   std::size_t conflicts = 0;
@@ -360,46 +318,12 @@ Result<std::size_t> StockKeeper::probe_all(const std::vector<core::StockAddress>
       ++conflicts;
     }
   }
-  ask([&] {
-    actor_.state.seen.keeper.conflicts += conflicts;
-    actor_.state.seen.keeper.quarantined += conflicts;
-  });
+  count(&KeeperTally::conflicts, conflicts);
+  count(&KeeperTally::quarantined, conflicts);
   if (good.empty()) return conflicts;
   stocked();
   if (world_.probe != nullptr) world_.probe->announce(good);
   return conflicts;
-}
-
-/// Whether somebody lives by an address that has no record. Error: refused_for_safety, naming who, or the source that
-/// does not tell.
-Result<void> StockKeeper::check_nobodys(const net::Address& address, Deadline deadline) {
-  const std::string text = address.to_string();
-  warm::Look look;
-  look_at_host(look, deadline);
-  look_at_pods(look, deadline);
-  if (look.pods) {
-    for (const warm::LivePod& pod : *look.pods) {
-      if (pod.ended || std::ranges::find(pod.addresses, address) == pod.addresses.end()) continue;
-      return fail(ErrorCode::refused_for_safety,
-                  fmt::format("{} is in use: pod {}/{} has it", text, pod.pod.namespace_name, pod.pod.name));
-    }
-  }
-  if (look.host && look.host->contains(address)) {
-    return fail(ErrorCode::refused_for_safety,
-                fmt::format("{} is in use: an interface or a route of this node has it", text));
-  }
-  if (!look.silent.empty()) {
-    return fail(ErrorCode::refused_for_safety,
-                fmt::format("whether {} is in use is not known: {}; try again", text, look.silent.front()));
-  }
-  if (world_.fixed == nullptr) return {};
-  const auto claimed = world_.fixed->all_fixed(deadline);
-  if (!claimed) {
-    return fail(ErrorCode::refused_for_safety, fmt::format("whether a VpcIpClaim names {} is not known: {}; try again",
-                                                           text, claimed.error().message));
-  }
-  if (std::ranges::find(*claimed, address) == claimed->end()) return {};
-  return fail(ErrorCode::refused_for_safety, fmt::format("{} is promised to a pod: a VpcIpClaim names it", text));
 }
 
 Result<core::StockAddress> StockKeeper::push(const std::optional<net::Address>& address, Deadline deadline) {
@@ -472,7 +396,7 @@ void StockKeeper::shrink(std::uint32_t count) {
   const auto moved = noted(under_way.decide_leaving({.count = count}));
   if (!moved) return done(warm::Outcome::away);
   const auto gone = noted(give_back(*moved, deadline));
-  done(gone ? warm::Outcome::done : outcome_of(gone.error()));
+  done(gone ? warm::Outcome::done : outcome_of(gone.error().code));
 }
 
 /// Has the cloud take back addresses that are `releasing`. One whose fate is not known stays so; behind the first that
@@ -484,7 +408,7 @@ Result<void> StockKeeper::give_back(std::vector<core::StockAddress> addresses, D
   if (!look.silent.empty()) trouble = Error{ErrorCode::unavailable, look.silent.front() + "; no address goes back", {}};
   for (const core::StockAddress& address : addresses) {
     // docs/notes/warm-pool.md#states: the record is no witness against the host.
-    if (look.host && look.host->contains(address.address)) {
+    if (warm::is_used_by_host(look, address.address)) {
       used.push_back(address.address);
       continue;
     }
@@ -492,7 +416,7 @@ Result<void> StockKeeper::give_back(std::vector<core::StockAddress> addresses, D
       kept.push_back(address.address);
       continue;
     }
-    const auto released = world_.cloud.release(cloud_address_of(address), deadline);
+    const auto released = world_.cloud.release(warm::cloud_address_of(address), deadline);
     if (released) {
       gone.push_back(address.address);
       continue;

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
-#include <functional>
 #include <iterator>
 #include <optional>
 #include <set>
@@ -39,37 +38,12 @@ struct KeeperOptions {
   bool looks_first = false;  ///< an agent's: may_give() waits for the first look_before_serving() too
 };
 
-/// The keeper's world. References and pointers outlive it; null: there is no such thing here.
-struct KeeperWorld {
-  store::Store& store;
-  const Clock& clock;
-  Random& random;  ///< safe to call from several threads
-  cloud::Provider& cloud;
-  AddressProbe* probe = nullptr;  ///< null: what the cloud gives is taken for good
-  PeerAgents peers{};
-  NodePods pods = nullptr;
-  HostAddresses host = nullptr;
-  FixedAddresses* fixed = nullptr;
-  /// One line for each thing that happens, without newline; never fails. From several threads.
-  std::function<void(const std::string& line)> log = nullptr;
-  std::function<void(const std::string& line)> warn = nullptr;  ///< the same, for troubles; null: log takes them
-  /// Somebody else answers for an address of the cloud's; told once it is quarantined, `other_mac` says who. Never
-  /// blocks. May be null.
-  std::function<void(const core::StockAddress& address)> conflicted = nullptr;
-};
-
 /// The time of one call of the cloud.
 inline constexpr std::chrono::nanoseconds kCloudLimit = std::chrono::seconds{30};
 /// How soon what is half done is looked at again.
 inline constexpr std::chrono::nanoseconds kSettleAgain = std::chrono::seconds{5};
 /// The wait of a round that would give something back while look_before_serving() is under way, as at each start.
 inline constexpr std::chrono::nanoseconds kLookIsOver = std::chrono::seconds{1};
-
-/// As the cloud's calls name it.
-[[nodiscard]] inline cloud::CloudAddress cloud_address_of(const core::StockAddress& address) {
-  return {address.address, address.prefix_length, address.gateway, address.mac,
-          address.vpc,     address.subnet,        address.object};
-}
 
 [[nodiscard]] inline std::vector<core::StockAddress> in_state(const StockView& view, core::StockAddressState state) {
   std::vector<core::StockAddress> found;
@@ -108,7 +82,7 @@ template <class T>
 
 class StockKeeper {
  public:
-  /// The time that each source of a look has.
+  /// The time that each source of a look has; 0: pods or the cloud are not asked.
   struct LookLimits {
     std::chrono::nanoseconds host, pods, cloud;
   };
@@ -120,9 +94,6 @@ class StockKeeper {
   /// shows otherwise. A source that does not answer in time is passed over, and told. To be called again where the
   /// store's files were found to be others since. From any thread, also beside step(), but one at a time.
   void look_before_serving();
-  /// For whoever commits beside the rounds. An agent (KeeperOptions::looks_first) has a term once it has looked; before
-  /// that, and where there is no agent, each commit takes the next one.
-  [[nodiscard]] Writer writer() const { return actor_.writer(); }
   /// One round: finds the interface if that is still to be done, settles what was left, then fills or trims, and looks
   /// for differences. Takes as long as the cloud and the wire take; one at a time.
   /// The answer is when the next round is due, since boot.
@@ -141,6 +112,11 @@ class StockKeeper {
   /// The interface, once it was found.
   [[nodiscard]] std::optional<cloud::Interface> interface() const { return now_seen().interface; }
   [[nodiscard]] const KeeperOptions& options() const { return options_; }
+  [[nodiscard]] std::string subnet_of(const cloud::Interface& interface) const {
+    return options_.subnet.empty() ? interface.subnet : options_.subnet;
+  }
+  /// All of the stock.
+  [[nodiscard]] Result<StockView> view() const { return view_stock(context()); }
 
   // An operator's and the peers' calls; from any thread. They take as long as the cloud takes, no longer than
   // `deadline`.
@@ -196,13 +172,15 @@ class StockKeeper {
     if (!done) note_problem(done.error());
     return done;
   }
+  void count(std::uint64_t KeeperTally::*what, std::size_t more = 1) {
+    ask([&] { actor_.state.seen.keeper.*what += more; });
+  }
   /// Something came into the stock: those that wait may look again.
   void stocked() {
     actor_.post([this] { actor_.state.stocked = true; });
   }
   [[nodiscard]] Context context() const { return {world_.store, world_.clock, world_.random}; }
   [[nodiscard]] Deadline cloud_deadline() const { return Deadline::after(world_.clock.now(), kCloudLimit); }
-  [[nodiscard]] std::string subnet_of(const cloud::Interface& interface) const;
   template <class... PlanAndArguments>
   [[nodiscard]] auto decide(const PlanAndArguments&... all) {
     return actor_.decide(all...);
@@ -213,8 +191,6 @@ class StockKeeper {
   [[nodiscard]] Result<void> describe_here(const cloud::Interface& interface);
   [[nodiscard]] bool begin_here(const cloud::Interface& interface);
   [[nodiscard]] core::warm::Look look(const LookLimits& limits, Deadline last);
-  void look_at_host(core::warm::Look& look, Deadline deadline);
-  void look_at_pods(core::warm::Look& look, Deadline deadline);
   [[nodiscard]] core::warm::Look look_here(Deadline deadline);
   void note_silent(core::warm::Look& look, const std::string& what, const Error& error);
   [[nodiscard]] std::optional<cloud::Interface> look_at_cloud(core::warm::Look& look, Deadline deadline);
@@ -226,7 +202,9 @@ class StockKeeper {
   [[nodiscard]] core::StockIntent new_intent(core::StockIntent::What what, std::uint32_t count) const;
 
   [[nodiscard]] auto begin(const core::StockIntent& intent) { return decide(core::warm::plan_begin, intent); }
-  [[nodiscard]] auto drop(const std::string& intent) { return decide(core::warm::plan_drop_intent, intent); }
+  [[nodiscard]] auto drop(const std::string& intent) {
+    return decide(core::warm::plan_take, intent, std::vector<core::warm::Given>());
+  }
   [[nodiscard]] Result<cloud::Interface> known_interface() const;
   void grow(std::uint32_t count);
   void learn_range(Deadline deadline);

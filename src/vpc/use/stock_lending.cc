@@ -84,7 +84,7 @@ bool StockKeeper::borrow() {
         if (came->usable == 0) break;  // no pod may have it, as the log says
         log(fmt::format("borrowed {} from {}", lent->address.to_string(), peer.node));
         --waiting;
-        ask([this] { ++actor_.state.seen.keeper.borrowed; });
+        count(&KeeperTally::borrowed);
         continue;
       }
       if (lent.error().code == ErrorCode::unknown_outcome) {
@@ -144,7 +144,7 @@ Result<core::StockAddress> StockKeeper::lend(const warm::Lend& asked, Deadline d
   const std::optional<core::StockAddress>& chosen = *choice;
   if (!chosen) return fail(ErrorCode::exhausted, "the stock has no free address to lend");
   if (chosen->state == core::StockAddressState::lent) return *chosen;
-  const auto moved = world_.cloud.move(cloud_address_of(*chosen), lend.to, deadline);
+  const auto moved = world_.cloud.move(warm::cloud_address_of(*chosen), lend.to, deadline);
   if (!moved && moved.error().code == ErrorCode::unknown_outcome) return fail(moved.error());  // settle() finds out
   if (!moved) {
     // Not ours any more, perhaps, or where it was to go already: the cloud knows.
@@ -163,7 +163,7 @@ Result<core::StockAddress> StockKeeper::lend(const warm::Lend& asked, Deadline d
   TRY(const auto lent, decide(warm::plan_lent, chosen->address, chosen->request));
   log(fmt::format("lent {} to {}{}", text_of(*chosen), lend.to.to_string(),
                   lend.node.empty() ? "" : " of " + lend.node));
-  ask([this] { ++actor_.state.seen.keeper.lent; });
+  count(&KeeperTally::lent);
   if (lent.empty()) return fail(ErrorCode::conflict, text_of(*chosen) + " went another way meanwhile");
   return lent.front();
 }
@@ -255,7 +255,7 @@ Result<warm::Assigned> StockKeeper::give_promised(const FixedAddresses::Promise&
     auto why = known != nullptr ? warm::obstacle_of(*known, request) : std::nullopt;
     if (why) return fail(*std::move(why));
   }
-  if (const warm::Look look = look_here(deadline); look.host && look.host->contains(address)) {
+  if (warm::is_used_by_host(look_here(deadline), address)) {
     return fail(ErrorCode::refused_for_safety,
                 fmt::format("{} is promised to pod {}, and no pod may have it: the host or a network namespace uses it",
                             address.to_string(), pod));
@@ -279,27 +279,17 @@ Result<warm::Assigned> StockKeeper::give_promised(const FixedAddresses::Promise&
     if (here.error().code != ErrorCode::unknown_outcome) TRY_VOID(drop(intent.id));
     return promised(here.error());
   }
-  const warm::Given given{*here, "", true};
-  // An address that this call has brought and does not give stays for the pod.
-  const auto leave = [&]() -> Result<void> {
-    const bool lay_here = *there && !is_elsewhere;
-    if (lay_here) {
-      TRY_VOID(drop(intent.id));
-      return {};
-    }
-    TRY_VOID(decide(warm::plan_take, intent.id, std::vector{warm::kept_for(given, pod)}));
-    return {};
+  const auto give = [&]() -> Result<warm::Assigned> {
+    if (!is_elsewhere) TRY_VOID(check_wire(address, pod, std::nullopt, deadline));
+    return actor_.decide_giving(warm::plan_give_promised, intent.id, warm::Given{*here, "", true}, request);
   };
-  if (!is_elsewhere) {
-    if (const auto silent = check_wire(address, pod, std::nullopt, deadline); !silent) {
-      TRY_VOID(leave());
-      return fail(silent.error());
-    }
-  }
-  auto assigned = actor_.decide_giving(warm::plan_give_promised, intent.id, given, request);
+  auto assigned = give();
   if (!assigned) {
-    TRY_VOID(leave());
-    return fail(assigned.error());
+    // An address that this call has brought and does not give stays for the pod.
+    std::vector<warm::Given> kept;
+    if (!*there || is_elsewhere) kept.push_back({*here, "", true, warm::waits_for(pod)});
+    TRY_VOID(decide(warm::plan_take, intent.id, kept));
+    return assigned;
   }
   if (world_.probe != nullptr) world_.probe->announce({address});
   log(fmt::format("{} is given to pod {}, to which it is promised", address.to_string(), pod));

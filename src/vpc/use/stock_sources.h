@@ -12,6 +12,7 @@
 #include "base/result.h"
 #include "register/owner.h"
 #include "register/stock.h"
+#include "store/store.h"
 #include "vpc/decide/reconcile.h"
 #include "vpc/provider.h"
 
@@ -26,14 +27,10 @@ class AddressProbe {
  public:
   virtual ~AddressProbe() = default;
 
-  struct Answer {
-    net::Address address;
-    std::optional<net::Mac> other;  ///< who has it, or asks for it at the same time; absent: nobody answered
-  };
-  /// All of them together, in one window of time however many they are; in their order. Error: unavailable,
-  /// permission_denied: nothing is known of any of them.
-  [[nodiscard]] virtual Result<std::vector<Answer>> probe(const std::vector<net::Address>& addresses,
-                                                          Deadline deadline) = 0;
+  /// Tells who has each of them, or asks for it at the same time: all of them together, in one window of time however
+  /// many they are; in their order. Error: unavailable, permission_denied: nothing is known of any of them.
+  [[nodiscard]] virtual Result<std::vector<core::warm::Probed>> probe(const std::vector<net::Address>& addresses,
+                                                                      Deadline deadline) = 0;
   /// Says twice that they are here now (RFC 5227 §2.3, unsolicited neighbour advertisements), so that nobody goes by
   /// what was true before. Best effort.
   virtual void announce(const std::vector<net::Address>& addresses) = 0;
@@ -42,8 +39,7 @@ class AddressProbe {
 /// Another node's agent.
 struct Peer {
   std::string node;
-  std::string address;  ///< `10.0.0.2:7312`
-  std::string subnet;
+  std::string address;     ///< `10.0.0.2:7312`
   std::uint32_t free = 0;  ///< addresses in its stock, as it said last
 };
 
@@ -106,6 +102,25 @@ class FixedAddresses {
   /// error: nothing is known.
   [[nodiscard]] virtual Result<std::vector<core::PodIdentity>> living_with(const net::Address& address,
                                                                            Deadline deadline) = 0;
+};
+
+/// The keeper's world. References and pointers outlive it; null: there is no such thing here.
+struct KeeperWorld {
+  store::Store& store;
+  const Clock& clock;
+  Random& random;  ///< safe to call from several threads
+  cloud::Provider& cloud;
+  AddressProbe* probe = nullptr;  ///< null: what the cloud gives is taken for good
+  PeerAgents peers{};
+  NodePods pods = nullptr;
+  HostAddresses host = nullptr;
+  FixedAddresses* fixed = nullptr;
+  /// One line for each thing that happens, without newline; never fails. From several threads.
+  std::function<void(const std::string& line)> log = nullptr;
+  std::function<void(const std::string& line)> warn = nullptr;  ///< the same, for troubles; null: log takes them
+  /// Somebody else answers for an address of the cloud's; told once it is quarantined, `other_mac` says who. Never
+  /// blocks. May be null.
+  std::function<void(const core::StockAddress& address)> conflicted = nullptr;
 };
 
 }  // namespace croft::engine

@@ -7,7 +7,6 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <set>
 #include <string>
@@ -252,11 +251,12 @@ class TestWire final : public AddressProbe {
   std::map<net::Address, net::Mac> others;
   int windows = 0;
   bool is_away = false;
-  [[nodiscard]] Result<std::vector<Answer>> probe(const std::vector<net::Address>& addresses, Deadline) override {
+  [[nodiscard]] Result<std::vector<core::warm::Probed>> probe(const std::vector<net::Address>& addresses,
+                                                              Deadline) override {
     if (!life_.use()) return fail(ErrorCode::unavailable, "the process is dead");
     if (is_away) return fail(ErrorCode::unavailable, "the interface eth9 is not there");
     ++windows;
-    std::vector<Answer> answers;
+    std::vector<core::warm::Probed> answers;
     for (const net::Address& address : addresses) {
       const auto other = others.find(address);
       answers.push_back({address, other == others.end() ? std::nullopt : std::optional(other->second)});
@@ -324,9 +324,9 @@ struct TestPeers {
   std::map<std::string, std::uint32_t> said;
   std::map<std::string, Result<cloud::CloudAddress>> bad;  ///< what nodes say that do not lend as they should
   std::vector<std::string> asked;                          ///< nodes
-  [[nodiscard]] std::vector<Peer> peers(const std::string& subnet) const {
+  [[nodiscard]] std::vector<Peer> peers() const {
     std::vector<Peer> all;
-    for (const auto& [node, free] : said) all.push_back({node, node + ":7312", subnet, free});
+    for (const auto& [node, free] : said) all.push_back({node, node + ":7312", free});
     return all;
   }
   [[nodiscard]] Result<cloud::CloudAddress> borrow(const Peer& peer, const net::Mac& mac, const std::string& subnet,
@@ -338,12 +338,8 @@ struct TestPeers {
     if (keeper == keepers.end()) return fail(ErrorCode::unavailable, peer.node + " does not answer");
     const auto lent = keeper->second->lend(lend, deadline);
     if (!lent) return fail(lent.error());
-    cloud::CloudAddress address;
-    address.address = lent->address;
-    address.prefix_length = lent->prefix_length;
+    cloud::CloudAddress address = core::warm::cloud_address_of(*lent);
     address.mac = lend.to;
-    address.vpc = lent->vpc;
-    address.subnet = lent->subnet;
     return address;
   }
 };
@@ -365,7 +361,7 @@ class Node {
     options.node = "node-" + std::to_string(number_);
     KeeperWorld world{*mortal_, clock_, random, *provider_};
     world.probe = wire.get();
-    world.peers.list = [this](const std::string& subnet, Deadline) { return peers.peers(subnet); };
+    world.peers.list = [this](const std::string&, Deadline) { return peers.peers(); };
     world.peers.borrow = [this](const Peer& peer, const net::Mac& to, const std::string& subnet,
                                 const std::string& request,
                                 Deadline deadline) { return peers.borrow(peer, to, subnet, request, deadline); };
@@ -386,7 +382,7 @@ class Node {
   }
   [[nodiscard]] Context context() { return {store, clock_, random}; }
   /// As its agent has it; a plugin's where there is none.
-  [[nodiscard]] Writer writer() const { return keeper ? keeper->writer() : Writer{}; }
+  [[nodiscard]] Writer writer() const { return keeper ? keeper->actor().writer() : Writer{}; }
   [[nodiscard]] std::string add(const std::string& container) {
     core::warm::Request request;
     request.owner = {"net", container, "eth0"};
