@@ -1,8 +1,6 @@
 #include "cli/croft/top.h"
 
 #include <algorithm>
-#include <array>
-#include <charconv>
 
 #include <fmt/format.h>
 
@@ -116,30 +114,7 @@ std::string bar_of(double part) {
 
 std::string span_text(const std::optional<std::chrono::seconds>& span) {
   if (!span) return fmt::format(">{}d", core::history::kForecastMax.count() / 24);
-  if (span->count() == 0) return "now";
-  const auto minutes = std::chrono::floor<std::chrono::minutes>(*span).count();
-  if (minutes < 120) return fmt::format("{}m", minutes);
-  if (minutes < 48 * 60) return fmt::format("{}h", minutes / 60);
-  return fmt::format("{}d", minutes / (24 * 60));
-}
-
-std::optional<std::chrono::seconds> span_of(std::string_view text) {
-  constexpr auto kUnits =
-      std::to_array<std::pair<char, std::int64_t>>({{'s', 1}, {'m', 60}, {'h', 3600}, {'d', 86400}});
-  constexpr std::int64_t kMost = std::int64_t{40'000} * 86400;  // earlier no clock was right
-  if (text.empty()) return std::nullopt;
-  std::int64_t seconds = 0;
-  while (!text.empty()) {
-    std::int64_t number = 0;
-    const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), number);
-    const auto digits = static_cast<std::size_t>(end - text.data());
-    if (code != std::errc() || text.front() == '-' || digits == text.size()) return std::nullopt;
-    const auto* const unit = std::ranges::find(kUnits, text[digits], [](const auto& one) { return one.first; });
-    if (unit == kUnits.end()) return std::nullopt;
-    seconds = std::min(kMost, seconds + std::min(number, kMost / unit->second) * unit->second);
-    text.remove_prefix(digits + 1);
-  }
-  return std::chrono::seconds(seconds);
+  return croft::span_text(*span);
 }
 
 }  // namespace croft::app

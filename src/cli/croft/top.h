@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "base/span_text.h"
 #include "history/decide/forecast.h"
 #include "ipam/use/inspect.h"
 
@@ -54,7 +55,5 @@ struct TopView {
 [[nodiscard]] std::string bar_of(double part);
 /// "now", "45m", "7h", "3d"; ">14d" where it is not in sight.
 [[nodiscard]] std::string span_text(const std::optional<std::chrono::seconds>& span);
-/// The span of "90s", "2h", "3m20s"; nothing for another text.
-[[nodiscard]] std::optional<std::chrono::seconds> span_of(std::string_view text);
 
 }  // namespace croft::app

@@ -6,6 +6,7 @@
 
 #include "base/letters.h"
 #include "base/net/echo.h"
+#include "base/texts.h"
 #include "base/without_user_info.h"
 #include "cli/stores/environment.h"
 #include "cli/stores/open_store.h"
@@ -18,16 +19,6 @@ namespace {
 
 constexpr std::string_view kKubernetes = "kubernetes";
 constexpr std::size_t kEndpointsMax = 16;
-
-std::vector<std::string_view> split(std::string_view text, char separator) {
-  std::vector<std::string_view> parts;
-  for (;;) {
-    const std::size_t end = text.find(separator);
-    parts.push_back(text.substr(0, end));
-    if (end == text.npos) return parts;
-    text.remove_prefix(end + 1);
-  }
-}
 
 [[nodiscard]] Result<void> set(EtcdPlace& place, std::string_view name, std::string value) {
   const std::pair<std::string_view, std::string*> options[] = {
