@@ -1,9 +1,8 @@
 #include <variant>
 
-#include <fmt/format.h>
-
 #include "base/assert.h"
 #include "base/net/echo.h"
+#include "base/texts.h"
 #include "calico/etcd_records.h"
 #include "calico/json.h"
 #include "register/format/canonical_json.h"
@@ -44,7 +43,7 @@ namespace croft::wire {
 namespace {
 
 Error damaged(std::string_view key, std::string_view why) {
-  return {ErrorCode::corrupt, fmt::format("{} is damaged: {}", net::echo(key), why), {}};
+  return make_error(ErrorCode::corrupt, "{} is damaged: {}", net::echo(key), why);
 }
 
 /// Reads `{"v":1,`, what `read` reads, and `}`.
@@ -56,9 +55,8 @@ template <class Read>
   const std::uint32_t version = in.small_number();
   constexpr std::uint32_t kKnown = 1;
   if (in.ok() && version > kKnown) {
-    return fail(ErrorCode::newer_version,
-                fmt::format("{} has format {}, this program reads up to {}; upgrade Croft here", net::echo(key),
-                            version, kKnown));
+    return fail(ErrorCode::newer_version, "{} has format {}, this program reads up to {}; upgrade Croft here",
+                net::echo(key), version, kKnown);
   }
   if (version == 0) in.reject("format version 0");
   in.expect(",");

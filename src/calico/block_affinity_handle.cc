@@ -13,6 +13,7 @@
 
 #include "base/assert.h"
 #include "base/net/echo.h"
+#include "base/texts.h"
 #include "calico/json.h"
 #include "register/format/canonical_json.h"
 
@@ -350,7 +351,7 @@ template <class D>
   AffinityDraft draft;
   TRY(draft.record.cidr, core::cidr_of(key));
   auto owner = owner_in(key.name);
-  if (!owner) return fail(ErrorCode::corrupt, fmt::format("affinity {} has no owner", net::echo(key.name)));
+  if (!owner) return fail(ErrorCode::corrupt, "affinity {} has no owner", net::echo(key.name));
   draft.record.owner = *std::move(owner);
   draft.rest->is_unsaid = true;
   return decode_small<AffinityDraft>(key, bytes.empty() ? "{}" : bytes, kAffinityMembers, std::move(draft));

@@ -12,6 +12,7 @@
 #include "base/letters.h"
 #include "base/net/echo.h"
 #include "base/net/lenient.h"
+#include "base/texts.h"
 #include "calico/json.h"
 #include "register/format/records.h"
 
@@ -138,7 +139,7 @@ bool is_left_out(Kind kind, std::string_view name) {
   const bool is_text = mark->kind() == JsonKind::string;
   if (is_text && text == "true") return true;
   if (is_text && (text == "false" || text.empty())) return false;
-  return fail(ErrorCode::corrupt, fmt::format("spec.deleted: {} is no mark of deletion", net::echo(text)));
+  return fail(ErrorCode::corrupt, "spec.deleted: {} is no mark of deletion", net::echo(text));
 }
 
 std::optional<core::Key> key_in(Kind kind, JsonRef spec, const std::string& name) {
@@ -362,16 +363,15 @@ Result<std::string> crd_name(const core::Key& key, const Digests& digests) {
   if (key.kind == Kind::affinity) {
     TRY(const net::Prefix cidr, core::cidr_of(key));
     const auto owner = owner_in(key.name);
-    if (!owner) return fail(ErrorCode::corrupt, fmt::format("affinity {} has no owner", net::echo(key.name)));
+    if (!owner) return fail(ErrorCode::corrupt, "affinity {} has no owner", net::echo(key.name));
     name = affinity_name(*owner, cidr, digests);
   }
   if (key.kind == Kind::handle) name = lowered(std::move(name));
   if (!is_object_name(name)) {
-    return fail(
-        ErrorCode::invalid_argument,
-        fmt::format("{} {} can have no object in Kubernetes: its name would be {}, which is not of a-z, 0-9, '-' "
-                    "and '.', or longer than {} bytes",
-                    core::name_of(key.kind), net::echo(key.name), net::echo(name), kNameBytesMax));
+    return fail(ErrorCode::invalid_argument,
+                "{} {} can have no object in Kubernetes: its name would be {}, which is not of a-z, 0-9, '-' "
+                "and '.', or longer than {} bytes",
+                core::name_of(key.kind), net::echo(key.name), net::echo(name), kNameBytesMax);
   }
   return name;
 }

@@ -11,6 +11,7 @@
 
 #include "base/net/lenient.h"
 #include "base/text/go_text.h"
+#include "base/texts.h"
 #include "calico/json.h"
 
 // Calico's v3 resources in etcd (docs/formats/calico.md). A new one is written byte for byte as Calico's library does.
@@ -353,7 +354,7 @@ constexpr JsonMember<PoolDraft> kPoolMembers[] = {
   const int size = draft.block_size == 0 ? fallback : static_cast<int>(draft.block_size);
   const auto [min, max] = is_v4 ? std::pair(20, 32) : std::pair(116, 128);
   if (size < min || size > max) {
-    return fail(ErrorCode::corrupt, fmt::format("spec.blockSize: {} is not {} to {}", size, min, max));
+    return fail(ErrorCode::corrupt, "spec.blockSize: {} is not {} to {}", size, min, max);
   }
   pool.block_length = std::max(size, pool.cidr.length());
   if (pool.block_length != size) draft.rest->block_size_too_large = size;

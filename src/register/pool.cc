@@ -8,6 +8,7 @@
 #include "base/hex.h"
 #include "base/letters.h"
 #include "base/net/echo.h"
+#include "base/texts.h"
 #include "register/selector.h"
 
 namespace croft::core {
@@ -31,12 +32,12 @@ BlockLengths block_lengths(Family family) {
   const auto [min, max, fallback] = block_lengths(spec.cidr.family());
   const int length = spec.block_length.value_or(std::max(fallback, spec.cidr.length()));
   if (length < min || length > max) {
-    return fail(invalid_argument(fmt::format("blockSize {} of pool {} is out of range: {} to {} for {}", length,
-                                             spec.name, min, max, net::name_of(spec.cidr.family()))));
+    return fail(ErrorCode::invalid_argument, "blockSize {} of pool {} is out of range: {} to {} for {}", length,
+                spec.name, min, max, net::name_of(spec.cidr.family()));
   }
   if (length < spec.cidr.length()) {
-    return fail(invalid_argument(fmt::format("blockSize {} of pool {} is larger than the pool {}: give at least {}",
-                                             length, spec.name, spec.cidr.to_string(), spec.cidr.length())));
+    return fail(ErrorCode::invalid_argument, "blockSize {} of pool {} is larger than the pool {}: give at least {}",
+                length, spec.name, spec.cidr, spec.cidr.length());
   }
   return length;
 }
@@ -45,13 +46,13 @@ BlockLengths block_lengths(Family family) {
   if (choice.kind == GatewayChoice::Kind::none) return std::optional<net::Address>();
   if (choice.kind == GatewayChoice::Kind::first_address) return pool.cidr.first().next();
   if (!pool.cidr.contains(choice.address)) {
-    return fail(
-        invalid_argument(fmt::format("gateway {} of pool {} is outside {}: give an address of the pool, or \"none\"",
-                                     choice.address.to_string(), pool.name, pool.cidr.to_string())));
+    return fail(ErrorCode::invalid_argument,
+                "gateway {} of pool {} is outside {}: give an address of the pool, or \"none\"", choice.address,
+                pool.name, pool.cidr);
   }
   if (choice.address == pool.cidr.first() || (pool.cidr.family() == Family::v4 && choice.address == pool.cidr.last())) {
-    return fail(invalid_argument(fmt::format("gateway {} of pool {} is the network or broadcast address of {}",
-                                             choice.address.to_string(), pool.name, pool.cidr.to_string())));
+    return fail(ErrorCode::invalid_argument, "gateway {} of pool {} is the network or broadcast address of {}",
+                choice.address, pool.name, pool.cidr);
   }
   return std::optional(choice.address);
 }
@@ -59,8 +60,8 @@ BlockLengths block_lengths(Family family) {
 [[nodiscard]] Result<std::string> checked_selector(const Pool& pool, const char* field, const std::string& text) {
   const auto selector = Selector::parse(text);
   if (selector) return text;
-  return fail(
-      invalid_argument(fmt::format("{} of pool {} does not parse: {}", field, pool.name, selector.error().message)));
+  return fail(ErrorCode::invalid_argument, "{} of pool {} does not parse: {}", field, pool.name,
+              selector.error().message);
 }
 
 [[nodiscard]] Result<void> check_room(const Pool& pool) {
@@ -74,8 +75,7 @@ BlockLengths block_lengths(Family family) {
                         ? "a pool of one or two addresses has no gateway; with `--gateway none` each is given"
                     : pool.cidr.family() == Family::v4 ? "no address is left beside network, gateway and broadcast"
                                                        : "no address is left beside network and gateway";
-  return fail(
-      invalid_argument(fmt::format("cidr {} of pool {} is too small: {}", pool.cidr.to_string(), pool.name, why)));
+  return fail(ErrorCode::invalid_argument, "cidr {} of pool {} is too small: {}", pool.cidr, pool.name, why);
 }
 
 /// Its addresses mean something by themselves wherever they are: no pod is reached at one.
@@ -96,8 +96,8 @@ struct SpecialRange {
       SpecialRange{v6(0, 127), "unspecified and loopback"}};
   for (const SpecialRange& special : specials) {
     if (special.cidr.family() != spec.cidr.family() || !spec.cidr.overlaps(special.cidr)) continue;
-    return fail(invalid_argument(fmt::format("cidr {} of pool {} overlaps the {} range {}", spec.cidr.to_string(),
-                                             spec.name, special.what, special.cidr.to_string())));
+    return fail(ErrorCode::invalid_argument, "cidr {} of pool {} overlaps the {} range {}", spec.cidr, spec.name,
+                special.what, special.cidr);
   }
   return {};
 }
@@ -122,17 +122,17 @@ Result<void> check_object_name(std::string_view what, const std::string& name) {
   const auto allowed = [](char c) { return is_small_or_digit(c) || c == '-' || c == '.'; };
   if (name.empty() || name.size() > kPoolNameBytesMax || !is_small_or_digit(name.front()) ||
       !is_small_or_digit(name.back()) || !std::all_of(name.begin(), name.end(), allowed)) {
-    return fail(
-        invalid_argument(fmt::format("{} name {} is not valid: 1 to {} lower-case letters, digits, '-' or '.', first "
-                                     "and last a letter or digit",
-                                     what, net::echo(name), kPoolNameBytesMax)));
+    return fail(ErrorCode::invalid_argument,
+                "{} name {} is not valid: 1 to {} lower-case letters, digits, '-' or '.', first "
+                "and last a letter or digit",
+                what, net::echo(name), kPoolNameBytesMax);
   }
   return {};
 }
 
 Result<Pool> make_pool(const PoolSpec& spec) {
   TRY_VOID(check_pool_name(spec.name));
-  if (!spec.cidr.is_valid()) return fail(invalid_argument(fmt::format("pool {} has no cidr", spec.name)));
+  if (!spec.cidr.is_valid()) return fail(ErrorCode::invalid_argument, "pool {} has no cidr", spec.name);
   TRY_VOID(check_not_special(spec));
   Pool pool;
   pool.name = spec.name;
@@ -146,16 +146,16 @@ Result<Pool> make_pool(const PoolSpec& spec) {
 
 Result<Pool> with_settings(Pool pool, const PoolSpec& spec) {
   if (spec.block_length && *spec.block_length != pool.block_length) {
-    return fail(invalid_argument(
-        fmt::format("pool {} has blocks of /{}, and a pool keeps its block size", pool.name, pool.block_length)));
+    return fail(ErrorCode::invalid_argument, "pool {} has blocks of /{}, and a pool keeps its block size", pool.name,
+                pool.block_length);
   }
   if (spec.gateway) {
     TRY(pool.gateway, choose_gateway(pool, *spec.gateway));
   }
   if (spec.cooldown) pool.cooldown = *spec.cooldown;
   if (!is_cooldown(pool.cooldown)) {
-    return fail(invalid_argument(fmt::format("cooldownSeconds {} of pool {} is out of range: 0 to {}",
-                                             pool.cooldown.count(), pool.name, kCooldownMax.count())));
+    return fail(ErrorCode::invalid_argument, "cooldownSeconds {} of pool {} is out of range: 0 to {}",
+                pool.cooldown.count(), pool.name, kCooldownMax.count());
   }
   if (spec.disabled) pool.disabled = *spec.disabled;
   if (spec.node_selector) {
@@ -168,8 +168,8 @@ Result<Pool> with_settings(Pool pool, const PoolSpec& spec) {
   }
   if (spec.priority) pool.priority = *spec.priority;
   if (pool.priority < 0 || pool.priority > kPoolPriorityMax) {
-    return fail(invalid_argument(
-        fmt::format("priority {} of pool {} is out of range: 0 to {}", pool.priority, pool.name, kPoolPriorityMax)));
+    return fail(ErrorCode::invalid_argument, "priority {} of pool {} is out of range: 0 to {}", pool.priority,
+                pool.name, kPoolPriorityMax);
   }
   if (spec.gateway) TRY_VOID(check_room(pool));
   return pool;

@@ -3,12 +3,11 @@
 #include <algorithm>
 #include <string_view>
 
-#include <fmt/format.h>
-
 #include "base/assert.h"
 #include "base/letters.h"
 #include "base/net/echo.h"
 #include "base/net/lenient.h"
+#include "base/texts.h"
 #include "register/node.h"
 #include "register/owner.h"
 
@@ -66,8 +65,7 @@ Result<net::Prefix> cidr_of(const Key& key) {
   if (family_at != 0) {
     if (auto cidr = net::Prefix::parse(key.name.substr(family_at - 1 + 5))) return *cidr;
   }
-  return fail(ErrorCode::corrupt,
-              fmt::format("key {} of kind {} does not end in a CIDR", net::echo(key.name), name_of(key.kind)));
+  return fail(ErrorCode::corrupt, "key {} of kind {} does not end in a CIDR", net::echo(key.name), name_of(key.kind));
 }
 
 std::optional<net::Prefix> block_cidr_of(const Key& key) {
@@ -114,15 +112,15 @@ net::Family family_of(TunnelKind kind) {
 Result<void> check_label(const std::string& key, const std::string& value) {
   if (!is_label_key(key)) {
     return fail(ErrorCode::invalid_argument,
-                fmt::format("label {} is not valid: 1 to {} letters, digits, '-', '_' or '.', first and last a letter "
-                            "or digit, behind an optional DNS name and a slash",
-                            net::echo(key), kLabelPartBytesMax));
+                "label {} is not valid: 1 to {} letters, digits, '-', '_' or '.', first and last a letter "
+                "or digit, behind an optional DNS name and a slash",
+                net::echo(key), kLabelPartBytesMax);
   }
   if (!value.empty() && !is_label_part(value)) {
     return fail(ErrorCode::invalid_argument,
-                fmt::format("value {} of label {} is not valid: at most {} letters, digits, '-', '_' or '.', first and "
-                            "last a letter or digit",
-                            net::echo(value), key, kLabelPartBytesMax));
+                "value {} of label {} is not valid: at most {} letters, digits, '-', '_' or '.', first and "
+                "last a letter or digit",
+                net::echo(value), key, kLabelPartBytesMax);
   }
   return {};
 }
@@ -146,7 +144,7 @@ Result<AffinityOwner> parse_affinity_owner(const std::string& text) {
   if (text.starts_with(kVirtualPrefix) && text.size() > kVirtualPrefix.size()) {
     return AffinityOwner{AffinityOwner::Type::virtual_owner, text.substr(kVirtualPrefix.size())};
   }
-  return fail(ErrorCode::corrupt, fmt::format("affinity {} is neither host:NAME nor virtual:NAME", net::echo(text)));
+  return fail(ErrorCode::corrupt, "affinity {} is neither host:NAME nor virtual:NAME", net::echo(text));
 }
 
 Result<void> check_node_name(const std::string& name) {
@@ -154,9 +152,9 @@ Result<void> check_node_name(const std::string& name) {
   if (name.empty() || name.size() > kNodeNameBytesMax || !is_alphanumeric(name.front()) ||
       !is_alphanumeric(name.back()) || !std::all_of(name.begin(), name.end(), allowed)) {
     return fail(ErrorCode::invalid_argument,
-                fmt::format("node name {} is not valid: 1 to {} letters, digits, '-', '.' or '_', first and last a "
-                            "letter or digit; set \"nodename\" in the network configuration",
-                            net::echo(name), kNodeNameBytesMax));
+                "node name {} is not valid: 1 to {} letters, digits, '-', '.' or '_', first and last a "
+                "letter or digit; set \"nodename\" in the network configuration",
+                net::echo(name), kNodeNameBytesMax);
   }
   return {};
 }

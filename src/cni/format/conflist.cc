@@ -2,12 +2,11 @@
 
 #include <utility>
 
-#include <fmt/format.h>
-
 #include "base/json/document.h"
 #include "base/json/writer.h"
 #include "base/net/echo.h"
 #include "base/text/go_text.h"
+#include "base/texts.h"
 
 namespace croft::wire::cni {
 namespace {
@@ -177,20 +176,18 @@ namespace {
 
 Result<Network> network_as_called(const NetworkList& list) {
   const auto refusal = [](const Error& error) {
-    return fail(ErrorCode::invalid_argument,
-                fmt::format("Croft's plugin would refuse the network configuration: {}{}{}", error.msg,
-                            error.details.empty() ? "" : ": ", error.details.empty() ? "" : net::echo(error.details)));
+    return fail(ErrorCode::invalid_argument, "Croft's plugin would refuse the network configuration: {}{}{}", error.msg,
+                error.details.empty() ? "" : ": ", error.details.empty() ? "" : net::echo(error.details));
   };
   for (const std::string* text : texts_of(list)) {
     if (is_utf8(*text)) continue;
     // It would be written as U+FFFD: another name or path.
-    return fail(ErrorCode::invalid_argument,
-                fmt::format("{} is no UTF-8: the network configuration would name another", net::echo(*text)));
+    return fail(ErrorCode::invalid_argument, "{} is no UTF-8: the network configuration would name another",
+                net::echo(*text));
   }
   const auto whole = parse_json(encode_network_list(list));
   if (!whole) {
-    return fail(ErrorCode::invalid_argument,
-                fmt::format("the network configuration would be no JSON: {}", whole.error().message));
+    return fail(ErrorCode::invalid_argument, "the network configuration would be no JSON: {}", whole.error().message);
   }
   const auto plugins = member_of(whole->root(), "plugins");
   auto config = parse_network_config(as_called(whole->root(), plugins->first_child().value()));

@@ -10,6 +10,7 @@
 #include "base/net/echo.h"
 #include "base/net/prefix.h"
 #include "base/text/go_text.h"
+#include "base/texts.h"
 
 namespace croft::wire::cni {
 namespace {
@@ -172,9 +173,8 @@ namespace {
 /// Go's strconv.Atoi: decimal digits with an optional sign, 64 bits.
 [[nodiscard]] Result<std::int64_t> part(std::string_view name, std::string_view text) {
   const auto failed = [&](std::string_view why) {
-    return fail(ErrorCode::invalid_argument,
-                fmt::format("failed to convert {} version part {}: strconv.Atoi: parsing {}: {}", name, go_quote(text),
-                            go_quote(text), why));
+    return fail(ErrorCode::invalid_argument, "failed to convert {} version part {}: strconv.Atoi: parsing {}: {}", name,
+                go_quote(text), go_quote(text), why);
   };
   std::string_view digits = text;
   if (digits.starts_with('+')) digits.remove_prefix(1);
@@ -196,7 +196,7 @@ Result<VersionNumber> parse_version(std::string_view text) {
   std::size_t count = 0;
   for (std::string_view rest = text;;) {
     if (count == parts.size()) {
-      return fail(ErrorCode::invalid_argument, fmt::format("invalid version {}: too many parts", go_quote(text)));
+      return fail(ErrorCode::invalid_argument, "invalid version {}: too many parts", go_quote(text));
     }
     const auto dot = rest.find('.');
     parts[count++] = rest.substr(0, dot);
@@ -240,7 +240,7 @@ struct Pair {
 };
 
 croft::Error bad_value(const Pair& pair, std::string_view why) {
-  return invalid_argument(fmt::format("ARGS: error parsing value of pair {}: {}", go_quote(pair.text), why));
+  return make_error(ErrorCode::invalid_argument, "ARGS: error parsing value of pair {}: {}", go_quote(pair.text), why);
 }
 
 [[nodiscard]] Result<Pair> split(std::string_view text) {
@@ -307,8 +307,8 @@ std::string_view trimmed(std::string_view text, std::string_view blanks) {
 
 Result<Args> parse_args(std::string_view text, std::span<const std::string_view> known_keys) {
   if (text.size() > kArgsBytesMax) {
-    return fail(
-        invalid_argument(fmt::format("ARGS: {} bytes are too many, at most {} are read", text.size(), kArgsBytesMax)));
+    return fail(ErrorCode::invalid_argument, "ARGS: {} bytes are too many, at most {} are read", text.size(),
+                kArgsBytesMax);
   }
   Args args;
   std::string unknown;

@@ -15,6 +15,7 @@
 #include "base/hex.h"
 #include "base/shared_map.h"
 #include "base/text/base64.h"
+#include "base/texts.h"
 #include "register/format/field_table.h"
 #include "register/owner.h"
 
@@ -556,10 +557,8 @@ OwnKey own_key(const Other&) {
 }
 
 Error damaged(const core::Key& key, std::string_view why) {
-  return {ErrorCode::corrupt,
-          fmt::format("record {} {} is damaged: {}; restore the store from a backup", core::name_of(key.kind), key.name,
-                      why),
-          {}};
+  return make_error(ErrorCode::corrupt, "record {} {} is damaged: {}; restore the store from a backup",
+                    core::name_of(key.kind), key.name, why);
 }
 
 /// Reads `{"v":N,`. Error: newer_version.
@@ -568,9 +567,8 @@ Error damaged(const core::Key& key, std::string_view why) {
   const std::uint32_t version = in.small_number();
   const std::uint32_t known = core::traits_of(key.kind).version;
   if (in.ok() && version > known) {
-    return fail(ErrorCode::newer_version,
-                fmt::format("record {} {} has format {}, this program reads up to {}; upgrade Croft here",
-                            core::name_of(key.kind), key.name, version, known));
+    return fail(ErrorCode::newer_version, "record {} {} has format {}, this program reads up to {}; upgrade Croft here",
+                core::name_of(key.kind), key.name, version, known);
   }
   if (version == 0) in.reject("format version 0");
   in.expect(",");
