@@ -84,8 +84,8 @@ bool fits_cooldown(const PoolBeside& beside) { return core::is_cooldown(beside.c
 constexpr auto kPoolBeside =
     fields(field("cidr", &PoolBeside::cidr), maybe("gateway", &PoolBeside::gateway, AnyAddress{}),
            checked(field("cooldownSeconds", &PoolBeside::cooldown), fits_cooldown, "cooldownSeconds is out of range"),
-           unless_false("beingMade", &PoolBeside::being_made), unless_false("beingDeleted", &PoolBeside::being_deleted),
-           unless_false("priority", &PoolBeside::priority, UpTo{core::kPoolPriorityMax}));
+           maybe("beingMade", &PoolBeside::being_made), maybe("beingDeleted", &PoolBeside::being_deleted),
+           maybe("priority", &PoolBeside::priority, UpTo{core::kPoolPriorityMax}));
 // clang-format on
 
 }  // namespace

@@ -55,12 +55,6 @@ using AffinityDraft = Draft<core::Affinity, SmallRest>;
 using HandleDraft = Draft<core::Handle, SmallRest>;
 using ConfigDraft = Draft<core::IpamConfig, SmallRest>;
 
-constexpr std::array<std::pair<AffinityState, std::string_view>, 3> kStates = {{
-    {AffinityState::pending, "pending"},
-    {AffinityState::confirmed, "confirmed"},
-    {AffinityState::pending_deletion, "pendingDeletion"},
-}};
-
 // ---------------------------------------------------------------- reading: blocks
 
 MaybeFault read_sequence_number(const JsonAt& at, core::SequenceNumber& out) {
@@ -203,9 +197,9 @@ constexpr JsonMember<AffinityDraft> kAffinityMembers[] = {
        if (auto fault = read_text(at, kTextBytesMax, text)) return fault;
        out.rest->is_unsaid = text.empty();
        if (text.empty()) return MaybeFault();
-       const auto state = std::ranges::find(kStates, text, [](const auto& s) { return s.second; });
-       if (state == kStates.end()) return MaybeFault(at.bad_value(net::echo(text) + " is no state of an affinity"));
-       out.record.state = state->first;
+       const auto state = core::value_in(core::kAffinityStates, text);
+       if (!state) return MaybeFault(at.bad_value(net::echo(text) + " is no state of an affinity"));
+       out.record.state = *state;
        return MaybeFault();
      }},
     {"deleted", [](const JsonAt& at, AffinityDraft& out) { return read_boolean(at, out.record.deleted); }},
@@ -397,10 +391,9 @@ std::string encode(const Block& block, const Birth&) {
 std::string encode(const core::Affinity& affinity, const Birth&) {
   const auto& rest = rest_of<SmallRest>(affinity.rest);
   const bool is_unsaid = affinity.state == AffinityState::confirmed && rest.is_unsaid;
-  const auto named = std::ranges::find(kStates, affinity.state, [](const auto& s) { return s.first; });
   JsonWriter out(JsonWriter::Layout::compact);
   out.begin_object();
-  out.text("state", is_unsaid ? std::string_view() : named->second);
+  out.text("state", is_unsaid ? std::string_view() : core::word_in(core::kAffinityStates, affinity.state));
   out.boolean("deleted", affinity.deleted);
   write_rest(out, rest.members);
   out.end_object();

@@ -152,11 +152,10 @@ std::optional<core::Key> key_in(Kind kind, JsonRef spec, const std::string& name
     case Kind::affinity: {
       const auto of = cidr();
       const std::string node = text_in(spec, "node");
-      const std::string type = text_in(spec, "type");
-      const bool is_known = type.empty() || type == "host" || type == "virtual";
-      if (!of || node.empty() || !is_known) return std::nullopt;
-      using Type = core::AffinityOwner::Type;
-      return core::affinity_key({type == "virtual" ? Type::virtual_owner : Type::host, node}, *of);
+      const std::string said = text_in(spec, "type");
+      const auto type = core::value_in(core::kOwnerTypes, said.empty() ? "host" : said);
+      if (!of || node.empty() || !type) return std::nullopt;
+      return core::affinity_key({*type, node}, *of);
     }
     case Kind::handle: {
       const std::string id = text_in(spec, "handleID");
@@ -306,7 +305,7 @@ void write_spec(JsonWriter& out, const core::Key& key, ApiGroup group, JsonRef b
     CROFT_ASSERT(cidr && owner);
     out.text("cidr", cidr->to_string());
     out.text("node", owner->name);
-    out.text("type", owner->type == core::AffinityOwner::Type::host ? "host" : "virtual");
+    out.text("type", core::word_in(core::kOwnerTypes, owner->type));
   }
   out.end_object();
 }
@@ -393,7 +392,7 @@ core::Key key_of_crd_name(Kind kind, const std::string& name) {
 
 Texts affinity_labels(const core::AffinityOwner& owner, net::Family family, const Digests& digests) {
   return {{"projectcalico.org/hostname-hash", base32_of(digests.sha3_256(owner.name))},
-          {"projectcalico.org/affinity-type", owner.type == core::AffinityOwner::Type::host ? "host" : "virtual"},
+          {"projectcalico.org/affinity-type", std::string(core::word_in(core::kOwnerTypes, owner.type))},
           {"projectcalico.org/ip-version", family == net::Family::v4 ? "4" : "6"}};
 }
 

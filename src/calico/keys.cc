@@ -98,13 +98,11 @@ std::string_view shared_part(std::string_view prefix) {
 }  // namespace
 
 std::optional<core::AffinityOwner> owner_in(std::string_view name) {
-  using Type = core::AffinityOwner::Type;
   const std::size_t slash = name.find('/');
-  const std::string_view type = name.substr(0, slash);
-  if (slash == name.npos || (type != "host" && type != "virtual")) return std::nullopt;
+  const auto type = core::value_in(core::kOwnerTypes, name.substr(0, slash));
+  if (slash == name.npos || !type) return std::nullopt;
   name.remove_prefix(slash + 1);
-  return core::AffinityOwner{type == "host" ? Type::host : Type::virtual_owner,
-                             std::string(name.substr(0, name.find('/')))};
+  return core::AffinityOwner{*type, std::string(name.substr(0, name.find('/')))};
 }
 
 Result<std::string> place_of(const core::Key& key) {

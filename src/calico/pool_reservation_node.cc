@@ -191,41 +191,18 @@ using net::Prefix;
 
 constexpr std::size_t kUsesMax = 64;
 
-template <class T, std::size_t N>
-using Names = std::array<std::pair<T, std::string_view>, N>;
-
-constexpr Names<PoolUse, 3> kUses = {{
-    {PoolUse::workload, "Workload"},
-    {PoolUse::tunnel, "Tunnel"},
-    {PoolUse::load_balancer, "LoadBalancer"},
-}};
-constexpr Names<AssignmentMode, 2> kAssignmentModes = {{
-    {AssignmentMode::automatic, "Automatic"},
-    {AssignmentMode::manual, "Manual"},
-}};
-constexpr Names<Encapsulation, 3> kEncapsulations = {{
-    {Encapsulation::never, "Never"},
-    {Encapsulation::always, "Always"},
-    {Encapsulation::cross_subnet, "CrossSubnet"},
-}};
-
 // Members that are passed on, where Calico writes them.
 constexpr std::string_view kOldPoolMembers[] = {"ipip", "nat-outgoing"};
 
+/// Takes one of the words; null and the empty text leave `out`.
 template <class T, std::size_t N>
-std::string_view name_in(const Names<T, N>& names, T value) {
-  return std::ranges::find(names, value, [](const auto& entry) { return entry.first; })->second;
-}
-
-/// Takes one of the names; null and the empty text leave `out`.
-template <class T, std::size_t N>
-MaybeFault read_named(const JsonAt& at, const Names<T, N>& names, T& out) {
+MaybeFault read_word(const JsonAt& at, const core::Words<T, N>& words, T& out) {
   std::string text;
   if (auto fault = read_text(at, kTextBytesMax, text)) return fault;
   if (text.empty()) return {};
-  const auto entry = std::ranges::find(names, text, [](const auto& e) { return e.second; });
-  if (entry == names.end()) return at.bad_value(net::echo(text) + " is not known");
-  out = entry->first;
+  const auto value = core::value_in(words, text);
+  if (!value) return at.bad_value(net::echo(text) + " is not known");
+  out = *value;
   return {};
 }
 
@@ -261,9 +238,8 @@ MaybeFault read_uses(const JsonAt& at, PoolDraft& out) {
   if (fault || texts.empty()) return fault;
   out.record.allowed_uses.clear();
   for (std::string& text : texts) {
-    const auto use = std::ranges::find(kUses, text, [](const auto& entry) { return entry.second; });
-    if (use != kUses.end()) {
-      out.record.allowed_uses.push_back(use->first);
+    if (const auto use = core::value_in(core::kPoolUses, text)) {
+      out.record.allowed_uses.push_back(*use);
     } else {
       out.rest->other_uses.push_back(std::move(text));
     }
@@ -280,15 +256,15 @@ MaybeFault read_node_selector(const JsonAt& at, PoolDraft& out) {
 
 MaybeFault read_assignment_mode(const JsonAt& at, PoolDraft& out) {
   out.rest->assignment_mode_absent = at.value.is_null();
-  return read_named(at, kAssignmentModes, out.record.assignment_mode);
+  return read_word(at, core::kAssignmentModes, out.record.assignment_mode);
 }
 
 constexpr JsonMember<PoolDraft> kPoolSpecMembers[] = {
     {"cidr", [](const JsonAt& at, PoolDraft& out) { return read_prefix(at, out.record.cidr, &out.rest->cidr); }},
     {"vxlanMode",
-     [](const JsonAt& at, PoolDraft& out) { return read_named(at, kEncapsulations, out.record.vxlan_mode); }},
+     [](const JsonAt& at, PoolDraft& out) { return read_word(at, core::kEncapsulations, out.record.vxlan_mode); }},
     {"ipipMode",
-     [](const JsonAt& at, PoolDraft& out) { return read_named(at, kEncapsulations, out.record.ipip_mode); }},
+     [](const JsonAt& at, PoolDraft& out) { return read_word(at, core::kEncapsulations, out.record.ipip_mode); }},
     {"natOutgoing", [](const JsonAt& at, PoolDraft& out) { return read_boolean(at, out.record.nat_outgoing); }},
     {"disabled", [](const JsonAt& at, PoolDraft& out) { return read_boolean(at, out.record.disabled); }},
     {"disableBGPExport",
@@ -431,7 +407,7 @@ constexpr JsonMember<ReservationDraft> kReservationMembers[] = {
 void write_uses(JsonWriter& out, const Pool& pool, const PoolRest& rest) {
   if (pool.allowed_uses.empty() && rest.other_uses.empty()) return;
   out.begin_array("allowedUses");
-  for (const PoolUse use : pool.allowed_uses) out.text(name_in(kUses, use));
+  for (const PoolUse use : pool.allowed_uses) out.text(core::word_in(core::kPoolUses, use));
   for (const std::string& use : rest.other_uses) out.text(use);
   out.end_array();
 }
@@ -439,8 +415,8 @@ void write_uses(JsonWriter& out, const Pool& pool, const PoolRest& rest) {
 void write_pool_spec(JsonWriter& out, const Pool& pool, const PoolRest& rest) {
   out.begin_object();
   out.text("cidr", rest.cidr.empty() ? pool.cidr.to_string() : rest.cidr);
-  out.text("vxlanMode", name_in(kEncapsulations, pool.vxlan_mode));
-  out.text("ipipMode", name_in(kEncapsulations, pool.ipip_mode));
+  out.text("vxlanMode", core::word_in(core::kEncapsulations, pool.vxlan_mode));
+  out.text("ipipMode", core::word_in(core::kEncapsulations, pool.ipip_mode));
   write_if_set(out, "natOutgoing", pool.nat_outgoing);
   write_if_set(out, "disabled", pool.disabled);
   write_if_set(out, "disableBGPExport", pool.disable_bgp_export);
@@ -450,7 +426,7 @@ void write_pool_spec(JsonWriter& out, const Pool& pool, const PoolRest& rest) {
   write_some(out, rest.spec, kOldPoolMembers);
   write_uses(out, pool, rest);
   if (pool.assignment_mode != AssignmentMode::automatic || !rest.assignment_mode_absent) {
-    out.text("assignmentMode", name_in(kAssignmentModes, pool.assignment_mode));
+    out.text("assignmentMode", core::word_in(core::kAssignmentModes, pool.assignment_mode));
   }
   write_others(out, rest.spec, kOldPoolMembers);
   out.end_object();

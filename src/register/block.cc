@@ -113,17 +113,11 @@ bool has_ended(const Cooling& cooling, WallTime made) {
 }  // namespace
 
 std::string_view name_of(AddressState state) {
-  switch (state) {
-    case AddressState::free:
-      return "free";
-    case AddressState::held:
-      return "held";
-    case AddressState::cooling:
-      return "cooling";
-    case AddressState::reserved:
-      return "reserved";
-  }
-  return "unknown";
+  static constexpr Words<AddressState, 4> kStates{{{"free", AddressState::free},
+                                                   {"held", AddressState::held},
+                                                   {"cooling", AddressState::cooling},
+                                                   {"reserved", AddressState::reserved}}};
+  return word_in(kStates, state);
 }
 
 std::uint32_t block_size(const net::Prefix& cidr) {

@@ -12,18 +12,25 @@
 #include "base/net/prefix.h"
 #include "base/result.h"
 #include "register/foreign_rest.h"
+#include "register/words.h"
 
 namespace croft::core {
 
 /// The uses of a pool (docs/notes/calico-ipam.md#pools, `allowedUses`).
 enum class PoolUse : std::uint8_t { workload, tunnel, load_balancer };
+inline constexpr Words<PoolUse, 3> kPoolUses{
+    {{"Workload", PoolUse::workload}, {"Tunnel", PoolUse::tunnel}, {"LoadBalancer", PoolUse::load_balancer}}};
 
 /// Whether a pool serves requests that do not name it (docs/notes/calico-ipam.md#pools, `assignmentMode`).
 enum class AssignmentMode : std::uint8_t { automatic, manual };
+inline constexpr Words<AssignmentMode, 2> kAssignmentModes{
+    {{"Automatic", AssignmentMode::automatic}, {"Manual", AssignmentMode::manual}}};
 
 /// Encapsulation of a pool's traffic (docs/notes/calico-ipam.md#pools); it has no effect on assignment and is
 /// carried for the formats only.
 enum class Encapsulation : std::uint8_t { never, always, cross_subnet };
+inline constexpr Words<Encapsulation, 3> kEncapsulations{
+    {{"Never", Encapsulation::never}, {"Always", Encapsulation::always}, {"CrossSubnet", Encapsulation::cross_subnet}}};
 
 /// A prefix to hand out, cut into blocks of one size. The name is the key; `cidr` and `block_length` never change.
 /// An aggregate: make_pool() is the way to a valid one.

@@ -20,7 +20,7 @@ std::string_view family_names(net::Family family) { return family == net::Family
 std::string cidr_name(const net::Prefix& cidr) { return std::string(family_names(cidr.family())) + cidr.to_string(); }
 
 std::string owner_names(const AffinityOwner& owner) {
-  return (owner.type == AffinityOwner::Type::host ? "host/" : "virtual/") + owner.name + "/";
+  return std::string(word_in(kOwnerTypes, owner.type)).append("/").append(owner.name).append("/");
 }
 
 }  // namespace
@@ -127,23 +127,18 @@ Result<void> check_label(const std::string& key, const std::string& value) {
 
 namespace {
 
-constexpr std::string_view kHostPrefix = "host:";
-constexpr std::string_view kVirtualPrefix = "virtual:";
 constexpr std::size_t kNodeNameBytesMax = 253;
 
 }  // namespace
 
 std::string to_string(const AffinityOwner& owner) {
-  return std::string(owner.type == AffinityOwner::Type::host ? kHostPrefix : kVirtualPrefix) + owner.name;
+  return std::string(word_in(kOwnerTypes, owner.type)).append(":").append(owner.name);
 }
 
 Result<AffinityOwner> parse_affinity_owner(const std::string& text) {
-  if (text.starts_with(kHostPrefix) && text.size() > kHostPrefix.size()) {
-    return AffinityOwner{AffinityOwner::Type::host, text.substr(kHostPrefix.size())};
-  }
-  if (text.starts_with(kVirtualPrefix) && text.size() > kVirtualPrefix.size()) {
-    return AffinityOwner{AffinityOwner::Type::virtual_owner, text.substr(kVirtualPrefix.size())};
-  }
+  const std::size_t colon = text.find(':');
+  const auto type = value_in(kOwnerTypes, std::string_view(text).substr(0, colon));
+  if (type && colon != text.npos && colon + 1 < text.size()) return AffinityOwner{*type, text.substr(colon + 1)};
   return fail(ErrorCode::corrupt, "affinity {} is neither host:NAME nor virtual:NAME", net::echo(text));
 }
 
