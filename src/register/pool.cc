@@ -19,15 +19,6 @@ using net::Prefix;
 
 constexpr std::string_view kOfPool = "pool-";
 
-struct BlockLengths {
-  int min, max, fallback;
-};
-
-BlockLengths block_lengths(Family family) {
-  return family == Family::v4 ? BlockLengths{20, 32, kDefaultBlockLengthV4}
-                              : BlockLengths{116, 128, kDefaultBlockLengthV6};
-}
-
 [[nodiscard]] Result<int> choose_block_length(const PoolSpec& spec) {
   const auto [min, max, fallback] = block_lengths(spec.cidr.family());
   const int length = spec.block_length.value_or(std::max(fallback, spec.cidr.length()));
@@ -114,10 +105,6 @@ bool is_block_length(const net::Prefix& cidr, int length) {
   return length >= std::max(min, cidr.length()) && length <= max;
 }
 
-bool is_cooldown(std::chrono::seconds cooldown) { return cooldown.count() >= 0 && cooldown <= kCooldownMax; }
-
-Result<void> check_pool_name(const std::string& name) { return check_object_name("pool", name); }
-
 Result<void> check_object_name(std::string_view what, const std::string& name) {
   const auto allowed = [](char c) { return is_small_or_digit(c) || c == '-' || c == '.'; };
   if (name.empty() || name.size() > kPoolNameBytesMax || !is_small_or_digit(name.front()) ||
@@ -177,36 +164,27 @@ Result<Pool> with_settings(Pool pool, const PoolSpec& spec) {
 
 std::string disagreement(const Pool& pool, const PoolSpec& spec) {
   std::string text;
-  const auto differs = [&](std::string_view field, std::string_view has, std::string_view wants) {
+  const auto compare = [&](std::string_view field, const auto& has, const auto& wants) {
+    if (has == wants) return;
     text += fmt::format("{}{}: the pool has {}, not {}", text.empty() ? "" : "; ", field, has, wants);
   };
-  if (spec.cidr != pool.cidr) differs("cidr", pool.cidr.to_string(), spec.cidr.to_string());
-  if (spec.block_length && *spec.block_length != pool.block_length) {
-    differs("blockSize", std::to_string(pool.block_length), std::to_string(*spec.block_length));
-  }
+  compare("cidr", pool.cidr, spec.cidr);
+  if (spec.block_length) compare("blockSize", pool.block_length, *spec.block_length);
   if (spec.gateway && spec.cidr == pool.cidr) {
     const auto text_of = [](const std::optional<net::Address>& gateway) {
       return gateway ? gateway->to_string() : std::string("none");
     };
     const auto wanted = choose_gateway(pool, *spec.gateway);
-    const std::string wanted_text = wanted ? text_of(*wanted) : spec.gateway->address.to_string();
-    if (text_of(pool.gateway) != wanted_text) differs("gateway", text_of(pool.gateway), wanted_text);
+    compare("gateway", text_of(pool.gateway), wanted ? text_of(*wanted) : spec.gateway->address.to_string());
   }
-  if (spec.cooldown && *spec.cooldown != pool.cooldown) {
-    differs("cooldownSeconds", std::to_string(pool.cooldown.count()), std::to_string(spec.cooldown->count()));
+  if (spec.cooldown) compare("cooldownSeconds", pool.cooldown.count(), spec.cooldown->count());
+  if (spec.disabled) compare("disabled", pool.disabled, *spec.disabled);
+  const auto selector = [](const std::string& said) { return said.empty() ? std::string("all()") : said; };
+  if (spec.node_selector) compare("nodeSelector", selector(pool.node_selector), selector(*spec.node_selector));
+  if (spec.namespace_selector) {
+    compare("namespaceSelector", selector(pool.namespace_selector), selector(*spec.namespace_selector));
   }
-  if (spec.disabled && *spec.disabled != pool.disabled) {
-    differs("disabled", pool.disabled ? "true" : "false", *spec.disabled ? "true" : "false");
-  }
-  const auto differ = [&](std::string_view field, const std::string& has, const std::optional<std::string>& wants) {
-    const auto text_of = [](const std::string& selector) { return selector.empty() ? std::string("all()") : selector; };
-    if (wants && text_of(has) != text_of(*wants)) differs(field, text_of(has), text_of(*wants));
-  };
-  differ("nodeSelector", pool.node_selector, spec.node_selector);
-  differ("namespaceSelector", pool.namespace_selector, spec.namespace_selector);
-  if (spec.priority && *spec.priority != pool.priority) {
-    differs("priority", std::to_string(pool.priority), std::to_string(*spec.priority));
-  }
+  if (spec.priority) compare("priority", pool.priority, *spec.priority);
   return text;
 }
 
