@@ -51,31 +51,26 @@ struct DatastoreChoice {
 /// The value of an environment variable; empty when it is not set.
 using GetVariable = std::function<std::string(const char* name)>;
 
-/// The members that say it, as they are written.
+/// A member or an environment variable, under the name where it was found.
+struct Setting {
+  std::string name;
+  std::string value{};
+};
+/// The members that say it, as they are written, and what only variables say.
 struct DatastoreMembers {
-  std::string type, endpoints, discovery_srv, key_file, cert_file, ca_cert_file, scheme, authority;
-  std::string kubeconfig, api_root, token, api_group;
+  Setting type{"datastore_type"}, endpoints{"etcd_endpoints"}, discovery_srv{"etcd_discovery_srv"};
+  Setting key_file{"etcd_key_file"}, cert_file{"etcd_cert_file"}, ca_cert_file{"etcd_ca_cert_file"};
+  Setting scheme{"etcd_scheme"}, authority{"etcd_authority"}, user{}, password{};
+  Setting kubeconfig{"kubernetes.kubeconfig"}, api_root{"kubernetes.k8s_api_root"}, token{}, api_group{};
+  Setting k8s_key_file{"K8S_KEY_FILE"}, k8s_cert_file{"K8S_CERT_FILE"}, k8s_ca_file{}, insecure{}, service_host{};
 };
 
 /// Reads them from a configuration. `on_fault`: ObjectRules.
 [[nodiscard]] MaybeFault read_datastore_members(const JsonAt& root, OnFault on_fault, DatastoreMembers& out);
 
-/// Each member overrides its environment variable. Fault: a member or variable with a value that is not allowed; a
-/// datastore that nothing leads to.
-[[nodiscard]] MaybeFault choose_datastore(const DatastoreMembers& members, const GetVariable& variable,
-                                          DatastoreChoice& out);
-
-/// The same as far as the members say it: of what they lead to nothing has to be usable from here, so that endpoints,
-/// kubeconfig and api_root may be missing. Fault: no such datastore.
+/// The datastore as far as the members say it: of what they lead to nothing has to be usable from here, so that
+/// endpoints, kubeconfig and api_root may be missing. Fault: no such datastore.
 [[nodiscard]] MaybeFault datastore_as_said(const DatastoreMembers& members, DatastoreChoice& out);
-
-/// A member or an environment variable, under the name where it was found.
-struct Setting {
-  std::string name;
-  std::string value;
-};
-/// Takes a variable, if it is set.
-[[nodiscard]] MaybeFault take_variable(const GetVariable& variable, const char* name, Setting& out);
 
 inline constexpr const char* kDefaultNodenameFile = "/var/lib/calico/nodename";
 inline constexpr const char* kDefaultIpamLockFile = "/var/run/calico/ipam.lock";
