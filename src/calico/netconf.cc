@@ -313,12 +313,9 @@ constexpr std::array<JsonMember<Draft>, 4> kIpamMembers = {
     {{"assign_ipv4", [](const JsonAt& a, Draft& d) { return read_switch(a, true, d.config.assign_v4); }},
      {"assign_ipv6", [](const JsonAt& a, Draft& d) { return read_switch(a, false, d.config.assign_v6); }},
      {"ipv4_pools",
-      [](const JsonAt& a, Draft& d) {
-        return read_asked_pools(a, net::Family::v4, kAskedPoolsMax, d.config.asked_pools.v4);
-      }},
-     {"ipv6_pools", [](const JsonAt& a, Draft& d) {
-        return read_asked_pools(a, net::Family::v6, kAskedPoolsMax, d.config.asked_pools.v6);
-      }}}};
+      [](const JsonAt& a, Draft& d) { return read_asked_pools(a, net::Family::v4, d.config.asked_pools.v4); }},
+     {"ipv6_pools",
+      [](const JsonAt& a, Draft& d) { return read_asked_pools(a, net::Family::v6, d.config.asked_pools.v6); }}}};
 
 constexpr std::array<JsonMember<Draft>, 1> kAssignmentSection = {
     {{"ipam", [](const JsonAt& a, Draft& d) { return read_object<Draft>(a, kIpamMembers, d); }}}};

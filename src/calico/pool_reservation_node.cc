@@ -662,11 +662,7 @@ std::string encode(const core::Reservation& reservation, const Birth& birth) {
   JsonWriter out(JsonWriter::Layout::compact);
   begin_resource(out, "IPReservation", reservation, rest, rest.metadata.labels, birth);
   out.begin_object("spec");
-  if (const auto entries = entries_of(reservation, rest); !entries.empty()) {
-    out.begin_array("reservedCIDRs");
-    for (const std::string& entry : entries) out.text(entry);
-    out.end_array();
-  }
+  if (const auto entries = entries_of(reservation, rest); !entries.empty()) out.texts("reservedCIDRs", entries);
   write_rest(out, rest.spec);
   out.end_object();
   return end_resource(std::move(out), rest.members);

@@ -1,8 +1,10 @@
 #include "cni/decision_log.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "base/quoted.h"
+#include "base/texts.h"
 #include "base/time_text.h"
 
 namespace croft::edge {
@@ -37,9 +39,7 @@ std::string text_of(const core::Assigned& assigned) {
 }
 
 std::string list_of(const std::vector<net::Address>& addresses) {
-  std::string text;
-  for (const net::Address& address : addresses) text += (text.empty() ? "" : ",") + address.to_string();
-  return text.empty() ? "none" : text;
+  return addresses.empty() ? "none" : fmt::format("{}", fmt::join(addresses, ","));
 }
 
 }  // namespace croft::edge

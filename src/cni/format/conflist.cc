@@ -15,13 +15,6 @@ namespace {
 /// API.
 constexpr std::string_view kPodAnnotations = "io.kubernetes.cri.pod-annotations";
 
-void write_names(JsonWriter& out, std::string_view name, const std::vector<std::string>& names) {
-  if (names.empty()) return;
-  out.begin_array(name);
-  for (const std::string& one : names) out.text(one);
-  out.end_array();
-}
-
 /// The plugin ptp makes the routes that it is told, and no default route of its own.
 void write_default_routes(JsonWriter& out, const NetworkList& list) {
   out.begin_array("routes");
@@ -43,8 +36,8 @@ void write_ipam(JsonWriter& out, const NetworkList& list) {
   // As Calico's plugin takes them: texts.
   out.text("assign_ipv4", list.assign_v4 ? "true" : "false");
   out.text("assign_ipv6", list.assign_v6 ? "true" : "false");
-  write_names(out, "ipv4_pools", list.pools_v4);
-  write_names(out, "ipv6_pools", list.pools_v6);
+  if (!list.pools_v4.empty()) out.texts("ipv4_pools", list.pools_v4);
+  if (!list.pools_v6.empty()) out.texts("ipv6_pools", list.pools_v6);
   if (list.main == MainPlugin::ptp) write_default_routes(out, list);
   out.end_object();
 }
@@ -55,14 +48,9 @@ void write_capability(JsonWriter& out, std::string_view name) {
   out.end_object();
 }
 
-void write_mtu(JsonWriter& out, const NetworkList& list) {
-  if (list.mtu <= 0) return;
-  out.integer("mtu", list.mtu);
-}
-
 void write_own_main(JsonWriter& out, const NetworkList& list) {
   out.text("type", list.main == MainPlugin::ptp ? "ptp" : "bridge");
-  write_mtu(out, list);
+  if (list.mtu > 0) out.integer("mtu", list.mtu);
   out.boolean("ipMasq", list.masquerades);
   if (list.main == MainPlugin::bridge) {
     out.text("bridge", "cni0");
@@ -78,7 +66,7 @@ void write_calico(JsonWriter& out, const NetworkList& list) {
   out.text("type", "calico");
   out.text("datastore_type", "kubernetes");
   out.text("nodename", list.node);
-  write_mtu(out, list);
+  if (list.mtu > 0) out.integer("mtu", list.mtu);
   write_ipam(out, list);
   out.begin_object("policy");
   out.text("type", "k8s");
