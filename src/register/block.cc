@@ -321,10 +321,6 @@ std::vector<Ordinal> held_by(const Block& block, const Owner& owner) {
 
 Block with_freed(Block block, Ordinal ordinal) {
   free_ordinal(block, ordinal.value);
-  return block;
-}
-
-Block without_unused_attributes(Block block) {
   prune_attributes(block);
   return block;
 }
@@ -378,11 +374,10 @@ std::pair<Block, std::vector<CoolingBeside>> without_cooling(Block block) {
   if (beside.empty()) return {std::move(block), std::move(beside)};
   std::vector<const CoolingBeside*> by_age;
   for (const CoolingBeside& one : beside) by_age.push_back(&one);
-  std::stable_sort(by_age.begin(), by_age.end(), [](const CoolingBeside* a, const CoolingBeside* b) {
-    return a->cooling.released_at.wall < b->cooling.released_at.wall;
-  });
-  for (const CoolingBeside* one : by_age) block = with_freed(std::move(block), net::Ordinal(one->ordinal));
-  return {without_unused_attributes(std::move(block)), std::move(beside)};
+  std::ranges::stable_sort(by_age, {}, [](const CoolingBeside* one) { return one->cooling.released_at.wall; });
+  for (const CoolingBeside* one : by_age) free_ordinal(block, one->ordinal);
+  prune_attributes(block);
+  return {std::move(block), std::move(beside)};
 }
 
 Block with_cooling(Block block, const std::vector<CoolingBeside>& beside) {

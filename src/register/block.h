@@ -232,10 +232,8 @@ void for_each_held(const Block& block, Visit visit) {
 [[nodiscard]] Block release(Block block, std::span<const net::Ordinal> ordinals, const Cooldowns& cooldowns,
                             const Instant& now);
 
-/// One taken ordinal freed, to the tail of the order. Its attribute stays until without_unused_attributes().
+/// One taken ordinal freed, to the tail of the order.
 [[nodiscard]] Block with_freed(Block block, net::Ordinal ordinal);
-/// Attributes that nobody refers to dropped, the rest renumbered in the order of the addresses.
-[[nodiscard]] Block without_unused_attributes(Block block);
 
 /// The handle of addresses that Calico keeps out of use on Windows nodes (docs/notes/calico-ipam.md#host-reserved).
 /// A block with no others is empty.

@@ -66,6 +66,7 @@ struct Listing {
   /// As the store has them. Else keys in memory will do, which are of the blocks that somebody claims (store/cached),
   /// and of a node's affinities in a Kubernetes API those with Calico's labels.
   bool as_stored{};
+  [[nodiscard]] bool contains(const Key& key) const { return key.kind == kind && key.name.starts_with(name_prefix); }
   friend auto operator<=>(const Listing&, const Listing&) = default;
 };
 

@@ -108,16 +108,13 @@ class TestRegister {
   [[nodiscard]] auto first_of(const Listing& listing) const {
     return records_.lower_bound(Key{listing.kind, listing.name_prefix});
   }
-  [[nodiscard]] static bool is_in(const Listing& listing, const Key& key) {
-    return key.kind == listing.kind && key.name.starts_with(listing.name_prefix);
-  }
   [[nodiscard]] std::vector<Key> keys_of(const Listing& listing) const {
     std::vector<Key> keys;
-    for (auto it = first_of(listing); it != records_.end() && is_in(listing, it->first); ++it) {
+    for (auto it = first_of(listing); it != records_.end() && listing.contains(it->first); ++it) {
       keys.push_back(it->first);
     }
     for (const auto& [key, why] : unreadable_) {
-      if (is_in(listing, key)) keys.insert(std::ranges::lower_bound(keys, key), key);
+      if (listing.contains(key)) keys.insert(std::ranges::lower_bound(keys, key), key);
     }
     if (knows_claimed && !listing.as_stored && listing.kind == Kind::block) keep_claimed(keys);
     return keys;
@@ -139,10 +136,11 @@ class TestRegister {
     }
     for (const Listing& listing : missing.lists) {
       std::vector<KeyedValue> values;
-      for (auto it = first_of(listing); it != records_.end() && is_in(listing, it->first); ++it) values.push_back(*it);
+      for (auto it = first_of(listing); it != records_.end() && listing.contains(it->first); ++it)
+        values.push_back(*it);
       for (const auto& [key, value] : values) snapshot.set(key, value);
       for (const auto& [key, why] : unreadable_) {
-        if (is_in(listing, key)) snapshot.set_unreadable(key, why);
+        if (listing.contains(key)) snapshot.set_unreadable(key, why);
       }
       snapshot.set_list(listing, std::move(values));
     }

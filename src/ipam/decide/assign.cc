@@ -62,7 +62,7 @@ class WantedAddress {
     const net::Ordinal ordinal = *net::ordinal_of(cidr_, address_);
     if (const Attribute* holder = attribute_of(block, ordinal);
         in_.request.cooling_addresses && holder != nullptr && holder->cooling) {
-      block = without_unused_attributes(with_freed(block, ordinal));
+      block = with_freed(block, ordinal);
     }
     auto taken = take_address(block, address_, in_.attribute());
     if (!taken) {
