@@ -68,11 +68,10 @@ inline constexpr std::chrono::seconds kUnknownCooldown = std::chrono::hours{24 *
 
 /// How long released addresses rest: Croft's cooldown, a property of the pool, and Calico's, of the configuration.
 struct Cooldowns {
-  std::chrono::seconds own{0};
-  std::chrono::seconds calicos{0};
-  Cooldowns() = default;
-  Cooldowns(std::chrono::seconds own_only) : own(own_only) {}  // NOLINT: a pool without Calico has only this one
-  Cooldowns(std::chrono::seconds own_one, std::chrono::seconds calicos_one) : own(own_one), calicos(calicos_one) {}
+  std::chrono::seconds own, calicos;
+  // NOLINTNEXTLINE(google-explicit-constructor): a pool without Calico has only its own
+  Cooldowns(std::chrono::seconds own_one = {}, std::chrono::seconds calicos_one = {})
+      : own(own_one), calicos(calicos_one) {}
   /// The one by which an address released now rests; the longer, so that no promise is broken.
   [[nodiscard]] bool calicos_way() const { return calicos.count() > 0 && calicos >= own; }
   /// How long this address rests. One second more in Calico's way, which records no fractions. There too the pool's

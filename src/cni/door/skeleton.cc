@@ -44,17 +44,8 @@ MaybeError read_config(const CniHost& host, CniRequest& request) {
 
 /// The version of the specification that introduced a command; nothing for those of the first one.
 std::optional<std::string_view> introduced_in(Command command) {
-  switch (command) {
-    case Command::check:
-      return "0.4.0";
-    case Command::gc:
-    case Command::status:
-      return "1.1.0";
-    case Command::add:
-    case Command::del:
-    case Command::version:
-      return {};
-  }
+  if (command == Command::check) return "0.4.0";
+  if (command == Command::gc || command == Command::status) return "1.1.0";
   return {};
 }
 
@@ -98,17 +89,12 @@ MaybeError check_version(const CniPlugin& plugin, CniRequest& request) {
 MaybeError check_netns(const CniHost& host, Command command) {
   const bool concerned = command == Command::add || command == Command::del;
   if (!concerned || host.environment.overrides_netns_check()) return {};
-  switch (host.compare_netns(host.environment.netns)) {
-    case NetnsAnswer::same:
-      return wire::cni::Error{
-          Code::invalid_netns, "plugin's netns and netns from CNI_NETNS should not be the same", {}};
-    case NetnsAnswer::own_cannot_open:
-      return wire::cni::Error{Code::invalid_netns, "get plugin's netns failed", {}};
-    case NetnsAnswer::different:
-    case NetnsAnswer::cannot_open:
-      return {};
+  const NetnsAnswer answer = host.compare_netns(host.environment.netns);
+  if (answer == NetnsAnswer::same) {
+    return wire::cni::Error{Code::invalid_netns, "plugin's netns and netns from CNI_NETNS should not be the same", {}};
   }
-  return {};
+  if (answer != NetnsAnswer::own_cannot_open) return {};
+  return wire::cni::Error{Code::invalid_netns, "get plugin's netns failed", {}};
 }
 
 /// GC and STATUS don't validate what they don't require, so nobody may use it.

@@ -1,5 +1,6 @@
 #include "cni/format/conflist.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "base/json/document.h"
@@ -88,17 +89,8 @@ void write_flannel_plugin(JsonWriter& out) {
 }  // namespace
 
 std::vector<std::string> plugins_of(MainPlugin main) {
-  switch (main) {
-    case MainPlugin::ptp:
-      return {"ptp", "portmap"};
-    case MainPlugin::bridge:
-      return {"bridge", "portmap"};
-    case MainPlugin::calico:
-      return {"calico", "portmap"};
-    case MainPlugin::flannel:
-      return {"flannel", "bridge", "portmap"};
-  }
-  return {};
+  if (main == MainPlugin::flannel) return {"flannel", "bridge", "portmap"};
+  return {std::string(std::ranges::find(kMainPlugins, main, &MainPluginName::plugin)->text), "portmap"};
 }
 
 std::string_view network_file_of(MainPlugin main) {
@@ -117,17 +109,12 @@ std::string encode_network_list(const NetworkList& list) {
   out.boolean("loadOnlyInlinedPlugins", true);
   out.begin_array("plugins");
   out.begin_object();
-  switch (list.main) {
-    case MainPlugin::ptp:
-    case MainPlugin::bridge:
-      write_own_main(out, list);
-      break;
-    case MainPlugin::calico:
-      write_calico(out, list);
-      break;
-    case MainPlugin::flannel:
-      write_flannel_plugin(out);
-      break;
+  if (list.main == MainPlugin::calico) {
+    write_calico(out, list);
+  } else if (list.main == MainPlugin::flannel) {
+    write_flannel_plugin(out);
+  } else {
+    write_own_main(out, list);
   }
   out.end_object();
   out.begin_object();

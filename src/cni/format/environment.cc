@@ -15,16 +15,12 @@
 namespace croft::wire::cni {
 namespace {
 
-struct CommandWord {
-  Command command;
-  std::string_view word;
-};
-constexpr std::array<CommandWord, 6> kCommands = {{{Command::add, "ADD"},
-                                                   {Command::del, "DEL"},
-                                                   {Command::check, "CHECK"},
-                                                   {Command::gc, "GC"},
-                                                   {Command::status, "STATUS"},
-                                                   {Command::version, "VERSION"}}};
+constexpr core::Words<Command, 6> kCommands = {{{"ADD", Command::add},
+                                                {"DEL", Command::del},
+                                                {"CHECK", Command::check},
+                                                {"GC", Command::gc},
+                                                {"STATUS", Command::status},
+                                                {"VERSION", Command::version}}};
 
 constexpr unsigned bit(Command command) { return 1U << static_cast<unsigned>(command); }
 constexpr unsigned kAttachment = bit(Command::add) | bit(Command::check) | bit(Command::del);
@@ -51,15 +47,9 @@ bool is_forbidden_in_interface(char32_t code) { return code == '/' || code == ':
 
 }  // namespace
 
-std::string_view name_of(Command command) {
-  const auto row = std::find_if(kCommands.begin(), kCommands.end(), [&](auto& c) { return c.command == command; });
-  return row->word;
-}
+std::string_view name_of(Command command) { return core::word_in(kCommands, command); }
 
-std::optional<Command> parse_command(std::string_view word) {
-  const auto row = std::find_if(kCommands.begin(), kCommands.end(), [&](auto& c) { return c.word == word; });
-  return row == kCommands.end() ? std::nullopt : std::optional(row->command);
-}
+std::optional<Command> parse_command(std::string_view word) { return core::value_in(kCommands, word); }
 
 Environment Environment::from(const char* (*get)(const char* name)) {
   Environment environment;

@@ -219,32 +219,16 @@ constexpr auto kBlock =
            field("deleted", &Block::deleted));
 // clang-format on
 
-constexpr auto kBesideOrdinal = fields(field("ordinal", &CoolingBeside::ordinal, UpTo{kOrdinalMax}));
-constexpr auto kBesideRest =
-    fields(field("sequenceNumber", &CoolingBeside::sequence_number), spread<kCooling>(&CoolingBeside::cooling));
+constexpr auto kBeside =
+    fields(field("ordinal", &CoolingBeside::ordinal, UpTo{kOrdinalMax}),
+           field("sequenceNumber", &CoolingBeside::sequence_number), spread<kCooling>(&CoolingBeside::cooling));
 
-/// Ascending by ordinal.
-struct CoolingList {
-  static void write(CanonicalWriter& out, const CoolingBeside& one) {
-    kBesideOrdinal.write(out, one, Lead::brace);
-    kBesideRest.write(out, one, Lead::comma);
-    out.raw("}");
-  }
-  static void write(CanonicalWriter& out, const std::vector<CoolingBeside>& list) {
-    write_list(out, CoolingList{}, list);
-  }
-  static void read(CanonicalReader& in, std::vector<CoolingBeside>& list) {
-    read_list(in, kOrdinalMax + 1, list, [&](CoolingBeside& one) {
-      kBesideOrdinal.read(in, one, Lead::brace);
-      const bool is_next = list.size() < 2 || list[list.size() - 2].ordinal < one.ordinal;
-      if (!is_next) in.reject("ordinal out of order");
-      kBesideRest.read(in, one, Lead::comma);
-      in.expect("}");
-    });
-  }
-};
+bool ascends(const std::vector<CoolingBeside>& list) {
+  return std::ranges::adjacent_find(list, std::greater_equal{}, &CoolingBeside::ordinal) == list.end();
+}
 
-constexpr auto kCoolingBeside = fields(field("cooling", std::identity{}, CoolingList{}));
+constexpr auto kCoolingBeside = fields(
+    checked(field("cooling", std::identity{}, one_an_address(Object<kBeside>{})), ascends, "ordinal out of order"));
 
 // clang-format off: a member a line
 constexpr std::uint32_t kBlockLengthMax = 128;
