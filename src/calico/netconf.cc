@@ -101,7 +101,7 @@ MaybeFault take_variable(const GetVariable& variable, const char* name, Setting&
   return {};
 }
 
-/// What no member says, its variable may.
+/// A variable says what no member does.
 MaybeFault take_variables(std::span<const Source> sources, const GetVariable& variable, Members& settings) {
   for (const auto& [setting, name] : sources) {
     if (!(settings.*setting).value.empty()) continue;
@@ -258,23 +258,11 @@ struct Draft {
   std::int64_t log_file_max_age = 0, log_file_max_count = 0;  ///< checked for their type only: one old file is kept
 };
 
-MaybeFault read_path(const JsonAt& at, std::string& out) { return read_plain_text(at, kPathBytesMax, out); }
-
-template <std::string Draft::*kMember>
-MaybeFault take_text(const JsonAt& at, Draft& out) {
-  return read_path(at, out.*kMember);
-}
-
-template <std::string CalicoNetconf::*kMember>
-MaybeFault take_node(const JsonAt& at, Draft& out) {
-  return read_nodename(at, out.config.*kMember);
-}
-
 /// A path whose empty text means the default.
 template <std::string CalicoNetconf::*kMember>
 MaybeFault take_path(const JsonAt& at, Draft& out) {
   std::string path;
-  if (auto fault = read_path(at, path)) return fault;
+  if (auto fault = read_plain_text(at, kPathBytesMax, path)) return fault;
   if (!path.empty()) out.config.*kMember = std::move(path);
   return {};
 }
@@ -288,21 +276,22 @@ MaybeFault take_log_megabytes(const JsonAt& at, Draft& out) {
 
 // ---- the members
 
-constexpr std::array<JsonMember<Draft>, 1> kStoreMembers = {{{"store", take_text<&Draft::store>}}};
+constexpr std::array<JsonMember<Draft>, 1> kStoreMembers = {
+    {{"store", [](const JsonAt& a, Draft& d) { return read_plain_text(a, kPathBytesMax, d.store); }}}};
 
 MaybeFault read_store(const JsonAt& at, Draft& out) { return read_object<Draft>(at, kStoreMembers, out); }
 
 constexpr std::array<JsonMember<Draft>, 1> kStoreSection = {{{"ipam", read_store}}};
 
 constexpr std::array<JsonMember<Draft>, 11> kCommonMembers = {
-    {{"nodename", take_node<&CalicoNetconf::nodename>},
+    {{"nodename", [](const JsonAt& a, Draft& d) { return read_nodename(a, d.config.nodename); }},
      {"nodename_file", take_path<&CalicoNetconf::nodename_file>},
      {"nodename_file_optional",
       [](const JsonAt& a, Draft& d) { return read_boolean(a, d.config.nodename_file_optional); }},
-     {"hostname", take_node<&CalicoNetconf::hostname>},
+     {"hostname", [](const JsonAt& a, Draft& d) { return read_nodename(a, d.config.hostname); }},
      {"ipam_lock_file", take_path<&CalicoNetconf::ipam_lock_file>},
-     {"log_level", take_text<&Draft::log_level>},
-     {"log_file_path", take_text<&Draft::log_file>},
+     {"log_level", [](const JsonAt& a, Draft& d) { return read_plain_text(a, kPathBytesMax, d.log_level); }},
+     {"log_file_path", [](const JsonAt& a, Draft& d) { return read_plain_text(a, kPathBytesMax, d.log_file); }},
      {"log_file_max_size", take_log_megabytes},
      {"log_file_max_age", [](const JsonAt& a, Draft& d) { return read_integer(a, 0, kCountMax, d.log_file_max_age); }},
      {"log_file_max_count",

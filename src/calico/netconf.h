@@ -72,9 +72,6 @@ struct DatastoreMembers {
 /// endpoints, kubeconfig and api_root may be missing. Fault: no such datastore.
 [[nodiscard]] MaybeFault datastore_as_said(const DatastoreMembers& members, DatastoreChoice& out);
 
-inline constexpr const char* kDefaultNodenameFile = "/var/lib/calico/nodename";
-inline constexpr const char* kDefaultIpamLockFile = "/var/run/calico/ipam.lock";
-inline constexpr std::int64_t kDefaultLogMegabytes = 100;
 inline constexpr std::int64_t kLogMegabytesMax = 100'000;
 
 /// A member that nobody knows, with a name close to one that counts.
@@ -92,14 +89,14 @@ struct CalicoNetconf {
 
   // The node's name, in the order of preference; empty when not given. After them comes the host's own name.
   std::string nodename;
-  std::string nodename_file = kDefaultNodenameFile;
+  std::string nodename_file = "/var/lib/calico/nodename";
   std::string hostname;
   /// The main plugin's: it makes no pod before the file exists. An IPAM plugin goes on to the next source.
   bool nodename_file_optional = false;
 
-  std::string ipam_lock_file = kDefaultIpamLockFile;
+  std::string ipam_lock_file = "/var/run/calico/ipam.lock";
   std::optional<std::string> log_file;  ///< `log_file_path`
-  std::int64_t log_megabytes_max = kDefaultLogMegabytes;
+  std::int64_t log_megabytes_max = 100;
   bool log_only_failures = false;  ///< `log_level` is "error"
 
   bool single_block = false;  ///< `windows_use_single_network`: the node may have one block

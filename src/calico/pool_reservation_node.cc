@@ -128,7 +128,7 @@ class PassedOn {
   void write(std::initializer_list<std::string_view> names) {
     for (const std::string_view name : names) take(name, true);
   }
-  /// What is written in its place already.
+  /// Something else is written in its place.
   void leave_out(std::string_view name) { take(name, false); }
   void write_others() {
     for (std::size_t i = 0; i < members_.size(); ++i) {

@@ -1,7 +1,8 @@
 #include "register/pool.h"
 
 #include <algorithm>
-#include <array>
+#include <set>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -16,6 +17,7 @@ namespace {
 
 using net::Family;
 using net::Prefix;
+using namespace net::literals;
 
 constexpr std::string_view kOfPool = "pool-";
 
@@ -69,26 +71,18 @@ constexpr std::string_view kOfPool = "pool-";
   return fail(ErrorCode::invalid_argument, "cidr {} of pool {} is too small: {}", pool.cidr, pool.name, why);
 }
 
-/// Its addresses mean something by themselves wherever they are: no pod is reached at one.
-struct SpecialRange {
-  Prefix cidr;
-  const char* what;
-};
+/// Their addresses mean something by themselves wherever they are: no pod is reached at one.
+constexpr std::pair<Prefix, std::string_view> kSpecials[] = {
+    {"169.254.0.0/16"_prefix, "link-local"},      {"127.0.0.0/8"_prefix, "loopback"},
+    {"224.0.0.0/4"_prefix, "multicast"},          {"0.0.0.0/8"_prefix, "unspecified (\"this host\")"},
+    {"fe80::/10"_prefix, "link-local"},           {"ff00::/8"_prefix, "multicast"},
+    {"::/127"_prefix, "unspecified and loopback"}};
 
 [[nodiscard]] Result<void> check_not_special(const PoolSpec& spec) {
-  const auto v4 = [](std::uint32_t first, int length) { return Prefix::containing(net::Address::v4(first), length); };
-  const auto v6 = [](std::uint64_t first, int length) {
-    return Prefix::containing(net::Address::v6({first, 0}), length);
-  };
-  const std::array specials{
-      SpecialRange{v4(0xA9FE0000, 16), "link-local"},         SpecialRange{v4(0x7F000000, 8), "loopback"},
-      SpecialRange{v4(0xE0000000, 4), "multicast"},           SpecialRange{v4(0, 8), "unspecified (\"this host\")"},
-      SpecialRange{v6(0xFE80000000000000, 10), "link-local"}, SpecialRange{v6(0xFF00000000000000, 8), "multicast"},
-      SpecialRange{v6(0, 127), "unspecified and loopback"}};
-  for (const SpecialRange& special : specials) {
-    if (special.cidr.family() != spec.cidr.family() || !spec.cidr.overlaps(special.cidr)) continue;
-    return fail(ErrorCode::invalid_argument, "cidr {} of pool {} overlaps the {} range {}", spec.cidr, spec.name,
-                special.what, special.cidr);
+  for (const auto& [special, what] : kSpecials) {
+    if (special.family() != spec.cidr.family() || !spec.cidr.overlaps(special)) continue;
+    return fail(ErrorCode::invalid_argument, "cidr {} of pool {} overlaps the {} range {}", spec.cidr, spec.name, what,
+                special);
   }
   return {};
 }
@@ -235,12 +229,10 @@ Reservation reservation_for(const Pool& pool) {
   const int bits = net::bit_length(pool.cidr.family());
   // One or two addresses have no room for those of a network (RFC 3021).
   const bool has_ends = pool.cidr.length() + 1 < bits;
-  std::vector<net::Address> addresses;
-  if (has_ends) addresses.push_back(pool.cidr.first());
-  if (pool.gateway) addresses.push_back(*pool.gateway);
-  if (has_ends && pool.cidr.family() == Family::v4) addresses.push_back(pool.cidr.last());
-  std::sort(addresses.begin(), addresses.end());
-  addresses.erase(std::unique(addresses.begin(), addresses.end()), addresses.end());
+  std::set<net::Address> addresses;
+  if (has_ends) addresses.insert(pool.cidr.first());
+  if (pool.gateway) addresses.insert(*pool.gateway);
+  if (has_ends && pool.cidr.family() == Family::v4) addresses.insert(pool.cidr.last());
   Reservation reservation;
   reservation.name = reservation_name_of(pool.name);
   for (const auto& address : addresses) reservation.cidrs.push_back(Prefix::containing(address, bits));

@@ -76,16 +76,8 @@ bool is_label_key(std::string_view key) {
 }  // namespace
 
 net::Family family_of(TunnelKind kind) {
-  switch (kind) {
-    case TunnelKind::ipip:
-    case TunnelKind::vxlan_v4:
-    case TunnelKind::wireguard_v4:
-      return net::Family::v4;
-    case TunnelKind::vxlan_v6:
-    case TunnelKind::wireguard_v6:
-      return net::Family::v6;
-  }
-  CROFT_ASSERT(false);
+  const bool is_v6 = kind == TunnelKind::vxlan_v6 || kind == TunnelKind::wireguard_v6;
+  return is_v6 ? net::Family::v6 : net::Family::v4;
 }
 
 Result<void> check_label(const std::string& key, const std::string& value) {

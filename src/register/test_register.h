@@ -54,12 +54,12 @@ class TestRegister {
   [[nodiscard]] Result<Plan<Answer>> plan(Decide decide) {
     Snapshot fresh;
     Snapshot& snapshot = batch_ ? batch_->snapshot : fresh;
-    snapshot.set_foreign_writers(foreign_writers);
-    snapshot.set_atomic_commit(atomic_commit);
-    snapshot.set_steps_max(steps_max);
+    snapshot.foreign_writers = foreign_writers;
+    snapshot.atomic_commit = atomic_commit;
+    snapshot.steps_max = steps_max;
     for (rounds = 0;; ++rounds) {
       Step<Answer> step = decide(static_cast<const Snapshot&>(snapshot));
-      steps = std::max(steps, snapshot.steps());
+      steps = std::max(steps, snapshot.steps);
       if (auto* error = std::get_if<Error>(&step)) return fail(std::move(*error));
       if (auto* plan = std::get_if<Plan<Answer>>(&step)) return std::move(*plan);
       if (const auto& missing = std::get<Missing>(step); missing.damaged) return fail(*missing.damaged);

@@ -205,7 +205,7 @@ std::string incompatible_details(std::string_view config, std::span<const std::s
 std::string print_versions(std::span<const std::string_view> supported) {
   JsonWriter out(JsonWriter::Layout::compact);
   out.begin_object();
-  out.text("cniVersion", kNewestVersion);
+  out.text("cniVersion", kSupportedVersions.back());
   out.texts("supportedVersions", supported);
   out.end_object();
   return std::move(out).take() + "\n";

@@ -193,7 +193,7 @@ Flow<ClaimChoice> choose_block_to_claim(Reader& reader, const PoolTable& pools, 
     wanted.as_stored = wanted.as_stored || is_unknown(reader, candidate);
     wanted.out.insert(candidate);
   }
-  const std::uint64_t steps = reader.snapshot().steps_max();
+  const std::uint64_t steps = reader.snapshot().steps_max;
   return ClaimChoice{{}, fmt::format("the search for a block to claim was given up after {} steps", steps), true};
 }
 

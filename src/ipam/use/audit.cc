@@ -28,7 +28,7 @@ class RegisterReader {
       : store_(context.store),
         deadline_(Deadline::after(context.clock.now(), context.time_limit)),
         may_lack_(may_lack) {
-    result_.snapshot.set_foreign_writers(store_.capabilities().foreign_writers);
+    result_.snapshot.foreign_writers = store_.capabilities().foreign_writers;
   }
 
   [[nodiscard]] Result<Register> read(const core::Missing& wanted) {

@@ -60,9 +60,9 @@ class Loader {
  public:
   Loader(store::Store& store, Deadline deadline) : store_(store), deadline_(deadline) {
     const store::Capabilities can = store.capabilities();
-    snapshot_.set_foreign_writers(can.foreign_writers);
-    snapshot_.set_atomic_commit(can.atomic_commit);
-    snapshot_.set_lacks(can.lacks);
+    snapshot_.foreign_writers = can.foreign_writers;
+    snapshot_.atomic_commit = can.atomic_commit;
+    snapshot_.lacks = can.lacks;
   }
 
   /// Reads what is missing into the snapshot. Errors: those of the store, and that of a damaged record that the

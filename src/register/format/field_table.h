@@ -70,6 +70,17 @@ void read_list(CanonicalReader& in, std::size_t max, std::vector<T>& list, ReadO
   } while (in.another(']'));
 }
 
+/// A value by its canonical text. `what` it is, for the reader's error.
+template <class T>
+void read_canonical(CanonicalReader& in, T& value, std::string_view what) {
+  const std::string text = in.text();
+  const auto parsed = T::parse(text);
+  if (!parsed || parsed->to_string() != text) {
+    return in.reject(std::string("no ").append(what) + " in its canonical form \"" + text + "\"");
+  }
+  value = *parsed;
+}
+
 /// The form of a type that has only one.
 struct Plain {
   static void write(CanonicalWriter& out, bool value) { out.boolean(value); }
@@ -108,23 +119,9 @@ struct Plain {
   }
 
   static void write(CanonicalWriter& out, const net::Prefix& prefix) { out.text(prefix.to_string()); }
-  static void read(CanonicalReader& in, net::Prefix& value) {
-    const std::string text = in.text();
-    if (const auto prefix = net::Prefix::parse(text); prefix && prefix->to_string() == text) {
-      value = *prefix;
-    } else {
-      in.reject("no CIDR in its canonical form \"" + text + "\"");
-    }
-  }
+  static void read(CanonicalReader& in, net::Prefix& value) { read_canonical(in, value, "CIDR"); }
   static void write(CanonicalWriter& out, const net::Address& address) { out.text(address.to_string()); }
-  static void read(CanonicalReader& in, net::Address& value) {
-    const std::string text = in.text();
-    if (const auto address = net::Address::parse(text); address && address->to_string() == text) {
-      value = *address;
-    } else {
-      in.reject("no IP address in its canonical form \"" + text + "\"");
-    }
-  }
+  static void read(CanonicalReader& in, net::Address& value) { read_canonical(in, value, "IP address"); }
 
   static void write(CanonicalWriter& out, const std::map<std::string, std::string>& members) { out.texts(members); }
   static void read(CanonicalReader& in, std::map<std::string, std::string>& members) { members = in.texts(); }

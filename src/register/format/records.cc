@@ -56,13 +56,18 @@ std::optional<BootId> boot_of(std::string_view hex) {
   return bytes ? std::optional(BootId{*bytes}) : std::nullopt;
 }
 
-/// Nothing unless writing it gives the same texts again.
+/// Nothing unless writing it gives the same text again.
+std::optional<std::int64_t> number_in(const std::string& text) {
+  std::int64_t count = 0;
+  std::from_chars(text.data(), text.data() + text.size(), count);
+  return std::to_string(count) == text ? std::optional(count) : std::nullopt;
+}
+
 std::optional<core::ClockMark> mark_of(std::string_view hex, const std::string& text) {
   const auto boot = boot_of(hex);
-  std::int64_t count = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), count);
-  if (!boot || error != std::errc() || end != text.data() + text.size() || std::to_string(count) != text) return {};
-  return core::ClockMark{*boot, std::chrono::nanoseconds{count}};
+  const auto count = number_in(text);
+  if (!boot || !count) return {};
+  return core::ClockMark{*boot, std::chrono::nanoseconds{*count}};
 }
 
 /// Marks are kept among the texts of `previousSecondary`, which every version carries along: one that knows nothing of
@@ -85,11 +90,9 @@ std::map<std::string, std::string> with_marks(const Cooling& cooling) {
 }
 
 std::chrono::seconds cooldown_of(const std::string& text) {
-  std::int64_t count = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), count);
-  const bool reads = error == std::errc() && end == text.data() + text.size() && std::to_string(count) == text;
-  const bool is_one = reads && count > 0 && count <= core::kCooldownMax.count();
-  return std::chrono::seconds{is_one ? count : 0};
+  const auto count = number_in(text);
+  const bool is_one = count && *count > 0 && *count <= core::kCooldownMax.count();
+  return std::chrono::seconds{is_one ? *count : 0};
 }
 
 /// Texts that read as marks are taken out; anything else under such a name stays a text.
@@ -365,14 +368,7 @@ constexpr core::Words<StockIntent::What, 2> kWarmWhats = {{
 
 struct MacText {
   static void write(CanonicalWriter& out, const net::Mac& mac) { out.text(mac.to_string()); }
-  static void read(CanonicalReader& in, net::Mac& value) {
-    const std::string text = in.text();
-    if (const auto mac = net::Mac::parse(text); mac && mac->to_string() == text) {
-      value = *mac;
-    } else {
-      in.reject("no MAC address in its canonical form \"" + text + "\"");
-    }
-  }
+  static void read(CanonicalReader& in, net::Mac& value) { read_canonical(in, value, "MAC address"); }
 };
 
 constexpr std::uint32_t kPrefixLengthMax = 128;
