@@ -34,7 +34,6 @@
 #include "store/pause.h"
 #include "store/sqlite/sqlite_store.h"
 #include "store/store_url.h"
-#include "vpc/door/adapters.h"
 
 namespace croft::app {
 namespace {
@@ -176,8 +175,7 @@ class AgentProgram {
         return fail(ErrorCode::refused_by_configuration,
                     "the plugins run in another network namespace than this agent; run it in the node's");
       }
-      return os::device_of_living(edge::to_bytes(address), daemon_.clock,
-                                  Deadline::after(daemon_.clock.now(), kKernelTime));
+      return os::device_of_living(address, daemon_.clock, Deadline::after(daemon_.clock.now(), kKernelTime));
     };
     return {device_of, [this](const std::string& line) { tell_of_living(line); }};
   }
