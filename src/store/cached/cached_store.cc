@@ -3,9 +3,8 @@
 #include <algorithm>
 #include <utility>
 
-#include <fmt/format.h>
-
 #include "base/backoff.h"
+#include "base/texts.h"
 
 namespace croft::store {
 namespace {
@@ -61,9 +60,9 @@ Deadline CachedStore::read_deadline() const {
 Result<void> CachedStore::check_size(const Cache& cache) const {
   if (cache.record_count() <= options_.records_max && cache.affinity_count() <= kClaimsMax) return {};
   return fail(ErrorCode::corrupt,
-              fmt::format("the register has {} records that a node follows, and {} claims: more than {} or {} are not "
-                          "kept in memory; calls go to the store",
-                          cache.record_count(), cache.affinity_count(), options_.records_max, kClaimsMax));
+              "the register has {} records that a node follows, and {} claims: more than {} or {} are not "
+              "kept in memory; calls go to the store",
+              cache.record_count(), cache.affinity_count(), options_.records_max, kClaimsMax);
 }
 
 Result<void> CachedStore::rebuild() {

@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 
 #include "base/net/echo.h"
+#include "base/texts.h"
 #include "ipam/use/transact.h"
 #include "store/pause.h"
 #include "store/store_url.h"
@@ -21,10 +22,8 @@ namespace {
 using Phase = Pause::Phase;
 
 [[nodiscard]] Error refusal(std::string_view which, const Pause& pause, std::string_view remedy) {
-  return {
-      ErrorCode::refused_for_safety,
-      fmt::format("{} is paused ({}, other store {}): {}", which, name_of(pause.phase), net::echo(pause.other), remedy),
-      {}};
+  return make_error(ErrorCode::refused_for_safety, "{} is paused ({}, other store {}): {}", which, name_of(pause.phase),
+                    net::echo(pause.other), remedy);
 }
 
 /// A number that never goes back; absent for other records.
@@ -93,9 +92,9 @@ Result<Due> due(Kind kind, const Value* in_source, const Value* in_target) {
     const auto* there = std::get_if<Block>(in_target);
     if (here != nullptr && there != nullptr && there->sequence_number > here->sequence_number) {
       return fail(ErrorCode::refused_for_safety,
-                  fmt::format("another program wrote block {} of the target, which is being filled: stop it, end the "
-                              "pods that have addresses there, and delete that block",
-                              there->cidr.to_string()));
+                  "another program wrote block {} of the target, which is being filled: stop it, end the "
+                  "pods that have addresses there, and delete that block",
+                  there->cidr.to_string());
     }
     if (say_the_same(*in_source, *in_target)) return Due{};
   }
