@@ -12,6 +12,7 @@
 #include "base/hex.h"
 #include "base/json/writer.h"
 #include "base/net/u128.h"
+#include "base/texts.h"
 #include "store/format/pause.h"
 #include "store/kube/format/api.h"
 #include "store/kube/format/own_kinds.h"
@@ -76,9 +77,7 @@ void put_in_order(std::vector<Kept>& all, KeyOf key_of) {
 }  // namespace
 
 Error conflict_on(const Key& key) {
-  return {ErrorCode::conflict,
-          fmt::format("{} {} was changed by somebody else; read again", name_of(key.kind), key.name),
-          {}};
+  return make_error(ErrorCode::conflict, "{} {} was changed by somebody else; read again", name_of(key.kind), key.name);
 }
 
 Objects::Objects(Api& api, std::vector<std::unique_ptr<Form>> forms, const Clock& clock)
@@ -96,23 +95,21 @@ Result<const Form*> Objects::form_of(Kind kind) const {
   for (const auto& form : forms_) {
     if (form->has(kind)) return form.get();
   }
-  return fail(ErrorCode::invalid_argument,
-              fmt::format("{} records are not kept in a Kubernetes API", core::name_of(kind)));
+  return fail(ErrorCode::invalid_argument, "{} records are not kept in a Kubernetes API", core::name_of(kind));
 }
 
 Error Objects::error_of(const Answer& answer, Kind kind, std::string_view name) const {
   const auto form = form_of(kind);
   const auto resource = form ? (*form)->resource_of(kind) : wire::kube::ApiResource{};
   if (is_unknown(answer)) {
-    return {ErrorCode::refused_by_configuration,
-            fmt::format(
-                "the Kubernetes API has no {}.{} of version {}, in which a register of pools and blocks is kept: "
-                "their CustomResourceDefinition is missing, or not served; a cluster with neither Calico's IPAM nor "
-                "Croft has nothing to look at. To have Croft there, apply crds-croft.yaml of a release or of "
-                "deploy/kubernetes, without Calico crds-calico.yaml too (docs/runbooks/kubernetes-crds.md); a "
-                "register in another place is named with --store",
-                resource.resource, resource.group, resource.version),
-            {}};
+    return make_error(
+        ErrorCode::refused_by_configuration,
+        "the Kubernetes API has no {}.{} of version {}, in which a register of pools and blocks is kept: "
+        "their CustomResourceDefinition is missing, or not served; a cluster with neither Calico's IPAM nor "
+        "Croft has nothing to look at. To have Croft there, apply crds-croft.yaml of a release or of "
+        "deploy/kubernetes, without Calico crds-calico.yaml too (docs/runbooks/kubernetes-crds.md); a "
+        "register in another place is named with --store",
+        resource.resource, resource.group, resource.version);
   }
   Error error = Error(answer.error).in(fmt::format("{} {}", core::name_of(kind), name));
   // It is not the caller who is wrong: the server has sent more than there can be of that.
@@ -318,8 +315,8 @@ Result<Revision> Objects::written(const Form& form, const Write& put, const Answ
   const auto object = wire::kube::decode_object(answer.body);
   if (!object) {
     // An answer to something else says nothing of what was sent.
-    return fail(ErrorCode::unknown_outcome, fmt::format("{} {} may or may not have been written: {}",
-                                                        core::name_of(key.kind), key.name, object.error().message));
+    return fail(ErrorCode::unknown_outcome, "{} {} may or may not have been written: {}", core::name_of(key.kind),
+                key.name, object.error().message);
   }
   remember(key, *object);
   if (wire::calico::has_crd(key.kind)) {
@@ -327,11 +324,11 @@ Result<Revision> Objects::written(const Form& form, const Write& put, const Answ
     TRY(const Stored stored, form.decode(key.kind, &key, object->value, object->meta));
     if (!stored.record.value || !is_kept(*put.value, *stored.record.value)) {
       return fail(ErrorCode::refused_by_configuration,
-                  fmt::format("{} {} was written, but what the API has kept is not what was sent: either its "
-                              "CustomResourceDefinition is of a version that lacks a member (look at it, and upgrade "
-                              "Calico's definitions), or an admission webhook or policy changes it (exempt {}.{})",
-                              core::name_of(key.kind), key.name, form.resource_of(key.kind).resource,
-                              form.resource_of(key.kind).group));
+                  "{} {} was written, but what the API has kept is not what was sent: either its "
+                  "CustomResourceDefinition is of a version that lacks a member (look at it, and upgrade "
+                  "Calico's definitions), or an admission webhook or policy changes it (exempt {}.{})",
+                  core::name_of(key.kind), key.name, form.resource_of(key.kind).resource,
+                  form.resource_of(key.kind).group);
     }
   }
   return revision_of(object->meta.resource_version);
