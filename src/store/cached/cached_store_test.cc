@@ -244,7 +244,7 @@ TEST(Cache, LateNewsDoesNotBringBackWhatWasDeleted) {
   WithABlock world;
   const std::vector<Write> writes = {remove(kBlock), remove(kClaim)};
   world.cache.committed(writes, {}, Revision(20));
-  EXPECT_EQ(world.cache.own_block_count(), 0U);
+  EXPECT_TRUE(world.cache.own_blocks().empty());
   EXPECT_FALSE(world.cache.apply({Change::put(claim(10))}));
   EXPECT_EQ(world.cache.affinity_count(), 0U);
   world.cache.apply({Change::deleted(kClaim, Revision(20))});
