@@ -56,6 +56,10 @@ Result<Fate> Store::fate_of(std::span<const Write> writes, const WriteToken& tok
   return Fate::may_still_come;
 }
 
+Error conflict_on(const Key& key) {
+  return make_error(ErrorCode::conflict, "{} {} was changed by somebody else; read again", name_of(key.kind), key.name);
+}
+
 Error paused(const core::Pause& pause) {
   using Phase = core::Pause::Phase;
   // A URL may be longer than a line of a log should be.

@@ -32,7 +32,6 @@ Result<std::string> Form::path_of(const Key& key) const {
 
 Result<Stored> Form::stored_as(Key key, wire::JsonRef object, const wire::kube::ApiMeta& meta) {
   Stored stored;
-  stored.basis = {meta.uid, meta.resource_version};
   TRY(stored.record.revision, revision_of(meta.resource_version));
   stored.record.key = std::move(key);
   const auto annotations = member_of(member_of(object, "metadata"), "annotations");

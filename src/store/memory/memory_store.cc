@@ -20,12 +20,6 @@ struct Entry {
   WriteToken token;
 };
 
-Error conflict_on(const Key& key) {
-  return {ErrorCode::conflict,
-          fmt::format("{} {} was changed by somebody else; read again", core::name_of(key.kind), key.name),
-          {}};
-}
-
 Error after_fault(Fault fault) {
   switch (fault) {
     case Fault::lose_reply:
