@@ -423,23 +423,20 @@ class FakeCluster {
     constexpr std::string_view kStatus = "/status";
     Asked asked = whole;
     Json changes = all_changes;
-    if (has_status(asked.collection) && asked.name.ends_with(kStatus)) {
-      asked.name.resize(asked.name.size() - kStatus.size());
-      const auto found = objects_.find(asked.collection + "/" + asked.name);
-      if (found == objects_.end()) return status(404, "NotFound", asked.name + " not found", asked.name);
-      const Json wanted = changes.value("metadata", Json::object());
-      if (auto conflict = unmet(wanted, found->second["metadata"], asked.name)) return *std::move(conflict);
+    const bool is_of_status = has_status(asked.collection) && asked.name.ends_with(kStatus);
+    if (is_of_status) asked.name.resize(asked.name.size() - kStatus.size());
+    const std::string path = asked.collection + "/" + asked.name;
+    const auto found = objects_.find(path);
+    if (found == objects_.end()) return status(404, "NotFound", asked.name + " not found", asked.name);
+    Json wanted = changes.value("metadata", Json::object());
+    // A UID does not change, which is another error than a conflict.
+    if (!is_of_status) wanted.erase("uid");
+    if (auto conflict = unmet(wanted, found->second["metadata"], asked.name)) return *std::move(conflict);
+    if (is_of_status) {
       changes = Json{{"status", changes.value("status", Json::object())}};
     } else if (has_status(asked.collection)) {
       changes.erase("status");
     }
-    const std::string path = asked.collection + "/" + asked.name;
-    const auto found = objects_.find(path);
-    if (found == objects_.end()) return status(404, "NotFound", asked.name + " not found", asked.name);
-    // A UID does not change, which is another error than a conflict.
-    Json wanted = changes.value("metadata", Json::object());
-    wanted.erase("uid");
-    if (auto conflict = unmet(wanted, found->second["metadata"], asked.name)) return *std::move(conflict);
     Json object = found->second;
     object.merge_patch(changes);
     const Json none = Json::object();
