@@ -110,11 +110,6 @@ class Call final : public CniCall {
     return {world_.find_agent, config_.ipam.agent.value_or(world_.agent_socket), store_url(), node_.name};
   }
   [[nodiscard]] engine::Context context(store::Store& store) const { return {store, world_.clock, world_.random}; }
-  /// The same for a DEL, which is over in time whatever it meets.
-  [[nodiscard]] engine::Context context_of_del(store::Store& store) const {
-    const Deadline limit = Deadline::after(began_, kDelTimeMax);
-    return {store, world_.clock, world_.random, kDelTimeMax, limit};
-  }
   [[nodiscard]] core::AssignRequest request() const;
   [[nodiscard]] Result<std::unique_ptr<store::Store>> open(store::OpenMode mode, const Path& path) const;
   /// Does not come back where the sibling is to do the rest, but for an error.
@@ -261,9 +256,10 @@ Result<GivenBack> Call::release(Path& path) const {
   const auto store = open(store::OpenMode::existing, path);
   if (!store && store.error().code == ErrorCode::not_found) return GivenBack{};
   if (!store) return fail(store.error());
-  const engine::Context context = context_of_del(**store);
-  // An agent that answered too late has used up the time of the turn.
-  auto turn = take_turn(**store, kDelTurnWaitMax, Deadline::after(began_, kDelTimeMax));
+  // It is over in time whatever it meets. An agent that answered too late has used up the time of the turn.
+  const Deadline limit = Deadline::after(began_, kDelTimeMax);
+  const engine::Context context{**store, world_.clock, world_.random, kDelTimeMax, limit};
+  auto turn = take_turn(**store, kDelTurnWaitMax, limit);
   TRY(core::Released released, engine::release_owner(context, owner_));
   turn.reset();
   make_up(context);
