@@ -52,62 +52,53 @@ class HandleAudit {
   void add_held(const std::string& handle_id, const net::Prefix& block) { ++counts_[handle_id][block.to_string()]; }
   /// Once all have been added: adds to `report` what is wrong with a handle; each one counts once. Nothing of it is
   /// kept but its name.
-  void check(const Key& key, const Handle& handle, const Unseen& unseen, Report& report);
+  void check(const Key& key, const Handle& handle, const Unseen& unseen, Report& report) {
+    if (!seen_.insert(handle.id).second) return;
+    ++report.handles;
+    if (handle.deleted) return;
+    Miscounts more, fewer;
+    const auto counts = counts_.find(handle.id);
+    const auto& held = counts == counts_.end() ? kNothingHeld : counts->second;
+    bool is_unknown_somewhere = false;
+    for (const auto& [block, counted] : handle.blocks) {
+      const auto there = held.find(block);
+      const std::uint32_t count = there == held.end() ? 0 : there->second;
+      if (unseen.may_have_block(block)) {
+        is_unknown_somewhere = true;
+      } else if (counted != count) {
+        (counted > count ? more : fewer).add(block, counted, count);
+      }
+    }
+    for (const auto& [block, count] : held) {
+      if (!handle.blocks.contains(block)) fewer.add(block, 0, count);
+    }
+    if (held.empty() && !is_unknown_somewhere) {
+      report.empty_handles.push_back({key, handle.id});
+      report.findings.push_back(found("handle_empty", handle.id, more.empty() ? "it names no block" : more.text()));
+    } else if (!more.empty()) {
+      report.findings.push_back(found("handle_miscount", handle.id, more.text()));
+    }
+    if (!fewer.empty()) report.findings.push_back(found("handle_undercount", handle.id, fewer.text()));
+  }
   /// One that is there and can't be read.
   void add_unread(const std::string& handle_id) { seen_.insert(handle_id); }
   /// Behind the last one: adds those that have no record.
-  void finish(const Unseen& unseen, Report& report) const;
+  void finish(const Unseen& unseen, Report& report) const {
+    if (unseen.lacks_all(Kind::handle)) return;
+    std::set<std::string> told;
+    for (const Allocation& one : report.allocations) {
+      const std::string& id = one.handle_id;
+      if (one.cooling || !counts_.contains(id) || seen_.contains(id) || unseen.has(handle_key(id)) ||
+          !told.insert(id).second)
+        continue;
+      report.findings.push_back(found("handle_missing", id, holder_text(id, one.attributes), one.block));
+    }
+  }
 
  private:
-  void compare(const Key& key, const Handle& handle, const Unseen& unseen, Report& report) const;
-
   std::set<std::string> seen_;
   std::map<std::string, std::map<std::string, std::uint32_t>> counts_;  ///< handle -> block -> addresses held
 };
-
-void HandleAudit::check(const Key& key, const Handle& handle, const Unseen& unseen, Report& report) {
-  if (!seen_.insert(handle.id).second) return;
-  ++report.handles;
-  if (!handle.deleted) compare(key, handle, unseen, report);
-}
-
-void HandleAudit::finish(const Unseen& unseen, Report& report) const {
-  if (unseen.lacks_all(Kind::handle)) return;
-  std::set<std::string> told;
-  for (const Allocation& one : report.allocations) {
-    const std::string& id = one.handle_id;
-    if (one.cooling || !counts_.contains(id) || seen_.contains(id) || unseen.has(handle_key(id)) ||
-        !told.insert(id).second)
-      continue;
-    report.findings.push_back(found("handle_missing", id, holder_text(id, one.attributes), one.block));
-  }
-}
-
-void HandleAudit::compare(const Key& key, const Handle& handle, const Unseen& unseen, Report& report) const {
-  Miscounts more, fewer;
-  const auto counts = counts_.find(handle.id);
-  const auto& held = counts == counts_.end() ? kNothingHeld : counts->second;
-  bool is_unknown_somewhere = false;
-  for (const auto& [block, counted] : handle.blocks) {
-    const auto there = held.find(block);
-    const std::uint32_t count = there == held.end() ? 0 : there->second;
-    if (unseen.may_have_block(block)) {
-      is_unknown_somewhere = true;
-    } else if (counted != count) {
-      (counted > count ? more : fewer).add(block, counted, count);
-    }
-  }
-  for (const auto& [block, count] : held) {
-    if (!handle.blocks.contains(block)) fewer.add(block, 0, count);
-  }
-  if (held.empty() && !is_unknown_somewhere) {
-    report.empty_handles.push_back({key, handle.id});
-    report.findings.push_back(found("handle_empty", handle.id, more.empty() ? "it names no block" : more.text()));
-  } else if (!more.empty()) {
-    report.findings.push_back(found("handle_miscount", handle.id, more.text()));
-  }
-  if (!fewer.empty()) report.findings.push_back(found("handle_undercount", handle.id, fewer.text()));
-}
 
 }  // namespace
 

@@ -354,12 +354,8 @@ BatchDone commit_together(const Context& direct, store::Store& cached, std::span
       turn = *std::move(taken);
       has_turn = true;
     }
-    const Context context{*stores[std::min(tries, std::size(stores) - 1)],
-                          direct.clock,
-                          direct.random,
-                          direct.time_limit,
-                          direct.not_after,
-                          direct.wait_by};
+    store::Store& asked = *stores[std::min(tries, std::size(stores) - 1)];
+    const Context context{asked, direct.clock, direct.random, direct.time_limit, direct.not_after, direct.wait_by};
     Round round(context, calls, did.most, deadline, limit, tries == 0 ? memory : nullptr);
     const bool is_to_commit = round.decide();
     if (round.trouble()) {
