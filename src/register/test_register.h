@@ -8,6 +8,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -79,6 +80,12 @@ class TestRegister {
       batch_->snapshot.set_planned(write.key, write.value);
     }
     return std::move(plan.answer);
+  }
+  /// The same of a decision by these arguments.
+  template <class Answer, class... Parameters>
+  [[nodiscard]] Result<Answer> decided(Step<Answer> (*by)(const Snapshot&, Parameters...),
+                                       std::type_identity_t<Parameters>... arguments) {
+    return decide<Answer>([&](const Snapshot& snapshot) { return by(snapshot, arguments...); });
   }
 
   /// From now on all is decided on one snapshot, each as the ones before it leave it; nothing is written.

@@ -107,10 +107,6 @@ class RegisterReader {
   Register result_;
 };
 
-}  // namespace
-
-namespace {
-
 /// Notes the revisions of those that are empty.
 [[nodiscard]] Result<void> add_handles(const Context& context, core::audit::RegisterAudit& look,
                                        std::map<core::Key, store::Revision>& empty,
