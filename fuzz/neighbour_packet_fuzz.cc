@@ -3,6 +3,7 @@
 // bytes as the address of a probe and of an announcement: they are understood.
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -12,16 +13,16 @@
 
 namespace {
 
-using croft::os::IpBytes;
-using croft::os::MacBytes;
-using croft::os::NeighbourSign;
+using croft::net::Address;
+using croft::net::Mac;
 using croft::os::ProbeNonce;
 
-constexpr MacBytes kMac{2, 0, 0, 0, 0, 1};
+constexpr Mac kMac{{2, 0, 0, 0, 0, 1}};
 
-bool is_somebodys(const MacBytes& mac) { return mac != MacBytes{} && (mac[0] & 1) == 0; }
-bool is_somebodys(const IpBytes& ip) {
-  return ip.bytes != IpBytes{}.bytes && (ip.is_v6 ? ip.bytes[0] != 0xff : ip.bytes[0] < 224);
+bool is_somebodys(const Mac& mac) { return mac != Mac() && (mac.bytes[0] & 1) == 0; }
+bool is_somebodys(const Address& ip) {
+  const unsigned first = ip.bytes()[0];
+  return ip.value() != croft::net::U128() && (ip.is_v6() ? first != 0xff : first < 224);
 }
 
 void read_any(std::span<const std::uint8_t> frame) {
@@ -35,9 +36,10 @@ void read_any(std::span<const std::uint8_t> frame) {
 }
 
 void read_back(std::span<const std::uint8_t> bytes) {
-  for (const bool is_v6 : {false, true}) {
-    IpBytes ip{is_v6, {}};
-    std::copy_n(bytes.begin(), std::min<std::size_t>(bytes.size(), is_v6 ? 16 : 4), ip.bytes.begin());
+  for (const std::size_t size : {4U, 16U}) {
+    std::array<std::uint8_t, 16> padded{};
+    std::copy_n(bytes.begin(), std::min(bytes.size(), size), padded.begin());
+    const Address ip = *Address::of_bytes(std::span(padded).first(size));
     if (!is_somebodys(ip)) continue;
     for (const auto& frame :
          {croft::os::probe_frame(ip, kMac, ProbeNonce{}), croft::os::announcement_frame(ip, kMac)}) {

@@ -102,6 +102,8 @@ TEST(Error, EveryCodeHasItsOwnName) {
     names.insert(name_of(static_cast<ErrorCode>(code)));
   }
   EXPECT_EQ(names.size(), static_cast<std::size_t>(ErrorCode::internal) + 1);
+  EXPECT_EQ(name_of(ErrorCode::unavailable), "unavailable");
+  EXPECT_EQ(name_of(ErrorCode::internal), "internal");
 }
 
 TEST(TimeText, Rfc3339RoundsUpToTheNextSecond) {

@@ -43,7 +43,7 @@ struct Deadline {
   [[nodiscard]] bool passed(const Instant& now) const { return now.since_boot >= at_since_boot; }
 };
 
-/// The source of randomness (jitter, write tokens). os/random.h asks the kernel; tests use a seeded one.
+/// The source of randomness (jitter, write tokens). os/clock.h asks the kernel; tests use a seeded one.
 class Random {
  public:
   virtual ~Random() = default;

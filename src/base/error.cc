@@ -1,5 +1,7 @@
 #include "base/error.h"
 
+#include <array>
+#include <cstddef>
 #include <cstdio>
 #include <cstdlib>
 
@@ -8,45 +10,29 @@
 namespace croft {
 
 std::string_view name_of(ErrorCode code) {
-  switch (code) {
-    case ErrorCode::invalid_argument:
-      return "invalid_argument";
-    case ErrorCode::not_found:
-      return "not_found";
-    case ErrorCode::already_exists:
-      return "already_exists";
-    case ErrorCode::conflict:
-      return "conflict";
-    case ErrorCode::unknown_outcome:
-      return "unknown_outcome";
-    case ErrorCode::unavailable:
-      return "unavailable";
-    case ErrorCode::too_old:
-      return "too_old";
-    case ErrorCode::deadline_exceeded:
-      return "deadline_exceeded";
-    case ErrorCode::storage_full:
-      return "storage_full";
-    case ErrorCode::read_only:
-      return "read_only";
-    case ErrorCode::permission_denied:
-      return "permission_denied";
-    case ErrorCode::corrupt:
-      return "corrupt";
-    case ErrorCode::newer_version:
-      return "newer_version";
-    case ErrorCode::exhausted:
-      return "exhausted";
-    case ErrorCode::no_pool:
-      return "no_pool";
-    case ErrorCode::refused_by_configuration:
-      return "refused_by_configuration";
-    case ErrorCode::refused_for_safety:
-      return "refused_for_safety";
-    case ErrorCode::internal:
-      return "internal";
-  }
-  return "internal";
+  // In the order of the codes.
+  constexpr auto kNames = std::to_array<std::string_view>({
+      "invalid_argument",
+      "not_found",
+      "already_exists",
+      "conflict",
+      "unknown_outcome",
+      "unavailable",
+      "too_old",
+      "deadline_exceeded",
+      "storage_full",
+      "read_only",
+      "permission_denied",
+      "corrupt",
+      "newer_version",
+      "exhausted",
+      "no_pool",
+      "refused_by_configuration",
+      "refused_for_safety",
+      "internal",
+  });
+  static_assert(kNames.size() == static_cast<std::size_t>(ErrorCode::internal) + 1);
+  return kNames.at(static_cast<std::size_t>(code));
 }
 
 bool is_transient(ErrorCode code) {

@@ -1,35 +1,11 @@
 #include "base/printable.h"
 
 #include <algorithm>
-#include <cstddef>
 
 #include "base/hex.h"
 
 namespace croft {
 namespace {
-
-/// A character of a text: its code and how many bytes it has; no bytes when they are no UTF-8.
-struct Character {
-  char32_t code = 0;
-  std::size_t bytes = 0;
-};
-
-Character first_of(std::string_view text) {
-  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
-  const unsigned first = byte(0);
-  if (first < 0x80) return {first, 1};
-  const std::size_t bytes = first >= 0xf0 ? 4 : first >= 0xe0 ? 3 : 2;
-  if (first < 0xc2 || first > 0xf4 || text.size() < bytes) return {};
-  char32_t code = first & (0x7fU >> bytes);
-  for (std::size_t i = 1; i < bytes; ++i) {
-    if ((byte(i) & 0xc0U) != 0x80U) return {};
-    code = code << 6 | (byte(i) & 0x3fU);
-  }
-  const bool is_overlong = (bytes == 3 && code < 0x800) || (bytes == 4 && code < 0x10000);
-  const bool is_surrogate = code >= 0xd800 && code <= 0xdfff;
-  if (is_overlong || is_surrogate || code > 0x10ffff) return {};
-  return {code, bytes};
-}
 
 bool is_plain(char c) { return c >= 0x20 && c < 0x7f; }
 
@@ -61,6 +37,24 @@ std::size_t colour_at(std::string_view text) {
 
 }  // namespace
 
+Rune first_rune(std::string_view text) {
+  constexpr Rune kBad{0xFFFD, 1, false};
+  if (text.empty()) return {};
+  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
+  const unsigned first = byte(0);
+  if (first < 0x80) return {first, 1, true};
+  const std::size_t size = first >= 0xf0 ? 4 : first >= 0xe0 ? 3 : 2;
+  if (first < 0xc2 || first > 0xf4 || text.size() < size) return kBad;
+  char32_t code = first & (0x7fU >> size);
+  for (std::size_t i = 1; i < size; ++i) {
+    if ((byte(i) & 0xc0U) != 0x80U) return kBad;
+    code = code << 6 | (byte(i) & 0x3fU);
+  }
+  const bool is_overlong = (size == 3 && code < 0x800) || (size == 4 && code < 0x10000);
+  const bool is_surrogate = code >= 0xd800 && code <= 0xdfff;
+  return is_overlong || is_surrogate || code > 0x10ffff ? kBad : Rune{code, size, true};
+}
+
 std::string printable(std::string_view text, Printed how) {
   std::string out;
   out.reserve(text.size());
@@ -70,18 +64,18 @@ std::string printable(std::string_view text, Printed how) {
     out += text.substr(0, plain);
     text.remove_prefix(plain);
     if (text.empty()) return out;
-    const Character next = first_of(text);
-    std::size_t taken = next.bytes == 0 ? 1 : next.bytes;
-    const bool is_layout = (next.code == '\n' || next.code == '\t') && next.bytes == 1 && how != Printed::line;
+    const Rune next = first_rune(text);
+    std::size_t taken = next.size;
+    const bool is_layout = (next.code == '\n' || next.code == '\t') && how != Printed::line;
     const std::size_t colour = how == Printed::coloured ? colour_at(text) : 0;
     if (colour > 0) {
       out += text.substr(0, colour);
       taken = colour;
-    } else if (next.bytes == 0) {
+    } else if (!next.valid) {
       out += "\\x";
       add_hex(out, static_cast<unsigned char>(text.front()), 2);
     } else if (is_layout || !is_harmful(next.code)) {
-      out += text.substr(0, next.bytes);
+      out += text.substr(0, next.size);
     } else if (how == Printed::json || next.code > 0xff) {
       out += "\\u";
       add_hex(out, static_cast<unsigned>(next.code), 4);

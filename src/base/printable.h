@@ -1,10 +1,20 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
 
 namespace croft {
+
+/// One code point at the front of a UTF-8 text. `size` is 0 for an empty text. An invalid byte sequence gives
+/// `valid == false`, size 1 and U+FFFD, as Go's utf8.DecodeRune.
+struct Rune {
+  char32_t code = 0xFFFD;
+  std::size_t size = 0;
+  bool valid = false;
+};
+[[nodiscard]] Rune first_rune(std::string_view text);
 
 /// For whom a text is made printable.
 enum class Printed : std::uint8_t {

@@ -37,7 +37,9 @@ class Reader {
  public:
   explicit Reader(std::string_view text) : rest_(text) {}
 
-  int digits(std::size_t width) {
+  /// Behind `before`.
+  int digits(std::size_t width, std::string_view before = "") {
+    expect(before);
     int value = 0;
     if (!ok_ || rest_.size() < width) return fail();
     for (std::size_t i = 0; i < width; ++i) {
@@ -84,16 +86,11 @@ class Reader {
 
 std::optional<WallTime> date_and_time(Reader& in, std::string_view separator) {
   const int year = in.digits(4);
-  in.expect("-");
-  const int month = in.digits(2);
-  in.expect("-");
-  const int day = in.digits(2);
-  in.expect(separator);
-  const int hour = in.digits(2);
-  in.expect(":");
-  const int minute = in.digits(2);
-  in.expect(":");
-  const int second = in.digits(2);
+  const int month = in.digits(2, "-");
+  const int day = in.digits(2, "-");
+  const int hour = in.digits(2, separator);
+  const int minute = in.digits(2, ":");
+  const int second = in.digits(2, ":");
   const nanoseconds fraction = in.fraction();
   const std::chrono::year_month_day date(std::chrono::year(year), std::chrono::month(static_cast<unsigned>(month)),
                                          std::chrono::day(static_cast<unsigned>(day)));
@@ -117,10 +114,8 @@ Result<WallTime> parse_rfc3339(std::string_view text) {
     in.expect("Z");
   } else {
     const int sign = in.front() == '-' ? -1 : 1;
-    in.expect(sign < 0 ? "-" : "+");
-    const int hours = in.digits(2);
-    in.expect(":");
-    offset = sign * (std::chrono::hours(hours) + std::chrono::minutes(in.digits(2)));
+    const int hours = in.digits(2, sign < 0 ? "-" : "+");
+    offset = sign * (std::chrono::hours(hours) + std::chrono::minutes(in.digits(2, ":")));
   }
   if (!local || !in.done()) {
     return fail(ErrorCode::invalid_argument, fmt::format("\"{}\" is not an RFC 3339 time", text));

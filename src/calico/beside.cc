@@ -1,9 +1,8 @@
 #include <variant>
 
-#include <fmt/format.h>
-
 #include "base/assert.h"
 #include "base/net/echo.h"
+#include "base/texts.h"
 #include "calico/etcd_records.h"
 #include "calico/json.h"
 #include "register/format/canonical_json.h"
@@ -44,7 +43,7 @@ namespace croft::wire {
 namespace {
 
 Error damaged(std::string_view key, std::string_view why) {
-  return {ErrorCode::corrupt, fmt::format("{} is damaged: {}", net::echo(key), why), {}};
+  return make_error(ErrorCode::corrupt, "{} is damaged: {}", net::echo(key), why);
 }
 
 /// Reads `{"v":1,`, what `read` reads, and `}`.
@@ -56,9 +55,8 @@ template <class Read>
   const std::uint32_t version = in.small_number();
   constexpr std::uint32_t kKnown = 1;
   if (in.ok() && version > kKnown) {
-    return fail(ErrorCode::newer_version,
-                fmt::format("{} has format {}, this program reads up to {}; upgrade Croft here", net::echo(key),
-                            version, kKnown));
+    return fail(ErrorCode::newer_version, "{} has format {}, this program reads up to {}; upgrade Croft here",
+                net::echo(key), version, kKnown);
   }
   if (version == 0) in.reject("format version 0");
   in.expect(",");
@@ -86,8 +84,8 @@ bool fits_cooldown(const PoolBeside& beside) { return core::is_cooldown(beside.c
 constexpr auto kPoolBeside =
     fields(field("cidr", &PoolBeside::cidr), maybe("gateway", &PoolBeside::gateway, AnyAddress{}),
            checked(field("cooldownSeconds", &PoolBeside::cooldown), fits_cooldown, "cooldownSeconds is out of range"),
-           unless_false("beingMade", &PoolBeside::being_made), unless_false("beingDeleted", &PoolBeside::being_deleted),
-           unless_false("priority", &PoolBeside::priority, UpTo{core::kPoolPriorityMax}));
+           maybe("beingMade", &PoolBeside::being_made), maybe("beingDeleted", &PoolBeside::being_deleted),
+           maybe("priority", &PoolBeside::priority, UpTo{core::kPoolPriorityMax}));
 // clang-format on
 
 }  // namespace

@@ -13,6 +13,7 @@
 
 #include "base/assert.h"
 #include "base/net/echo.h"
+#include "base/texts.h"
 #include "calico/json.h"
 #include "register/format/canonical_json.h"
 
@@ -53,12 +54,6 @@ struct SmallRest final : core::ForeignRest {
 using AffinityDraft = Draft<core::Affinity, SmallRest>;
 using HandleDraft = Draft<core::Handle, SmallRest>;
 using ConfigDraft = Draft<core::IpamConfig, SmallRest>;
-
-constexpr std::array<std::pair<AffinityState, std::string_view>, 3> kStates = {{
-    {AffinityState::pending, "pending"},
-    {AffinityState::confirmed, "confirmed"},
-    {AffinityState::pending_deletion, "pendingDeletion"},
-}};
 
 // ---------------------------------------------------------------- reading: blocks
 
@@ -202,9 +197,9 @@ constexpr JsonMember<AffinityDraft> kAffinityMembers[] = {
        if (auto fault = read_text(at, kTextBytesMax, text)) return fault;
        out.rest->is_unsaid = text.empty();
        if (text.empty()) return MaybeFault();
-       const auto state = std::ranges::find(kStates, text, [](const auto& s) { return s.second; });
-       if (state == kStates.end()) return MaybeFault(at.bad_value(net::echo(text) + " is no state of an affinity"));
-       out.record.state = state->first;
+       const auto state = core::value_in(core::kAffinityStates, text);
+       if (!state) return MaybeFault(at.bad_value(net::echo(text) + " is no state of an affinity"));
+       out.record.state = *state;
        return MaybeFault();
      }},
     {"deleted", [](const JsonAt& at, AffinityDraft& out) { return read_boolean(at, out.record.deleted); }},
@@ -350,7 +345,7 @@ template <class D>
   AffinityDraft draft;
   TRY(draft.record.cidr, core::cidr_of(key));
   auto owner = owner_in(key.name);
-  if (!owner) return fail(ErrorCode::corrupt, fmt::format("affinity {} has no owner", net::echo(key.name)));
+  if (!owner) return fail(ErrorCode::corrupt, "affinity {} has no owner", net::echo(key.name));
   draft.record.owner = *std::move(owner);
   draft.rest->is_unsaid = true;
   return decode_small<AffinityDraft>(key, bytes.empty() ? "{}" : bytes, kAffinityMembers, std::move(draft));
@@ -396,10 +391,9 @@ std::string encode(const Block& block, const Birth&) {
 std::string encode(const core::Affinity& affinity, const Birth&) {
   const auto& rest = rest_of<SmallRest>(affinity.rest);
   const bool is_unsaid = affinity.state == AffinityState::confirmed && rest.is_unsaid;
-  const auto named = std::ranges::find(kStates, affinity.state, [](const auto& s) { return s.first; });
   JsonWriter out(JsonWriter::Layout::compact);
   out.begin_object();
-  out.text("state", is_unsaid ? std::string_view() : named->second);
+  out.text("state", is_unsaid ? std::string_view() : core::word_in(core::kAffinityStates, affinity.state));
   out.boolean("deleted", affinity.deleted);
   write_rest(out, rest.members);
   out.end_object();

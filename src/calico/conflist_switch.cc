@@ -12,6 +12,7 @@
 #include "base/letters.h"
 #include "base/net/echo.h"
 #include "base/text/go_text.h"
+#include "base/texts.h"
 #include "cni/format/config.h"
 
 namespace croft::wire::cni {
@@ -139,9 +140,8 @@ class PluginSwitch {
 
 [[nodiscard]] Result<Network> as_croft_reads_it(const std::string& config) {
   const auto refusal = [](const cni::Error& error) {
-    return fail(
-        invalid_argument(fmt::format("croft-ipam would refuse it: {}{}{}", error.msg, error.details.empty() ? "" : ": ",
-                                     error.details.empty() ? "" : net::echo(error.details))));
+    return fail(ErrorCode::invalid_argument, "croft-ipam would refuse it: {}{}{}", error.msg,
+                error.details.empty() ? "" : ": ", error.details.empty() ? "" : net::echo(error.details));
   };
   auto document = parse_network_config(config);
   if (!document) return refusal(document.error());

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <functional>
 #include <utility>
 
 #include <fmt/format.h>
@@ -12,6 +13,7 @@
 #include "base/letters.h"
 #include "base/net/echo.h"
 #include "base/net/lenient.h"
+#include "base/texts.h"
 #include "calico/json.h"
 #include "register/format/records.h"
 
@@ -138,7 +140,7 @@ bool is_left_out(Kind kind, std::string_view name) {
   const bool is_text = mark->kind() == JsonKind::string;
   if (is_text && text == "true") return true;
   if (is_text && (text == "false" || text.empty())) return false;
-  return fail(ErrorCode::corrupt, fmt::format("spec.deleted: {} is no mark of deletion", net::echo(text)));
+  return fail(ErrorCode::corrupt, "spec.deleted: {} is no mark of deletion", net::echo(text));
 }
 
 std::optional<core::Key> key_in(Kind kind, JsonRef spec, const std::string& name) {
@@ -151,11 +153,10 @@ std::optional<core::Key> key_in(Kind kind, JsonRef spec, const std::string& name
     case Kind::affinity: {
       const auto of = cidr();
       const std::string node = text_in(spec, "node");
-      const std::string type = text_in(spec, "type");
-      const bool is_known = type.empty() || type == "host" || type == "virtual";
-      if (!of || node.empty() || !is_known) return std::nullopt;
-      using Type = core::AffinityOwner::Type;
-      return core::affinity_key({type == "virtual" ? Type::virtual_owner : Type::host, node}, *of);
+      const std::string said = text_in(spec, "type");
+      const auto type = core::value_in(core::kOwnerTypes, said.empty() ? "host" : said);
+      if (!of || node.empty() || !type) return std::nullopt;
+      return core::affinity_key({*type, node}, *of);
     }
     case Kind::handle: {
       const std::string id = text_in(spec, "handleID");
@@ -167,6 +168,19 @@ std::optional<core::Key> key_in(Kind kind, JsonRef spec, const std::string& name
       return core::Key{kind, name};
   }
 }
+
+/// Copies the members of an object but those that are left out; whether there were any.
+bool copy_members(JsonWriter& out, JsonRef object, const std::function<bool(std::string_view name)>& is_left_out) {
+  bool any = false;
+  for (auto member = object.first_child(); member; member = member->next_sibling()) {
+    if (is_left_out && is_left_out(member->key())) continue;
+    copy_json(out, member->key(), *member);
+    any = true;
+  }
+  return any;
+}
+
+bool is_of_frame(std::string_view name) { return name == "apiVersion" || name == "kind" || name == "metadata"; }
 
 /// Members of the metadata that the server keeps by itself, or that every write says anew.
 bool is_the_servers(std::string_view name) {
@@ -199,28 +213,21 @@ std::string kept_of(Kind kind, ApiGroup group, JsonRef object, JsonRef metadata,
   JsonWriter out(JsonWriter::Layout::compact);
   const Texts plain =
       group == ApiGroup::crd_v1 ? Texts{{std::string(kMetadataAnnotation), std::string(kPlainMetadata)}} : Texts{};
-  bool is_plain = labels.empty() && annotations == plain;
   out.begin_object();
   write_texts(out, "labels", labels);
   write_texts(out, "annotations", annotations);
   out.begin_object("metadata");
-  for (auto member = metadata.first_child(); member; member = member->next_sibling()) {
-    if (is_the_servers(member->key()) || member->key() == "labels" || member->key() == "annotations") continue;
-    copy_json(out, member->key(), *member);
-    is_plain = false;
-  }
+  const bool has_metadata = copy_members(out, metadata, [](std::string_view name) {
+    return is_the_servers(name) || name == "labels" || name == "annotations";
+  });
   out.end_object();
   out.begin_object("members");
-  for (auto member = object.first_child(); member; member = member->next_sibling()) {
-    const std::string_view name = member->key();
-    // A resource's further members are kept by its own reader.
-    const bool is_frame = name == "apiVersion" || name == "kind" || name == "metadata" || name == "spec";
-    if (is_frame || is_resource(kind)) continue;
-    copy_json(out, name, *member);
-    is_plain = false;
-  }
+  // A resource's further members are kept by its own reader.
+  const bool has_members = copy_members(
+      out, object, [&](std::string_view name) { return is_of_frame(name) || name == "spec" || is_resource(kind); });
   out.end_object();
   out.end_object();
+  const bool is_plain = labels.empty() && annotations == plain && !has_metadata && !has_members;
   return is_plain ? std::string() : std::move(out).take();
 }
 
@@ -242,18 +249,12 @@ void write_resource(JsonWriter& out, Kind kind, JsonRef object, JsonRef metadata
   out.text("apiVersion", "projectcalico.org/v3");
   out.begin_object("metadata");
   for (const char* name : {"name", "uid", "creationTimestamp", "deletionTimestamp"}) {
-    const auto member = member_of(metadata, name);
-    if (!member) continue;
-    copy_json(out, name, *member);
+    if (const auto member = member_of(metadata, name)) copy_json(out, name, *member);
   }
   const Texts labels = all_labels(metadata, texts_in(metadata, "annotations"), own_prefix);
   write_texts_if_set(out, "labels", labels);
   out.end_object();
-  for (auto member = object.first_child(); member; member = member->next_sibling()) {
-    const std::string_view name = member->key();
-    if (name == "apiVersion" || name == "kind" || name == "metadata") continue;
-    copy_json(out, name, *member);
-  }
+  copy_members(out, object, is_of_frame);
 }
 
 // ---------------------------------------------------------------- writing
@@ -289,15 +290,9 @@ void write_spec(JsonWriter& out, const core::Key& key, ApiGroup group, JsonRef b
       copy_json(out, *member);
     }
   }
-  const auto flag = [&](std::string_view name, bool is_there) {
-    if (is_there) return;
-    out.boolean(name, false);
-  };
-  if (kind == Kind::block && group == ApiGroup::crd_v1) flag("strictAffinity", has_strict);
-  if (kind == Kind::ipam_config) {
-    flag("strictAffinity", has_strict);
-    flag("autoAllocateBlocks", has_auto);
-  }
+  const bool needs_strict = kind == Kind::ipam_config || (kind == Kind::block && group == ApiGroup::crd_v1);
+  if (needs_strict && !has_strict) out.boolean("strictAffinity", false);
+  if (kind == Kind::ipam_config && !has_auto) out.boolean("autoAllocateBlocks", false);
   if (kind == Kind::handle) out.text("handleID", key.name);
   if (kind == Kind::affinity) {
     const auto cidr = core::cidr_of(key);
@@ -305,7 +300,7 @@ void write_spec(JsonWriter& out, const core::Key& key, ApiGroup group, JsonRef b
     CROFT_ASSERT(cidr && owner);
     out.text("cidr", cidr->to_string());
     out.text("node", owner->name);
-    out.text("type", owner->type == core::AffinityOwner::Type::host ? "host" : "virtual");
+    out.text("type", core::word_in(core::kOwnerTypes, owner->type));
   }
   out.end_object();
 }
@@ -321,20 +316,12 @@ void write_metadata(JsonWriter& out, const CrdFrame& frame, const std::optional<
   for (const auto& [name, value] : frame.labels) labels.insert_or_assign(name, value);
   for (const auto& [name, value] : frame.annotations) annotations.insert_or_assign(name, value);
   out.begin_object();
-  const auto text = [&](std::string_view name, const std::string& value) {
-    if (value.empty()) return;
-    out.text(name, value);
-  };
-  text("name", frame.name);
-  text("uid", frame.uid);
-  text("resourceVersion", frame.resource_version);
+  write_text_if_set(out, "name", frame.name);
+  write_text_if_set(out, "uid", frame.uid);
+  write_text_if_set(out, "resourceVersion", frame.resource_version);
   write_texts_if_set(out, "labels", labels);
   write_texts_if_set(out, "annotations", annotations);
-  if (const auto more = kept ? member_of(*kept, "metadata") : std::nullopt) {
-    for (auto member = more->first_child(); member; member = member->next_sibling()) {
-      copy_json(out, member->key(), *member);
-    }
-  }
+  if (const auto more = kept ? member_of(*kept, "metadata") : std::nullopt) copy_members(out, *more, nullptr);
   out.end_object();
 }
 
@@ -362,16 +349,15 @@ Result<std::string> crd_name(const core::Key& key, const Digests& digests) {
   if (key.kind == Kind::affinity) {
     TRY(const net::Prefix cidr, core::cidr_of(key));
     const auto owner = owner_in(key.name);
-    if (!owner) return fail(ErrorCode::corrupt, fmt::format("affinity {} has no owner", net::echo(key.name)));
+    if (!owner) return fail(ErrorCode::corrupt, "affinity {} has no owner", net::echo(key.name));
     name = affinity_name(*owner, cidr, digests);
   }
   if (key.kind == Kind::handle) name = lowered(std::move(name));
   if (!is_object_name(name)) {
-    return fail(
-        ErrorCode::invalid_argument,
-        fmt::format("{} {} can have no object in Kubernetes: its name would be {}, which is not of a-z, 0-9, '-' "
-                    "and '.', or longer than {} bytes",
-                    core::name_of(key.kind), net::echo(key.name), net::echo(name), kNameBytesMax));
+    return fail(ErrorCode::invalid_argument,
+                "{} {} can have no object in Kubernetes: its name would be {}, which is not of a-z, 0-9, '-' "
+                "and '.', or longer than {} bytes",
+                core::name_of(key.kind), net::echo(key.name), net::echo(name), kNameBytesMax);
   }
   return name;
 }
@@ -393,7 +379,7 @@ core::Key key_of_crd_name(Kind kind, const std::string& name) {
 
 Texts affinity_labels(const core::AffinityOwner& owner, net::Family family, const Digests& digests) {
   return {{"projectcalico.org/hostname-hash", base32_of(digests.sha3_256(owner.name))},
-          {"projectcalico.org/affinity-type", owner.type == core::AffinityOwner::Type::host ? "host" : "virtual"},
+          {"projectcalico.org/affinity-type", std::string(core::word_in(core::kOwnerTypes, owner.type))},
           {"projectcalico.org/ip-version", family == net::Family::v4 ? "4" : "6"}};
 }
 
@@ -441,19 +427,11 @@ std::string to_crd(const core::Key& key, std::string_view bytes, const CrdFrame&
   out.key("metadata");
   write_metadata(out, frame, kept);
   if (is_resource(key.kind)) {
-    for (auto member = root.first_child(); member; member = member->next_sibling()) {
-      const std::string_view name = member->key();
-      if (name == "apiVersion" || name == "kind" || name == "metadata" || name == kKept) continue;
-      copy_json(out, name, *member);
-    }
+    copy_members(out, root, [](std::string_view name) { return is_of_frame(name) || name == kKept; });
   } else {
     out.key("spec");
     write_spec(out, key, frame.group, root);
-    if (const auto members = kept ? member_of(*kept, "members") : std::nullopt) {
-      for (auto member = members->first_child(); member; member = member->next_sibling()) {
-        copy_json(out, member->key(), *member);
-      }
-    }
+    if (const auto members = kept ? member_of(*kept, "members") : std::nullopt) copy_members(out, *members, nullptr);
   }
   out.end_object();
   return std::move(out).take();

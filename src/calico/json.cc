@@ -4,6 +4,7 @@
 
 #include "base/net/lenient.h"
 #include "base/text/go_text.h"
+#include "base/texts.h"
 #include "base/time_text.h"
 
 namespace croft::wire::calico {
@@ -57,10 +58,8 @@ MaybeFault read_texts(const JsonAt& at, std::map<std::string, std::string>& out)
 Error damaged(const core::Key& key, std::string_view why) {
   const std::string text = place_of(key).value_or("without key");
   // Keys are longer than what echo repeats, and their end is what tells them apart. Only handles may hold line breaks.
-  return {ErrorCode::corrupt,
-          fmt::format("Calico's record {} is damaged: {}; it was left as it is",
-                      is_plain_text(text) ? fmt::format("\"{}\"", text) : net::echo(text), why),
-          {}};
+  return make_error(ErrorCode::corrupt, "Calico's record {} is damaged: {}; it was left as it is",
+                    is_plain_text(text) ? fmt::format("\"{}\"", text) : net::echo(text), why);
 }
 
 void write_time(JsonWriter& out, WallTime time) {

@@ -62,7 +62,7 @@ struct Draft {
   return kind == core::Kind::pool || kind == core::Kind::reservation || kind == core::Kind::node;
 }
 
-// decode_value() and encode_value() of the kinds: the resources are in resources.cc, the others in etcd.cc.
+// decode_value() and encode_value() of the kinds: pool_reservation_node.cc, block_affinity_handle.cc.
 
 [[nodiscard]] Result<core::Value> decode_resource(const core::Key& key, std::string_view bytes);
 [[nodiscard]] Result<core::Value> decode_other(const core::Key& key, std::string_view bytes);

@@ -1,10 +1,9 @@
 #include <algorithm>
 #include <array>
 
-#include <fmt/format.h>
-
 #include "base/net/echo.h"
 #include "base/text/go_text.h"
+#include "base/texts.h"
 #include "calico/etcd_records.h"
 #include "calico/json.h"
 #include "register/pool.h"
@@ -36,14 +35,14 @@ bool has_cidr(Kind kind) { return kind == Kind::block || kind == Kind::affinity;
 
 [[nodiscard]] Result<void> check_handle(std::string_view id) {
   if (id.empty() || id.size() > core::kKeyNameBytesMax) {
-    return fail(ErrorCode::invalid_argument,
-                fmt::format("handle of {} bytes: it must have 1 to {}", id.size(), core::kKeyNameBytesMax));
+    return fail(ErrorCode::invalid_argument, "handle of {} bytes: it must have 1 to {}", id.size(),
+                core::kKeyNameBytesMax);
   }
   std::string without_breaks(id);
   std::erase_if(without_breaks, [](char c) { return c == '\r' || c == '\n'; });
   if (id.find('/') != id.npos || !is_plain_text(without_breaks)) {
-    return fail(ErrorCode::invalid_argument,
-                fmt::format("handle {} has a slash, a control character or bytes that are not UTF-8", net::echo(id)));
+    return fail(ErrorCode::invalid_argument, "handle {} has a slash, a control character or bytes that are not UTF-8",
+                net::echo(id));
   }
   return {};
 }
@@ -51,20 +50,20 @@ bool has_cidr(Kind kind) { return kind == Kind::block || kind == Kind::affinity;
 [[nodiscard]] Result<void> check_block(const core::Key& key) {
   const auto cidr = core::block_cidr_of(key);
   if (!cidr || (!key.name.starts_with("ipv4/") && !key.name.starts_with("ipv6/"))) {
-    return fail(ErrorCode::corrupt, fmt::format("block {} has no CIDR", net::echo(key.name)));
+    return fail(ErrorCode::corrupt, "block {} has no CIDR", net::echo(key.name));
   }
   if (!cidr->address().is_v4_mapped()) return {};
-  return fail(ErrorCode::invalid_argument, fmt::format("{} is no prefix that Calico has keys for", cidr->to_string()));
+  return fail(ErrorCode::invalid_argument, "{} is no prefix that Calico has keys for", *cidr);
 }
 
 [[nodiscard]] Result<void> check_affinity(const core::Key& key) {
   TRY(const net::Prefix cidr, core::cidr_of(key));
   const auto owner = owner_in(key.name);
-  if (!owner) return fail(ErrorCode::corrupt, fmt::format("affinity {} has no owner", net::echo(key.name)));
+  if (!owner) return fail(ErrorCode::corrupt, "affinity {} has no owner", net::echo(key.name));
   TRY_VOID(core::check_node_name(owner->name));
   TRY_VOID(check_block(core::block_key(cidr)));
   if (core::affinity_key(*owner, cidr) == key) return {};
-  return fail(ErrorCode::invalid_argument, fmt::format("affinity {} is of no owner and block", net::echo(key.name)));
+  return fail(ErrorCode::invalid_argument, "affinity {} is of no owner and block", net::echo(key.name));
 }
 
 [[nodiscard]] Result<void> check(const core::Key& key) {
@@ -84,7 +83,7 @@ bool has_cidr(Kind kind) { return kind == Kind::block || kind == Kind::affinity;
       break;
   }
   if (key == core::ipam_config_key()) return {};
-  return fail(ErrorCode::invalid_argument, fmt::format("Calico has no {}", core::name_of(key.kind)));
+  return fail(ErrorCode::invalid_argument, "Calico has no {}", core::name_of(key.kind));
 }
 
 /// The part of a name's prefix that a key may begin with too: up to the family.
@@ -99,13 +98,11 @@ std::string_view shared_part(std::string_view prefix) {
 }  // namespace
 
 std::optional<core::AffinityOwner> owner_in(std::string_view name) {
-  using Type = core::AffinityOwner::Type;
   const std::size_t slash = name.find('/');
-  const std::string_view type = name.substr(0, slash);
-  if (slash == name.npos || (type != "host" && type != "virtual")) return std::nullopt;
+  const auto type = core::value_in(core::kOwnerTypes, name.substr(0, slash));
+  if (slash == name.npos || !type) return std::nullopt;
   name.remove_prefix(slash + 1);
-  return core::AffinityOwner{type == "host" ? Type::host : Type::virtual_owner,
-                             std::string(name.substr(0, name.find('/')))};
+  return core::AffinityOwner{*type, std::string(name.substr(0, name.find('/')))};
 }
 
 Result<std::string> place_of(const core::Key& key) {

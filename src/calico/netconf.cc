@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <limits>
-#include <tuple>
+#include <span>
 #include <utility>
 
 #include <fmt/format.h>
@@ -12,6 +12,7 @@
 #include "base/nearest.h"
 #include "base/net/echo.h"
 #include "base/text/go_text.h"
+#include "base/texts.h"
 #include "base/without_user_info.h"
 #include "register/node.h"
 
@@ -20,9 +21,9 @@ namespace {
 
 using Members = DatastoreMembers;
 
-template <std::string Members::*kMember>
+template <Setting Members::*kMember>
 MaybeFault take(const JsonAt& at, Members& out) {
-  return read_plain_text(at, kPathBytesMax, out.*kMember);
+  return read_plain_text(at, kPathBytesMax, (out.*kMember).value);
 }
 
 /// No message repeats a token.
@@ -42,7 +43,7 @@ constexpr std::array<JsonMember<Members>, 2> kKubernetesMembers = {
     {{"kubeconfig", take<&Members::kubeconfig>}, {"k8s_api_root", take<&Members::api_root>}}};
 /// Members for the main plugin are passed over here; Calico's IPAM plugin reads none of the certificates here either.
 constexpr std::array<JsonMember<Members>, 1> kPolicyMembers = {
-    {{"k8s_auth_token", [](const JsonAt& at, Members& out) { return read_token(at, out.token); }}}};
+    {{"k8s_auth_token", [](const JsonAt& at, Members& out) { return read_token(at, out.token.value); }}}};
 
 constexpr std::array<JsonMember<Members>, 11> kMembers = {
     {{"datastore_type", take<&Members::type>},
@@ -61,156 +62,31 @@ JsonFault bad_value(std::string field, std::string reason) {
   return {JsonFault::Kind::bad_value, std::move(field), std::move(reason)};
 }
 
-/// The member, or else its variable.
-MaybeFault take_setting(const std::string& member, const GetVariable& variable, const char* name, Setting& out) {
-  out.value = member;
-  return member.empty() ? take_variable(variable, name, out) : MaybeFault();
-}
-
-struct Settings {
-  Setting type{"datastore_type", {}}, endpoints{"etcd_endpoints", {}}, discovery{"etcd_discovery_srv", {}};
-  Setting key{"etcd_key_file", {}}, cert{"etcd_cert_file", {}}, ca{"etcd_ca_cert_file", {}};
-  Setting scheme{"etcd_scheme", {}}, authority{"etcd_authority", {}};
-  Setting user, password;
+struct Source {
+  Setting Members::*setting;
+  const char* variable;
 };
+constexpr std::array<Source, 10> kEtcdSources = {{{&Members::type, "DATASTORE_TYPE"},
+                                                  {&Members::endpoints, "ETCD_ENDPOINTS"},
+                                                  {&Members::discovery_srv, "ETCD_DISCOVERY_SRV"},
+                                                  {&Members::key_file, "ETCD_KEY_FILE"},
+                                                  {&Members::cert_file, "ETCD_CERT_FILE"},
+                                                  {&Members::ca_cert_file, "ETCD_CA_CERT_FILE"},
+                                                  {&Members::scheme, "ETCD_SCHEME"},
+                                                  {&Members::authority, "ETCD_AUTHORITY"},
+                                                  {&Members::user, "ETCD_USERNAME"},
+                                                  {&Members::password, "ETCD_PASSWORD"}}};
+constexpr std::array<Source, 9> kKubernetesSources = {{{&Members::kubeconfig, "KUBECONFIG"},
+                                                       {&Members::api_root, "K8S_API_ENDPOINT"},
+                                                       {&Members::api_group, "CALICO_API_GROUP"},
+                                                       {&Members::k8s_key_file, "K8S_KEY_FILE"},
+                                                       {&Members::k8s_cert_file, "K8S_CERT_FILE"},
+                                                       {&Members::k8s_ca_file, "K8S_CA_FILE"},
+                                                       {&Members::insecure, "K8S_INSECURE_SKIP_TLS_VERIFY"},
+                                                       {&Members::service_host, "KUBERNETES_SERVICE_HOST"},
+                                                       {&Members::token, "K8S_API_TOKEN"}}};
 
-MaybeFault gather(const DatastoreMembers& members, const GetVariable& variable, Settings& out) {
-  const std::array<std::tuple<const std::string*, const char*, Setting*>, 8> sources = {
-      {{&members.type, "DATASTORE_TYPE", &out.type},
-       {&members.endpoints, "ETCD_ENDPOINTS", &out.endpoints},
-       {&members.discovery_srv, "ETCD_DISCOVERY_SRV", &out.discovery},
-       {&members.key_file, "ETCD_KEY_FILE", &out.key},
-       {&members.cert_file, "ETCD_CERT_FILE", &out.cert},
-       {&members.ca_cert_file, "ETCD_CA_CERT_FILE", &out.ca},
-       {&members.scheme, "ETCD_SCHEME", &out.scheme},
-       {&members.authority, "ETCD_AUTHORITY", &out.authority}}};
-  for (const auto& [member, name, setting] : sources) {
-    if (auto fault = take_setting(*member, variable, name, *setting)) return fault;
-  }
-  if (auto fault = take_variable(variable, "ETCD_USERNAME", out.user)) return fault;
-  return take_variable(variable, "ETCD_PASSWORD", out.password);
-}
-
-MaybeFault split_endpoints(const Setting& setting, std::vector<std::string>& out) {
-  for (std::string_view rest = setting.value;;) {
-    const auto comma = rest.find(',');
-    const std::string_view one = trimmed(rest.substr(0, comma), " ");
-    if (last_at(setting.value) != setting.value.npos) {  // what stands before it may be a secret: it is not shown
-      return bad_value(setting.name,
-                       "has a user in it: give endpoints alone, and the variables ETCD_USERNAME and "
-                       "ETCD_PASSWORD to the runtime");
-    }
-    if (!one.starts_with("http://") && !one.starts_with("https://")) {
-      return bad_value(setting.name, fmt::format("{} is no endpoint: give http://ADDRESS:PORT or https://ADDRESS:PORT, "
-                                                 "several with a comma between them",
-                                                 net::echo(one)));
-    }
-    if (out.size() == kEtcdEndpointsMax) {
-      return bad_value(setting.name, fmt::format("has more than {} endpoints", kEtcdEndpointsMax));
-    }
-    out.emplace_back(one);
-    if (comma == rest.npos) return {};
-    rest.remove_prefix(comma + 1);
-  }
-}
-
-/// `etcd_scheme` and `etcd_authority` are what there was before `etcd_endpoints`.
-Setting endpoints_of(const Settings& settings) {
-  if (!settings.endpoints.value.empty() || settings.authority.value.empty()) return settings.endpoints;
-  const std::string scheme = settings.scheme.value.empty() ? "http" : settings.scheme.value;
-  return {settings.authority.name, scheme + "://" + settings.authority.value};
-}
-
-MaybeFault check_pair(const Setting& key, const Setting& cert) {
-  if (key.value.empty() == cert.value.empty()) return {};
-  const Setting& given = key.value.empty() ? cert : key;
-  return bad_value(given.name,
-                   fmt::format("{} needs {} beside it", net::echo(given.value), (key.value.empty() ? key : cert).name));
-}
-
-MaybeFault take_etcd(const Settings& settings, DatastoreChoice& out) {
-  out.kind = DatastoreChoice::Kind::etcd;
-  if (!settings.discovery.value.empty()) {
-    return bad_value(settings.discovery.name,
-                     fmt::format("{}: names are not looked up before there is a network; list the members in "
-                                 "etcd_endpoints",
-                                 net::echo(settings.discovery.value)));
-  }
-  const Setting endpoints = endpoints_of(settings);
-  if (endpoints.value.empty()) {
-    return bad_value(endpoints.name, "is missing: datastore_type \"etcdv3\" needs it, or the variable ETCD_ENDPOINTS");
-  }
-  if (auto fault = split_endpoints(endpoints, out.endpoints)) return fault;
-  if (auto fault = check_pair(settings.key, settings.cert)) return fault;
-  const bool secure = std::any_of(out.endpoints.begin(), out.endpoints.end(),
-                                  [](const std::string& endpoint) { return endpoint.starts_with("https:"); });
-  if (secure && settings.ca.value.empty()) {
-    return bad_value(settings.ca.name, "is missing: https endpoints need it, or the variable ETCD_CA_CERT_FILE");
-  }
-  out.key_file = settings.key.value;
-  out.cert_file = settings.cert.value;
-  out.ca_cert_file = settings.ca.value;
-  out.user = settings.user.value;
-  out.password = settings.password.value;
-  return {};
-}
-
-/// As Calico decides: etcd when there are endpoints, else Kubernetes.
-MaybeFault find_kind(const Settings& settings, DatastoreChoice::Kind& out) {
-  const std::string& type = settings.type.value;
-  const bool has_etcd = !endpoints_of(settings).value.empty() || !settings.discovery.value.empty();
-  const bool is_etcd = type == "etcdv3" || (type.empty() && has_etcd);
-  out = is_etcd ? DatastoreChoice::Kind::etcd : DatastoreChoice::Kind::kubernetes;
-  if (is_etcd || type == "kubernetes" || type.empty()) return {};
-  return bad_value(settings.type.name, net::echo(type) + " is no datastore: give \"etcdv3\" or \"kubernetes\"");
-}
-
-// ---- Kubernetes
-
-MaybeFault take_kubernetes(const DatastoreMembers& members, const GetVariable& variable, DatastoreChoice& out) {
-  out.kind = DatastoreChoice::Kind::kubernetes;
-  Setting kubeconfig{"kubernetes.kubeconfig", {}}, api_root{"kubernetes.k8s_api_root", {}}, token, group;
-  Setting key{"K8S_KEY_FILE", {}}, cert{"K8S_CERT_FILE", {}}, ca{"K8S_CA_FILE", {}}, insecure, host;
-  const std::string none;
-  const std::array<std::tuple<const std::string*, const char*, Setting*>, 9> sources = {
-      {{&members.kubeconfig, "KUBECONFIG", &kubeconfig},
-       {&members.api_root, "K8S_API_ENDPOINT", &api_root},
-       {&members.api_group, "CALICO_API_GROUP", &group},
-       {&none, "K8S_KEY_FILE", &key},
-       {&none, "K8S_CERT_FILE", &cert},
-       {&none, "K8S_CA_FILE", &ca},
-       {&none, "K8S_INSECURE_SKIP_TLS_VERIFY", &insecure},
-       {&none, "KUBERNETES_SERVICE_HOST", &host},
-       {&members.token, "K8S_API_TOKEN", &token}}};
-  for (const auto& [member, name, setting] : sources) {
-    if (auto fault = take_setting(*member, variable, name, *setting)) return fault;
-  }
-  if (!kubeconfig.value.empty() && !kubeconfig.value.starts_with('/')) {
-    return bad_value(kubeconfig.name, net::echo(kubeconfig.value) + " is no absolute path");
-  }
-  if (kubeconfig.value.empty() && api_root.value.empty() && host.value.empty()) {
-    return bad_value(kubeconfig.name,
-                     "is missing: datastore_type \"kubernetes\", which is meant when none is given, needs it, or the "
-                     "variable KUBECONFIG");
-  }
-  if (auto fault = check_pair(key, cert)) return fault;
-  if (insecure.value == "true" || insecure.value == "1") {
-    return bad_value(insecure.name,
-                     "a server that is not proven to be the right one gets no token: give its authority "
-                     "in K8S_CA_FILE or in the kubeconfig");
-  }
-  out.kubeconfig = std::move(kubeconfig.value);
-  out.api_root = std::move(api_root.value);
-  out.token = std::move(token.value);
-  out.api_group = std::move(group.value);
-  out.key_file = std::move(key.value);
-  out.cert_file = std::move(cert.value);
-  out.ca_cert_file = std::move(ca.value);
-  return {};
-}
-
-}  // namespace
-
+/// Takes a variable, if it is set.
 MaybeFault take_variable(const GetVariable& variable, const char* name, Setting& out) {
   std::string value = variable(name);
   if (value.empty()) return {};
@@ -225,28 +101,137 @@ MaybeFault take_variable(const GetVariable& variable, const char* name, Setting&
   return {};
 }
 
+/// A variable says what no member does.
+MaybeFault take_variables(std::span<const Source> sources, const GetVariable& variable, Members& settings) {
+  for (const auto& [setting, name] : sources) {
+    if (!(settings.*setting).value.empty()) continue;
+    if (auto fault = take_variable(variable, name, settings.*setting)) return fault;
+  }
+  return {};
+}
+
+MaybeFault split_endpoints(const Setting& setting, std::vector<std::string>& out) {
+  if (last_at(setting.value) != setting.value.npos) {  // what stands before it may be a secret: it is not shown
+    return bad_value(setting.name,
+                     "has a user in it: give endpoints alone, and the variables ETCD_USERNAME and "
+                     "ETCD_PASSWORD to the runtime");
+  }
+  for (const std::string_view part : split(setting.value, ',')) {
+    const std::string_view one = trimmed(part, " ");
+    if (!one.starts_with("http://") && !one.starts_with("https://")) {
+      return bad_value(setting.name, fmt::format("{} is no endpoint: give http://ADDRESS:PORT or https://ADDRESS:PORT, "
+                                                 "several with a comma between them",
+                                                 net::echo(one)));
+    }
+    if (out.size() == kEtcdEndpointsMax) {
+      return bad_value(setting.name, fmt::format("has more than {} endpoints", kEtcdEndpointsMax));
+    }
+    out.emplace_back(one);
+  }
+  return {};
+}
+
+/// `etcd_scheme` and `etcd_authority` are what there was before `etcd_endpoints`.
+Setting endpoints_of(const Members& settings) {
+  if (!settings.endpoints.value.empty() || settings.authority.value.empty()) return settings.endpoints;
+  const std::string scheme = settings.scheme.value.empty() ? "http" : settings.scheme.value;
+  return {settings.authority.name, scheme + "://" + settings.authority.value};
+}
+
+MaybeFault check_pair(const Setting& key, const Setting& cert) {
+  if (key.value.empty() == cert.value.empty()) return {};
+  const Setting& given = key.value.empty() ? cert : key;
+  return bad_value(given.name,
+                   fmt::format("{} needs {} beside it", net::echo(given.value), (key.value.empty() ? key : cert).name));
+}
+
+MaybeFault take_etcd(const Members& settings, DatastoreChoice& out) {
+  if (!settings.discovery_srv.value.empty()) {
+    return bad_value(settings.discovery_srv.name,
+                     fmt::format("{}: names are not looked up before there is a network; list the members in "
+                                 "etcd_endpoints",
+                                 net::echo(settings.discovery_srv.value)));
+  }
+  const Setting endpoints = endpoints_of(settings);
+  if (endpoints.value.empty()) {
+    return bad_value(endpoints.name, "is missing: datastore_type \"etcdv3\" needs it, or the variable ETCD_ENDPOINTS");
+  }
+  if (auto fault = split_endpoints(endpoints, out.endpoints)) return fault;
+  if (auto fault = check_pair(settings.key_file, settings.cert_file)) return fault;
+  const bool secure = std::any_of(out.endpoints.begin(), out.endpoints.end(),
+                                  [](const std::string& endpoint) { return endpoint.starts_with("https:"); });
+  if (secure && settings.ca_cert_file.value.empty()) {
+    return bad_value(settings.ca_cert_file.name,
+                     "is missing: https endpoints need it, or the variable ETCD_CA_CERT_FILE");
+  }
+  out.key_file = settings.key_file.value;
+  out.cert_file = settings.cert_file.value;
+  out.ca_cert_file = settings.ca_cert_file.value;
+  out.user = settings.user.value;
+  out.password = settings.password.value;
+  return {};
+}
+
+/// As Calico decides: etcd when there are endpoints, else Kubernetes.
+MaybeFault find_kind(const Members& settings, DatastoreChoice::Kind& out) {
+  const std::string& type = settings.type.value;
+  const bool has_etcd = !endpoints_of(settings).value.empty() || !settings.discovery_srv.value.empty();
+  const bool is_etcd = type == "etcdv3" || (type.empty() && has_etcd);
+  out = is_etcd ? DatastoreChoice::Kind::etcd : DatastoreChoice::Kind::kubernetes;
+  if (is_etcd || type == "kubernetes" || type.empty()) return {};
+  return bad_value(settings.type.name, net::echo(type) + " is no datastore: give \"etcdv3\" or \"kubernetes\"");
+}
+
+// ---- Kubernetes
+
+MaybeFault take_kubernetes(const Members& settings, DatastoreChoice& out) {
+  const Setting& kubeconfig = settings.kubeconfig;
+  if (!kubeconfig.value.empty() && !kubeconfig.value.starts_with('/')) {
+    return bad_value(kubeconfig.name, net::echo(kubeconfig.value) + " is no absolute path");
+  }
+  if (kubeconfig.value.empty() && settings.api_root.value.empty() && settings.service_host.value.empty()) {
+    return bad_value(kubeconfig.name,
+                     "is missing: datastore_type \"kubernetes\", which is meant when none is given, needs it, or the "
+                     "variable KUBECONFIG");
+  }
+  if (auto fault = check_pair(settings.k8s_key_file, settings.k8s_cert_file)) return fault;
+  if (settings.insecure.value == "true" || settings.insecure.value == "1") {
+    return bad_value(settings.insecure.name,
+                     "a server that is not proven to be the right one gets no token: give its authority "
+                     "in K8S_CA_FILE or in the kubeconfig");
+  }
+  out.kubeconfig = kubeconfig.value;
+  out.api_root = settings.api_root.value;
+  out.token = settings.token.value;
+  out.api_group = settings.api_group.value;
+  out.key_file = settings.k8s_key_file.value;
+  out.cert_file = settings.k8s_cert_file.value;
+  out.ca_cert_file = settings.k8s_ca_file.value;
+  return {};
+}
+
+/// Each member overrides its environment variable. Fault: a member or variable with a value that is not allowed; a
+/// datastore that nothing leads to.
+MaybeFault choose_datastore(Members settings, const GetVariable& variable, DatastoreChoice& out) {
+  if (auto fault = take_variables(kEtcdSources, variable, settings)) return fault;
+  if (auto fault = find_kind(settings, out.kind)) return fault;
+  if (out.kind == DatastoreChoice::Kind::etcd) return take_etcd(settings, out);
+  if (auto fault = take_variables(kKubernetesSources, variable, settings)) return fault;
+  return take_kubernetes(settings, out);
+}
+
+}  // namespace
+
 MaybeFault read_datastore_members(const JsonAt& root, OnFault on_fault, DatastoreMembers& out) {
   return read_object<Members>(root, kMembers, out, {.on_fault = on_fault});
 }
 
-MaybeFault choose_datastore(const DatastoreMembers& members, const GetVariable& variable, DatastoreChoice& out) {
-  Settings settings;
-  if (auto fault = gather(members, variable, settings)) return fault;
-  if (auto fault = find_kind(settings, out.kind)) return fault;
-  return out.kind == DatastoreChoice::Kind::etcd ? take_etcd(settings, out) : take_kubernetes(members, variable, out);
-}
-
 MaybeFault datastore_as_said(const DatastoreMembers& members, DatastoreChoice& out) {
-  Settings settings;
-  if (auto fault = gather(
-          members, [](const char*) { return std::string(); }, settings)) {
-    return fault;
-  }
-  if (auto fault = find_kind(settings, out.kind)) return fault;
+  if (auto fault = find_kind(members, out.kind)) return fault;
   if (out.kind == DatastoreChoice::Kind::kubernetes) {
-    out.kubeconfig = members.kubeconfig;
-    out.api_root = members.api_root;
-  } else if (settings.discovery.value.empty() && split_endpoints(endpoints_of(settings), out.endpoints)) {
+    out.kubeconfig = members.kubeconfig.value;
+    out.api_root = members.api_root.value;
+  } else if (members.discovery_srv.value.empty() && split_endpoints(endpoints_of(members), out.endpoints)) {
     out.endpoints.clear();
   }
   return {};
@@ -257,12 +242,7 @@ std::string url_of(const DatastoreChoice& choice) {
   if (choice.kind == DatastoreChoice::Kind::kubernetes) {
     return "kube:" + (choice.kubeconfig.empty() ? choice.api_root : choice.kubeconfig);
   }
-  std::string url = "etcd:";
-  for (const std::string& endpoint : choice.endpoints) {
-    if (url.back() != ':') url += ',';
-    url += endpoint;
-  }
-  return url;
+  return "etcd:" + joined(choice.endpoints, ",");
 }
 
 namespace {
@@ -278,23 +258,11 @@ struct Draft {
   std::int64_t log_file_max_age = 0, log_file_max_count = 0;  ///< checked for their type only: one old file is kept
 };
 
-MaybeFault read_path(const JsonAt& at, std::string& out) { return read_plain_text(at, kPathBytesMax, out); }
-
-template <std::string Draft::*kMember>
-MaybeFault take_text(const JsonAt& at, Draft& out) {
-  return read_path(at, out.*kMember);
-}
-
-template <std::string CalicoNetconf::*kMember>
-MaybeFault take_node(const JsonAt& at, Draft& out) {
-  return read_nodename(at, out.config.*kMember);
-}
-
 /// A path whose empty text means the default.
 template <std::string CalicoNetconf::*kMember>
 MaybeFault take_path(const JsonAt& at, Draft& out) {
   std::string path;
-  if (auto fault = read_path(at, path)) return fault;
+  if (auto fault = read_plain_text(at, kPathBytesMax, path)) return fault;
   if (!path.empty()) out.config.*kMember = std::move(path);
   return {};
 }
@@ -308,21 +276,22 @@ MaybeFault take_log_megabytes(const JsonAt& at, Draft& out) {
 
 // ---- the members
 
-constexpr std::array<JsonMember<Draft>, 1> kStoreMembers = {{{"store", take_text<&Draft::store>}}};
+constexpr std::array<JsonMember<Draft>, 1> kStoreMembers = {
+    {{"store", [](const JsonAt& a, Draft& d) { return read_plain_text(a, kPathBytesMax, d.store); }}}};
 
 MaybeFault read_store(const JsonAt& at, Draft& out) { return read_object<Draft>(at, kStoreMembers, out); }
 
 constexpr std::array<JsonMember<Draft>, 1> kStoreSection = {{{"ipam", read_store}}};
 
 constexpr std::array<JsonMember<Draft>, 11> kCommonMembers = {
-    {{"nodename", take_node<&CalicoNetconf::nodename>},
+    {{"nodename", [](const JsonAt& a, Draft& d) { return read_nodename(a, d.config.nodename); }},
      {"nodename_file", take_path<&CalicoNetconf::nodename_file>},
      {"nodename_file_optional",
       [](const JsonAt& a, Draft& d) { return read_boolean(a, d.config.nodename_file_optional); }},
-     {"hostname", take_node<&CalicoNetconf::hostname>},
+     {"hostname", [](const JsonAt& a, Draft& d) { return read_nodename(a, d.config.hostname); }},
      {"ipam_lock_file", take_path<&CalicoNetconf::ipam_lock_file>},
-     {"log_level", take_text<&Draft::log_level>},
-     {"log_file_path", take_text<&Draft::log_file>},
+     {"log_level", [](const JsonAt& a, Draft& d) { return read_plain_text(a, kPathBytesMax, d.log_level); }},
+     {"log_file_path", [](const JsonAt& a, Draft& d) { return read_plain_text(a, kPathBytesMax, d.log_file); }},
      {"log_file_max_size", take_log_megabytes},
      {"log_file_max_age", [](const JsonAt& a, Draft& d) { return read_integer(a, 0, kCountMax, d.log_file_max_age); }},
      {"log_file_max_count",
@@ -333,12 +302,9 @@ constexpr std::array<JsonMember<Draft>, 4> kIpamMembers = {
     {{"assign_ipv4", [](const JsonAt& a, Draft& d) { return read_switch(a, true, d.config.assign_v4); }},
      {"assign_ipv6", [](const JsonAt& a, Draft& d) { return read_switch(a, false, d.config.assign_v6); }},
      {"ipv4_pools",
-      [](const JsonAt& a, Draft& d) {
-        return read_asked_pools(a, net::Family::v4, kAskedPoolsMax, d.config.asked_pools.v4);
-      }},
-     {"ipv6_pools", [](const JsonAt& a, Draft& d) {
-        return read_asked_pools(a, net::Family::v6, kAskedPoolsMax, d.config.asked_pools.v6);
-      }}}};
+      [](const JsonAt& a, Draft& d) { return read_asked_pools(a, net::Family::v4, d.config.asked_pools.v4); }},
+     {"ipv6_pools",
+      [](const JsonAt& a, Draft& d) { return read_asked_pools(a, net::Family::v6, d.config.asked_pools.v6); }}}};
 
 constexpr std::array<JsonMember<Draft>, 1> kAssignmentSection = {
     {{"ipam", [](const JsonAt& a, Draft& d) { return read_object<Draft>(a, kIpamMembers, d); }}}};
@@ -396,7 +362,7 @@ MaybeFault read_configuration(const JsonAt& root, Command command, const GetVari
   const bool is_given = !draft.store.empty();
   if (auto fault = read_members(root, command, !is_given, draft)) return fault;
   DatastoreChoice& choice = draft.config.datastore;
-  if (!is_given) return choose_datastore(draft.datastore, variable, choice);
+  if (!is_given) return choose_datastore(std::move(draft.datastore), variable, choice);
   choice.kind = DatastoreChoice::Kind::store_url;
   choice.url = draft.store;
   return {};

@@ -51,35 +51,27 @@ struct DatastoreChoice {
 /// The value of an environment variable; empty when it is not set.
 using GetVariable = std::function<std::string(const char* name)>;
 
-/// The members that say it, as they are written.
+/// A member or an environment variable, under the name where it was found.
+struct Setting {
+  std::string name;
+  std::string value{};
+};
+/// The members that say it, as they are written, and what only variables say.
 struct DatastoreMembers {
-  std::string type, endpoints, discovery_srv, key_file, cert_file, ca_cert_file, scheme, authority;
-  std::string kubeconfig, api_root, token, api_group;
+  Setting type{"datastore_type"}, endpoints{"etcd_endpoints"}, discovery_srv{"etcd_discovery_srv"};
+  Setting key_file{"etcd_key_file"}, cert_file{"etcd_cert_file"}, ca_cert_file{"etcd_ca_cert_file"};
+  Setting scheme{"etcd_scheme"}, authority{"etcd_authority"}, user{}, password{};
+  Setting kubeconfig{"kubernetes.kubeconfig"}, api_root{"kubernetes.k8s_api_root"}, token{}, api_group{};
+  Setting k8s_key_file{"K8S_KEY_FILE"}, k8s_cert_file{"K8S_CERT_FILE"}, k8s_ca_file{}, insecure{}, service_host{};
 };
 
 /// Reads them from a configuration. `on_fault`: ObjectRules.
 [[nodiscard]] MaybeFault read_datastore_members(const JsonAt& root, OnFault on_fault, DatastoreMembers& out);
 
-/// Each member overrides its environment variable. Fault: a member or variable with a value that is not allowed; a
-/// datastore that nothing leads to.
-[[nodiscard]] MaybeFault choose_datastore(const DatastoreMembers& members, const GetVariable& variable,
-                                          DatastoreChoice& out);
-
-/// The same as far as the members say it: of what they lead to nothing has to be usable from here, so that endpoints,
-/// kubeconfig and api_root may be missing. Fault: no such datastore.
+/// The datastore as far as the members say it: of what they lead to nothing has to be usable from here, so that
+/// endpoints, kubeconfig and api_root may be missing. Fault: no such datastore.
 [[nodiscard]] MaybeFault datastore_as_said(const DatastoreMembers& members, DatastoreChoice& out);
 
-/// A member or an environment variable, under the name where it was found.
-struct Setting {
-  std::string name;
-  std::string value;
-};
-/// Takes a variable, if it is set.
-[[nodiscard]] MaybeFault take_variable(const GetVariable& variable, const char* name, Setting& out);
-
-inline constexpr const char* kDefaultNodenameFile = "/var/lib/calico/nodename";
-inline constexpr const char* kDefaultIpamLockFile = "/var/run/calico/ipam.lock";
-inline constexpr std::int64_t kDefaultLogMegabytes = 100;
 inline constexpr std::int64_t kLogMegabytesMax = 100'000;
 
 /// A member that nobody knows, with a name close to one that counts.
@@ -97,14 +89,14 @@ struct CalicoNetconf {
 
   // The node's name, in the order of preference; empty when not given. After them comes the host's own name.
   std::string nodename;
-  std::string nodename_file = kDefaultNodenameFile;
+  std::string nodename_file = "/var/lib/calico/nodename";
   std::string hostname;
   /// The main plugin's: it makes no pod before the file exists. An IPAM plugin goes on to the next source.
   bool nodename_file_optional = false;
 
-  std::string ipam_lock_file = kDefaultIpamLockFile;
+  std::string ipam_lock_file = "/var/run/calico/ipam.lock";
   std::optional<std::string> log_file;  ///< `log_file_path`
-  std::int64_t log_megabytes_max = kDefaultLogMegabytes;
+  std::int64_t log_megabytes_max = 100;
   bool log_only_failures = false;  ///< `log_level` is "error"
 
   bool single_block = false;  ///< `windows_use_single_network`: the node may have one block

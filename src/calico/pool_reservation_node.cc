@@ -1,5 +1,5 @@
 #include <algorithm>
-#include <array>
+#include <initializer_list>
 #include <map>
 #include <optional>
 #include <span>
@@ -11,6 +11,7 @@
 
 #include "base/net/lenient.h"
 #include "base/text/go_text.h"
+#include "base/texts.h"
 #include "calico/json.h"
 
 // Calico's v3 resources in etcd (docs/formats/calico.md). A new one is written byte for byte as Calico's library does.
@@ -55,15 +56,6 @@ struct ResourceDraft : Draft<Record, Rest> {
 
 constexpr std::string_view kApiVersion = "projectcalico.org/v3";
 
-// The members of metadata that are passed on, where Kubernetes' library writes them.
-constexpr std::string_view kBehindName[] = {"generateName", "namespace"};
-constexpr std::string_view kBehindUid[] = {"generation"};
-constexpr std::string_view kBehindCreation[] = {"deletionTimestamp", "deletionGracePeriodSeconds"};
-constexpr std::string_view kBehindLabels[] = {"annotations", "ownerReferences", "finalizers", "managedFields"};
-constexpr std::string_view kPassedOn[] = {
-    "generateName", "namespace",       "generation", "deletionTimestamp", "deletionGracePeriodSeconds",
-    "annotations",  "ownerReferences", "finalizers", "managedFields"};
-
 /// For what is read and not kept.
 MaybeFault pass_over(const JsonAt&, Frame&) { return {}; }
 
@@ -93,22 +85,21 @@ constexpr JsonMember<Frame> kMetadataMembers[] = {
     {"labels", [](const JsonAt& at, Frame& out) { return read_texts(at, out.metadata.labels); }},
 };
 
-MaybeFault read_kind(const JsonAt& at, Frame& frame) {
-  std::string kind;
-  if (auto fault = read_text(at, kTextBytesMax, kind)) return fault;
-  return kind == frame.kind ? MaybeFault() : at.bad_value(fmt::format("{} is not {}", net::echo(kind), frame.kind));
+MaybeFault read_exactly(const JsonAt& at, std::string_view wanted) {
+  std::string text;
+  if (auto fault = read_text(at, kTextBytesMax, text)) return fault;
+  return text == wanted ? MaybeFault() : at.bad_value(fmt::format("{} is not {}", net::echo(text), wanted));
 }
 
-MaybeFault read_api_version(const JsonAt& at) {
-  std::string version;
-  if (auto fault = read_text(at, kTextBytesMax, version)) return fault;
-  return version == kApiVersion ? MaybeFault()
-                                : at.bad_value(fmt::format("{} is not {}", net::echo(version), kApiVersion));
-}
-
-MaybeFault read_metadata(const JsonAt& at, Frame& frame) {
-  return read_kept<Frame>(at, kMetadataMembers, frame, frame.metadata.rest);
-}
+/// The members of a resource with this spec.
+template <class D, const auto& kSpecMembers>
+constexpr JsonMember<D> kMembersOf[] = {
+    {"kind", [](const JsonAt& at, D& out) { return read_exactly(at, out.frame.kind); }},
+    {"apiVersion", [](const JsonAt& at, D&) { return read_exactly(at, kApiVersion); }},
+    {"metadata", [](const JsonAt& at,
+                    D& out) { return read_kept<Frame>(at, kMetadataMembers, out.frame, out.frame.metadata.rest); }},
+    {"spec", [](const JsonAt& at, D& out) { return read_kept<D>(at, kSpecMembers, out, out.rest->spec); }},
+};
 
 /// Reads a resource. Error: corrupt.
 template <class D>
@@ -128,26 +119,36 @@ template <class D>
   return std::move(draft.record);
 }
 
-/// The members behind the spec of a resource.
-constexpr std::string_view kBehindSpec[] = {"status"};
-
-/// Writes those of `members` with these names, in this order.
-void write_some(JsonWriter& out, const RawMembers& members, std::span<const std::string_view> names) {
-  for (const std::string_view name : names) {
-    for (const RawMember& member : members) {
-      if (member.name != name) continue;
-      out.raw(member.name, member.json);
+/// Members that are passed on: some at the place where Calico and Kubernetes' library write them, the others at the
+/// end.
+class PassedOn {
+ public:
+  PassedOn(JsonWriter& out, const RawMembers& members) : out_(out), members_(members), done_(members.size()) {}
+  /// Those with these names, in this order.
+  void write(std::initializer_list<std::string_view> names) {
+    for (const std::string_view name : names) take(name, true);
+  }
+  /// Something else is written in its place.
+  void leave_out(std::string_view name) { take(name, false); }
+  void write_others() {
+    for (std::size_t i = 0; i < members_.size(); ++i) {
+      if (!done_[i]) out_.raw(members_[i].name, members_[i].json);
     }
   }
-}
 
-/// Writes those of `members` without these names, as found.
-void write_others(JsonWriter& out, const RawMembers& members, std::span<const std::string_view> names) {
-  for (const RawMember& member : members) {
-    if (std::ranges::find(names, member.name) != names.end()) continue;
-    out.raw(member.name, member.json);
+ private:
+  void take(std::string_view name, bool to_write) {
+    for (std::size_t i = 0; i < members_.size(); ++i) {
+      if (members_[i].name != name) continue;
+      done_[i] = true;
+      if (to_write) out_.raw(name, members_[i].json);
+    }
   }
-}
+
+  JsonWriter& out_;
+  const RawMembers& members_;
+  std::vector<bool> done_;
+};
 
 /// Opens the resource: everything before its spec. One that was read nowhere is born now.
 template <class Record>
@@ -160,23 +161,25 @@ void begin_resource(JsonWriter& out, std::string_view kind, const Record& record
   out.text("kind", kind);
   out.text("apiVersion", kApiVersion);
   out.begin_object("metadata");
+  PassedOn passed_on(out, metadata.rest);
   out.text("name", record.name);
-  write_some(out, metadata.rest, kBehindName);
+  passed_on.write({"generateName", "namespace"});
   write_text_if_set(out, "uid", is_new ? birth.uid : metadata.uid);
-  write_some(out, metadata.rest, kBehindUid);
+  passed_on.write({"generation"});
   out.key("creationTimestamp");
   created ? write_time(out, *created) : out.null();
-  write_some(out, metadata.rest, kBehindCreation);
+  passed_on.write({"deletionTimestamp", "deletionGracePeriodSeconds"});
   write_texts_if_set(out, "labels", labels);
-  write_some(out, metadata.rest, kBehindLabels);
-  write_others(out, metadata.rest, kPassedOn);
+  passed_on.write({"annotations", "ownerReferences", "finalizers", "managedFields"});
+  passed_on.write_others();
   out.end_object();
 }
 
 /// Closes it behind its spec.
 std::string end_resource(JsonWriter out, const RawMembers& members) {
-  write_some(out, members, kBehindSpec);
-  write_others(out, members, kBehindSpec);
+  PassedOn passed_on(out, members);
+  passed_on.write({"status"});
+  passed_on.write_others();
   out.end_object();
   return std::move(out).take();
 }
@@ -190,41 +193,15 @@ using net::Prefix;
 
 constexpr std::size_t kUsesMax = 64;
 
+/// Takes one of the words; null and the empty text leave `out`.
 template <class T, std::size_t N>
-using Names = std::array<std::pair<T, std::string_view>, N>;
-
-constexpr Names<PoolUse, 3> kUses = {{
-    {PoolUse::workload, "Workload"},
-    {PoolUse::tunnel, "Tunnel"},
-    {PoolUse::load_balancer, "LoadBalancer"},
-}};
-constexpr Names<AssignmentMode, 2> kAssignmentModes = {{
-    {AssignmentMode::automatic, "Automatic"},
-    {AssignmentMode::manual, "Manual"},
-}};
-constexpr Names<Encapsulation, 3> kEncapsulations = {{
-    {Encapsulation::never, "Never"},
-    {Encapsulation::always, "Always"},
-    {Encapsulation::cross_subnet, "CrossSubnet"},
-}};
-
-// Members that are passed on, where Calico writes them.
-constexpr std::string_view kOldPoolMembers[] = {"ipip", "nat-outgoing"};
-
-template <class T, std::size_t N>
-std::string_view name_in(const Names<T, N>& names, T value) {
-  return std::ranges::find(names, value, [](const auto& entry) { return entry.first; })->second;
-}
-
-/// Takes one of the names; null and the empty text leave `out`.
-template <class T, std::size_t N>
-MaybeFault read_named(const JsonAt& at, const Names<T, N>& names, T& out) {
+MaybeFault read_word(const JsonAt& at, const core::Words<T, N>& words, T& out) {
   std::string text;
   if (auto fault = read_text(at, kTextBytesMax, text)) return fault;
   if (text.empty()) return {};
-  const auto entry = std::ranges::find(names, text, [](const auto& e) { return e.second; });
-  if (entry == names.end()) return at.bad_value(net::echo(text) + " is not known");
-  out = entry->first;
+  const auto value = core::value_in(words, text);
+  if (!value) return at.bad_value(net::echo(text) + " is not known");
+  out = *value;
   return {};
 }
 
@@ -260,9 +237,8 @@ MaybeFault read_uses(const JsonAt& at, PoolDraft& out) {
   if (fault || texts.empty()) return fault;
   out.record.allowed_uses.clear();
   for (std::string& text : texts) {
-    const auto use = std::ranges::find(kUses, text, [](const auto& entry) { return entry.second; });
-    if (use != kUses.end()) {
-      out.record.allowed_uses.push_back(use->first);
+    if (const auto use = core::value_in(core::kPoolUses, text)) {
+      out.record.allowed_uses.push_back(*use);
     } else {
       out.rest->other_uses.push_back(std::move(text));
     }
@@ -279,15 +255,15 @@ MaybeFault read_node_selector(const JsonAt& at, PoolDraft& out) {
 
 MaybeFault read_assignment_mode(const JsonAt& at, PoolDraft& out) {
   out.rest->assignment_mode_absent = at.value.is_null();
-  return read_named(at, kAssignmentModes, out.record.assignment_mode);
+  return read_word(at, core::kAssignmentModes, out.record.assignment_mode);
 }
 
 constexpr JsonMember<PoolDraft> kPoolSpecMembers[] = {
     {"cidr", [](const JsonAt& at, PoolDraft& out) { return read_prefix(at, out.record.cidr, &out.rest->cidr); }},
     {"vxlanMode",
-     [](const JsonAt& at, PoolDraft& out) { return read_named(at, kEncapsulations, out.record.vxlan_mode); }},
+     [](const JsonAt& at, PoolDraft& out) { return read_word(at, core::kEncapsulations, out.record.vxlan_mode); }},
     {"ipipMode",
-     [](const JsonAt& at, PoolDraft& out) { return read_named(at, kEncapsulations, out.record.ipip_mode); }},
+     [](const JsonAt& at, PoolDraft& out) { return read_word(at, core::kEncapsulations, out.record.ipip_mode); }},
     {"natOutgoing", [](const JsonAt& at, PoolDraft& out) { return read_boolean(at, out.record.nat_outgoing); }},
     {"disabled", [](const JsonAt& at, PoolDraft& out) { return read_boolean(at, out.record.disabled); }},
     {"disableBGPExport",
@@ -332,12 +308,12 @@ constexpr JsonMember<PoolDraft> kStatusMembers[] = {
      }},
 };
 
+constexpr auto& kOfPool = kMembersOf<PoolDraft, kPoolSpecMembers>;
 constexpr JsonMember<PoolDraft> kPoolMembers[] = {
-    {"kind", [](const JsonAt& at, PoolDraft& out) { return read_kind(at, out.frame); }},
-    {"apiVersion", [](const JsonAt& at, PoolDraft&) { return read_api_version(at); }},
-    {"metadata", [](const JsonAt& at, PoolDraft& out) { return read_metadata(at, out.frame); }},
-    {"spec",
-     [](const JsonAt& at, PoolDraft& out) { return read_kept<PoolDraft>(at, kPoolSpecMembers, out, out.rest->spec); }},
+    kOfPool[0],
+    kOfPool[1],
+    kOfPool[2],
+    kOfPool[3],
     {"status",
      [](const JsonAt& at, PoolDraft& out) {
        out.rest->members.push_back(raw_member(at.value));
@@ -348,12 +324,10 @@ constexpr JsonMember<PoolDraft> kPoolMembers[] = {
 /// The default, the limits, and the pools that are smaller than a block. Error: corrupt, without the key.
 [[nodiscard]] Result<void> settle_block_size(PoolDraft& draft) {
   Pool& pool = draft.record;
-  const bool is_v4 = pool.cidr.family() == Family::v4;
-  const int fallback = is_v4 ? core::kDefaultBlockLengthV4 : core::kDefaultBlockLengthV6;
+  const auto [min, max, fallback] = core::block_lengths(pool.cidr.family());
   const int size = draft.block_size == 0 ? fallback : static_cast<int>(draft.block_size);
-  const auto [min, max] = is_v4 ? std::pair(20, 32) : std::pair(116, 128);
   if (size < min || size > max) {
-    return fail(ErrorCode::corrupt, fmt::format("spec.blockSize: {} is not {} to {}", size, min, max));
+    return fail(ErrorCode::corrupt, "spec.blockSize: {} is not {} to {}", size, min, max);
   }
   pool.block_length = std::max(size, pool.cidr.length());
   if (pool.block_length != size) draft.rest->block_size_too_large = size;
@@ -415,43 +389,37 @@ constexpr JsonMember<ReservationDraft> kReservationSpecMembers[] = {
      }},
 };
 
-constexpr JsonMember<ReservationDraft> kReservationMembers[] = {
-    {"kind", [](const JsonAt& at, ReservationDraft& out) { return read_kind(at, out.frame); }},
-    {"apiVersion", [](const JsonAt& at, ReservationDraft&) { return read_api_version(at); }},
-    {"metadata", [](const JsonAt& at, ReservationDraft& out) { return read_metadata(at, out.frame); }},
-    {"spec",
-     [](const JsonAt& at, ReservationDraft& out) {
-       return read_kept<ReservationDraft>(at, kReservationSpecMembers, out, out.rest->spec);
-     }},
-};
+constexpr std::span<const JsonMember<ReservationDraft>> kReservationMembers =
+    kMembersOf<ReservationDraft, kReservationSpecMembers>;
 
 // ---------------------------------------------------------------- writing
 
 void write_uses(JsonWriter& out, const Pool& pool, const PoolRest& rest) {
   if (pool.allowed_uses.empty() && rest.other_uses.empty()) return;
   out.begin_array("allowedUses");
-  for (const PoolUse use : pool.allowed_uses) out.text(name_in(kUses, use));
+  for (const PoolUse use : pool.allowed_uses) out.text(core::word_in(core::kPoolUses, use));
   for (const std::string& use : rest.other_uses) out.text(use);
   out.end_array();
 }
 
 void write_pool_spec(JsonWriter& out, const Pool& pool, const PoolRest& rest) {
+  PassedOn passed_on(out, rest.spec);
   out.begin_object();
   out.text("cidr", rest.cidr.empty() ? pool.cidr.to_string() : rest.cidr);
-  out.text("vxlanMode", name_in(kEncapsulations, pool.vxlan_mode));
-  out.text("ipipMode", name_in(kEncapsulations, pool.ipip_mode));
+  out.text("vxlanMode", core::word_in(core::kEncapsulations, pool.vxlan_mode));
+  out.text("ipipMode", core::word_in(core::kEncapsulations, pool.ipip_mode));
   write_if_set(out, "natOutgoing", pool.nat_outgoing);
   write_if_set(out, "disabled", pool.disabled);
   write_if_set(out, "disableBGPExport", pool.disable_bgp_export);
   out.integer("blockSize", rest.block_size_too_large.value_or(pool.block_length));
   out.text("nodeSelector", pool.node_selector.empty() ? "all()" : pool.node_selector);
   write_text_if_set(out, "namespaceSelector", pool.namespace_selector);
-  write_some(out, rest.spec, kOldPoolMembers);
+  passed_on.write({"ipip", "nat-outgoing"});
   write_uses(out, pool, rest);
   if (pool.assignment_mode != AssignmentMode::automatic || !rest.assignment_mode_absent) {
-    out.text("assignmentMode", name_in(kAssignmentModes, pool.assignment_mode));
+    out.text("assignmentMode", core::word_in(core::kAssignmentModes, pool.assignment_mode));
   }
-  write_others(out, rest.spec, kOldPoolMembers);
+  passed_on.write_others();
   out.end_object();
 }
 
@@ -472,13 +440,10 @@ std::vector<std::string> entries_of(const core::Reservation& reservation, const 
 /// The prefixes reserved by a record whose other members are damaged. These say nothing that a decision needs, and to
 /// know less of what is reserved would stop every assignment. Nothing when there is no such list.
 std::optional<std::vector<std::string>> entries_alone(const core::Key& key, std::string_view bytes) {
-  constexpr JsonMember<ReservationDraft> kSpecAlone[] = {{"spec", [](const JsonAt& at, ReservationDraft& out) {
-                                                            return read_kept<ReservationDraft>(
-                                                                at, kReservationSpecMembers, out, out.rest->spec);
-                                                          }}};
+  const auto spec_alone = kReservationMembers.subspan(3);
   ReservationDraft draft;
   RawMembers others;
-  if (!decode_into<ReservationDraft>(key, bytes, kSpecAlone, draft, others) || draft.rest->entries.empty()) return {};
+  if (!decode_into<ReservationDraft>(key, bytes, spec_alone, draft, others) || draft.rest->entries.empty()) return {};
   return std::move(draft.rest->entries);
 }
 
@@ -517,22 +482,11 @@ using core::TunnelKind;
 
 constexpr std::size_t kOrchestratorsMax = 256;
 
-// Members that are passed on, where Calico writes them.
-constexpr std::string_view kBgpBefore[] = {"asNumber", "ipv4Address", "ipv6Address"};
-constexpr std::string_view kVxlanMac[] = {"vxlanTunnelMACAddr"};
-constexpr std::string_view kVxlanMacV6[] = {"vxlanTunnelMACAddrV6"};
-constexpr std::string_view kBehindWireguard[] = {"addresses"};
-
 constexpr std::string_view kIpip = "ipv4IPIPTunnelAddr";
 constexpr std::string_view kVxlan = "ipv4VXLANTunnelAddr";
 constexpr std::string_view kVxlanV6 = "ipv6VXLANTunnelAddr";
 constexpr std::string_view kWireguard = "interfaceIPv4Address";
 constexpr std::string_view kWireguardV6 = "interfaceIPv6Address";
-
-constexpr std::string_view kPassedOnInSpec[] = {kVxlan, "vxlanTunnelMACAddr", kVxlanV6, "vxlanTunnelMACAddrV6",
-                                                "addresses"};
-constexpr std::string_view kPassedOnInBgp[] = {"asNumber", "ipv4Address", "ipv6Address", kIpip};
-constexpr std::string_view kPassedOnInWireguard[] = {kWireguard, kWireguardV6};
 
 /// The members that core::Node has no place for.
 struct NodeRest final : ResourceRest {
@@ -615,19 +569,12 @@ constexpr JsonMember<NodeDraft> kSpecMembers[] = {
      }},
 };
 
-constexpr JsonMember<NodeDraft> kNodeMembers[] = {
-    {"kind", [](const JsonAt& at, NodeDraft& out) { return read_kind(at, out.frame); }},
-    {"apiVersion", [](const JsonAt& at, NodeDraft&) { return read_api_version(at); }},
-    {"metadata", [](const JsonAt& at, NodeDraft& out) { return read_metadata(at, out.frame); }},
-    {"spec",
-     [](const JsonAt& at, NodeDraft& out) { return read_kept<NodeDraft>(at, kSpecMembers, out, out.rest->spec); }},
-};
-
 /// The tunnel's address, or what was found in its place.
 void write_tunnel(JsonWriter& out, const core::Node& node, TunnelKind kind, std::string_view name,
-                  const RawMembers& rest) {
-  const auto tunnel = std::ranges::find(node.tunnels, kind, [](const auto& t) { return t.kind; });
-  if (tunnel == node.tunnels.end()) return write_some(out, rest, {&name, 1});
+                  PassedOn& passed_on) {
+  const auto tunnel = std::ranges::find(node.tunnels, kind, &core::TunnelAddress::kind);
+  if (tunnel == node.tunnels.end()) return passed_on.write({name});
+  passed_on.leave_out(name);
   out.text(name, tunnel->address.to_string());
 }
 
@@ -638,20 +585,22 @@ bool has(const core::Node& node, TunnelKind kind) {
 void write_bgp(JsonWriter& out, const core::Node& node, const NodeRest& rest) {
   if (!rest.bgp && !has(node, TunnelKind::ipip)) return;
   const RawMembers members = rest.bgp.value_or(RawMembers());
+  PassedOn passed_on(out, members);
   out.begin_object("bgp");
-  write_some(out, members, kBgpBefore);
-  write_tunnel(out, node, TunnelKind::ipip, kIpip, members);
-  write_others(out, members, kPassedOnInBgp);
+  passed_on.write({"asNumber", "ipv4Address", "ipv6Address"});
+  write_tunnel(out, node, TunnelKind::ipip, kIpip, passed_on);
+  passed_on.write_others();
   out.end_object();
 }
 
 void write_wireguard(JsonWriter& out, const core::Node& node, const NodeRest& rest) {
   if (!rest.wireguard && !has(node, TunnelKind::wireguard_v4) && !has(node, TunnelKind::wireguard_v6)) return;
   const RawMembers members = rest.wireguard.value_or(RawMembers());
+  PassedOn passed_on(out, members);
   out.begin_object("wireguard");
-  write_tunnel(out, node, TunnelKind::wireguard_v4, kWireguard, members);
-  write_tunnel(out, node, TunnelKind::wireguard_v6, kWireguardV6, members);
-  write_others(out, members, kPassedOnInWireguard);
+  write_tunnel(out, node, TunnelKind::wireguard_v4, kWireguard, passed_on);
+  write_tunnel(out, node, TunnelKind::wireguard_v6, kWireguardV6, passed_on);
+  passed_on.write_others();
   out.end_object();
 }
 
@@ -670,23 +619,24 @@ void write_orchestrators(JsonWriter& out, const core::Node& node, const NodeRest
 }
 
 void write_node_spec(JsonWriter& out, const core::Node& node, const NodeRest& rest) {
+  PassedOn passed_on(out, rest.spec);
   out.begin_object();
   write_bgp(out, node, rest);
-  write_tunnel(out, node, TunnelKind::vxlan_v4, kVxlan, rest.spec);
-  write_some(out, rest.spec, kVxlanMac);
-  write_tunnel(out, node, TunnelKind::vxlan_v6, kVxlanV6, rest.spec);
-  write_some(out, rest.spec, kVxlanMacV6);
+  write_tunnel(out, node, TunnelKind::vxlan_v4, kVxlan, passed_on);
+  passed_on.write({"vxlanTunnelMACAddr"});
+  write_tunnel(out, node, TunnelKind::vxlan_v6, kVxlanV6, passed_on);
+  passed_on.write({"vxlanTunnelMACAddrV6"});
   write_orchestrators(out, node, rest);
   write_wireguard(out, node, rest);
-  write_some(out, rest.spec, kBehindWireguard);
-  write_others(out, rest.spec, kPassedOnInSpec);
+  passed_on.write({"addresses"});
+  passed_on.write_others();
   out.end_object();
 }
 
 [[nodiscard]] Result<core::Value> decode_node(const core::Key& key, std::string_view bytes) {
   NodeDraft draft;
   draft.frame.kind = "Node";
-  TRY_VOID(decode<NodeDraft>(key, bytes, kNodeMembers, draft));
+  TRY_VOID(decode<NodeDraft>(key, bytes, kMembersOf<NodeDraft, kSpecMembers>, draft));
   draft.record.labels = std::exchange(draft.frame.metadata.labels, {});
   return finished(std::move(draft));
 }
@@ -712,11 +662,7 @@ std::string encode(const core::Reservation& reservation, const Birth& birth) {
   JsonWriter out(JsonWriter::Layout::compact);
   begin_resource(out, "IPReservation", reservation, rest, rest.metadata.labels, birth);
   out.begin_object("spec");
-  if (const auto entries = entries_of(reservation, rest); !entries.empty()) {
-    out.begin_array("reservedCIDRs");
-    for (const std::string& entry : entries) out.text(entry);
-    out.end_array();
-  }
+  if (const auto entries = entries_of(reservation, rest); !entries.empty()) out.texts("reservedCIDRs", entries);
   write_rest(out, rest.spec);
   out.end_object();
   return end_resource(std::move(out), rest.members);

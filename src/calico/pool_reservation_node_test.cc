@@ -248,18 +248,8 @@ TEST(CalicoPool, DamageIsNamed) {
       {R"("Automatic"}})", R"("Automatic"},"status":{"conditions":[{"status":1}]}})", "status.conditions[0].status: "},
       {R"("Automatic"}})", R"("Automatic"})", "invalid JSON"},
   };
-  for (const Damage& damage : table) {
-    const auto record =
-        decode_value(core::pool_key("default-ipv4-ippool"), with(golden("pool_new"), damage.from, damage.to));
-    ASSERT_FALSE(record) << damage.to;
-    EXPECT_EQ(record.error().code, ErrorCode::corrupt);
-    EXPECT_NE(record.error().message.find(damage.message), std::string::npos) << record.error().message;
-    EXPECT_NE(record.error().message.find("/ippools/default-ipv4-ippool"), std::string::npos);
-  }
-  EXPECT_FALSE(decode_value(core::pool_key("p"), ""));
-  EXPECT_FALSE(decode_value(core::pool_key("p"), "null"));
-  EXPECT_FALSE(decode_value(core::pool_key("p"), "[]"));
-  EXPECT_FALSE(decode_value(core::pool_key("p"), pool_with(R"({"cidr":"fd00::/64","blockSize":26})")));
+  expect_named(core::pool_key("default-ipv4-ippool"), golden("pool_new"), table, "/ippools/default-ipv4-ippool");
+  expect_corrupt(core::pool_key("p"), {"", "null", "[]", pool_with(R"({"cidr":"fd00::/64","blockSize":26})")});
   EXPECT_TRUE(decode_value(core::pool_key("p"), pool_with(R"({"cidr":"fd00::/64","blockSize":116})")));
 }
 
@@ -335,13 +325,9 @@ TEST(CalicoReservation, UnknownMembersSurviveAndDamageIsNamed) {
       with(golden("library_res-empty"), R"("spec":{}})", R"("spec":{"new":[1]},"status":{"x":null}})");
   EXPECT_EQ(written(reservation_in("res-empty", bytes)), bytes);
   for (const char* spec : {R"({"reservedCIDRs":"10.0.0.1"})", R"({"reservedCIDRs":[1]})", "[]"}) {
-    const auto record = decode_value(core::reservation_key("r"), resource("IPReservation", "r", spec));
-    ASSERT_FALSE(record) << spec;
-    EXPECT_EQ(record.error().code, ErrorCode::corrupt);
-    EXPECT_NE(record.error().message.find("spec"), std::string::npos) << record.error().message;
+    expect_corrupt(core::reservation_key("r"), {resource("IPReservation", "r", spec)}, "spec");
   }
-  EXPECT_FALSE(decode_value(core::reservation_key("r"), resource("IPPool", "r", "{}")));
-  EXPECT_FALSE(decode_value(core::reservation_key("r"), resource("IPReservation", "s", "{}")));
+  expect_corrupt(core::reservation_key("r"), {resource("IPPool", "r", "{}"), resource("IPReservation", "s", "{}")});
 }
 
 // ---------------------------------------------------------------- nodes
@@ -426,41 +412,15 @@ TEST(CalicoNode, DamageIsNamed) {
       {R"([{"nodeName":"node-tunnels.example","orchestrator":"k8s"}])", "{}", "spec.orchRefs: "},
       {R"("fd00:20::3")", "[]", "spec.wireguard.interfaceIPv6Address: "},
   };
-  for (const Damage& damage : table) {
-    const auto record =
-        decode_value(core::node_key("node-tunnels"), with(golden("library_node-tunnels"), damage.from, damage.to));
-    ASSERT_FALSE(record) << damage.to;
-    EXPECT_EQ(record.error().code, ErrorCode::corrupt);
-    EXPECT_NE(record.error().message.find(damage.message), std::string::npos) << record.error().message;
-    EXPECT_NE(record.error().message.find("/nodes/node-tunnels"), std::string::npos);
-  }
+  expect_named(core::node_key("node-tunnels"), golden("library_node-tunnels"), table, "/nodes/node-tunnels");
 }
 
 // ---------------------------------------------------------------- all
 
-/// Every byte of every file damaged in one of three ways: no crash, no other error than corrupt, and what is read is
-/// written so that it reads the same.
 TEST(CalicoResources, DamagedBytes) {
-  for (const auto& [key, bytes] :
-       {std::pair<core::Key, std::string>(core::pool_key("default-ipv4-ippool"), golden("pool_full")),
-        {core::reservation_key("gateways"), golden("reservation_found")},
-        {core::node_key("Node_A.example"), golden("node_full")}}) {
-    std::size_t read = 0;
-    for (std::size_t i = 0; i < bytes.size(); ++i) {
-      std::string damaged = bytes;
-      damaged[i] = "\"}0"[i % 3];
-      const auto value = decode_value(key, damaged);
-      if (!value) {
-        ASSERT_EQ(value.error().code, ErrorCode::corrupt);
-        continue;
-      }
-      ++read;
-      const auto again = decode_value(key, written(*value));
-      ASSERT_TRUE(again) << again.error().message;
-      ASSERT_EQ(written(*again), written(*value));
-    }
-    EXPECT_GT(read, 0U);
-  }
+  expect_read_alike_when_damaged(core::pool_key("default-ipv4-ippool"), golden("pool_full"));
+  expect_read_alike_when_damaged(core::reservation_key("gateways"), golden("reservation_found"));
+  expect_read_alike_when_damaged(core::node_key("Node_A.example"), golden("node_full"));
 }
 
 }  // namespace
@@ -506,22 +466,18 @@ std::string cooling_error(const std::string& bytes) {
   return read ? "read" : std::string(name_of(read.error().code)) + ": " + read.error().message;
 }
 
-std::string replaced(std::string text, const std::string& what, const std::string& by) {
-  const std::size_t at = text.find(what);
-  EXPECT_NE(at, std::string::npos) << what;
-  return text.replace(at, what.size(), by);
-}
+using calico::with;
 
 /// Older versions take it for what the last holder had, and keep it.
 TEST(BesideCalico, TheCooldownOfTheReleaseIsAmongTheTexts) {
   core::CoolingBeside one = cooling(3);
   one.cooling.cooldown = seconds(600);
   const std::string with_it =
-      replaced(kCooling, R"("previousSecondary":{)", R"("previousSecondary":{"croft-cooldown":"600",)");
+      with(kCooling, R"("previousSecondary":{)", R"("previousSecondary":{"croft-cooldown":"600",)");
   EXPECT_EQ(encode_cooling_beside({one}), with_it);
   EXPECT_EQ(decode_cooling_beside("block b", with_it).value(), std::vector{one});
   for (const char* text : {"0600", "0", "-1", "1201", "", "soon", "99999999999999999999"}) {
-    const std::string other = replaced(with_it, "600", text);
+    const std::string other = with(with_it, "600", text);
     const auto read = decode_cooling_beside("block b", other).value();
     EXPECT_EQ(read.front().cooling.cooldown, seconds(0)) << text;
     EXPECT_EQ(encode_cooling_beside(read), other) << "stays a text";
@@ -556,9 +512,9 @@ TEST(BesideCalico, RoundTrips) {
 
 TEST(BesideCalico, DamageIsNamedWithItsKey) {
   EXPECT_EQ(pool_error(""), "corrupt: \"pool a\" is damaged: no {\"v\": found at byte 0");
-  EXPECT_EQ(pool_error(replaced(kPool, "\"10.0.0.1\"", "\"oak\"")),
+  EXPECT_EQ(pool_error(with(kPool, "\"10.0.0.1\"", "\"oak\"")),
             "corrupt: \"pool a\" is damaged: gateway is no IP address at byte 43");
-  EXPECT_EQ(cooling_error(replaced(kCooling, ":3,", ":65536,")),
+  EXPECT_EQ(cooling_error(with(kCooling, ":3,", ":65536,")),
             "corrupt: \"block b\" is damaged: number 65536 is larger than 65535 at byte 34");
   EXPECT_EQ(pool_error(std::string(kRecordBytesMax + 1, ' ')), "corrupt: \"pool a\" is damaged: it is too long");
   EXPECT_EQ(decode_pool_beside("a\nb\x1b", "").error().message,
@@ -566,7 +522,7 @@ TEST(BesideCalico, DamageIsNamedWithItsKey) {
 }
 
 TEST(BesideCalico, NewerVersions) {
-  EXPECT_EQ(pool_error(replaced(kPool, "\"v\":1", "\"v\":2")),
+  EXPECT_EQ(pool_error(with(kPool, "\"v\":1", "\"v\":2")),
             "newer_version: \"pool a\" has format 2, this program reads up to 1; upgrade Croft here");
   EXPECT_EQ(cooling_error(R"({"v":4294967295,"anything":[])"),
             "newer_version: \"block b\" has format 4294967295, this program reads up to 1; upgrade Croft here");
@@ -574,11 +530,11 @@ TEST(BesideCalico, NewerVersions) {
 }
 
 TEST(BesideCalico, NothingIsReadThatIsNotWrittenHere) {
-  EXPECT_EQ(pool_error(replaced(kPool, "\"v\":1", "\"v\":0")).substr(0, 8), "corrupt:");
-  EXPECT_EQ(cooling_error(replaced(kCooling, "\"v\":1", "\"v\":0")).substr(0, 8), "corrupt:");
+  EXPECT_EQ(pool_error(with(kPool, "\"v\":1", "\"v\":0")).substr(0, 8), "corrupt:");
+  EXPECT_EQ(cooling_error(with(kCooling, "\"v\":1", "\"v\":0")).substr(0, 8), "corrupt:");
   EXPECT_EQ(pool_error(kPool + " ").substr(0, 8), "corrupt:");
-  EXPECT_EQ(pool_error(replaced(kPool, ",\"gateway\"", ",\"color\":1,\"gateway\"")).substr(0, 8), "corrupt:");
-  EXPECT_EQ(pool_error(replaced(kPool, "10.0.0.0/16", "10.0.0.1/16")).substr(0, 8), "corrupt:");
+  EXPECT_EQ(pool_error(with(kPool, ",\"gateway\"", ",\"color\":1,\"gateway\"")).substr(0, 8), "corrupt:");
+  EXPECT_EQ(pool_error(with(kPool, "10.0.0.0/16", "10.0.0.1/16")).substr(0, 8), "corrupt:");
   // Ascending, each once: the address of one entry is not cooling twice.
   std::vector<core::CoolingBeside> list{cooling(3), cooling(3, 8)};
   EXPECT_EQ(cooling_error(encode_cooling_beside(list)).substr(0, 8), "corrupt:");

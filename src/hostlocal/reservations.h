@@ -21,12 +21,6 @@ namespace croft::store {
 using core::host_local::Holder;
 using core::host_local::Reservation;
 
-/// How a holder is looked for.
-enum class Match : std::uint8_t {
-  exact,      ///< container and interface
-  container,  ///< the container alone, recorded without an interface (by an old plugin)
-};
-
 /// How sure a "nobody" has to be. A reservation that is found is always read from its file.
 enum class Care : std::uint8_t {
   quick,     ///< the index is believed, and a file that can't be read is somebody else's
@@ -34,10 +28,10 @@ enum class Care : std::uint8_t {
 };
 inline constexpr std::size_t kThoroughCountMax = 256;
 
-/// An address to reserve, and the set whose cursor goes to it; absent: no cursor moves.
+/// An address to reserve, and the set whose cursor goes to it.
 struct NewReservation {
   net::Address address;
-  std::optional<std::size_t> set;
+  std::size_t set;
 };
 
 /// The outcome of reserving.
@@ -53,8 +47,9 @@ class Reservations : public core::host_local::Taken {
  public:
   // ---- reading; empty files of a crashed plugin count as free
 
-  /// The reservations of a holder, by address. Each was read from its file just now.
-  [[nodiscard]] virtual Result<std::vector<Reservation>> held_by(const Holder& holder, Match match, Care care) = 0;
+  /// The reservations of this very holder, by address. Each was read from its file just now. Those that an old plugin
+  /// recorded are of the holder without an interface.
+  [[nodiscard]] virtual Result<std::vector<Reservation>> held_by(const Holder& holder, Care care) = 0;
   /// The holder of one address: nullopt when it is free.
   [[nodiscard]] virtual Result<std::optional<Reservation>> look_up(const net::Address& address) = 0;
   /// All reservations, by address: every file is read. Other files are passed over; one that can't be read, and a link,

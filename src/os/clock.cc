@@ -35,22 +35,6 @@ BootId read_boot_id() {
   return parse_boot_id({text.data(), text.size()});
 }
 
-}  // namespace
-
-BootId parse_boot_id(std::string_view text) {
-  std::string hex(text);
-  std::erase(hex, '-');
-  const auto bytes = bytes_of_hex<sizeof(BootId::bytes)>(hex);
-  return bytes ? BootId{*bytes} : BootId{};
-}
-
-Instant SystemClock::now() const {
-  std::call_once(boot_read_, [this] { boot_ = read_boot_id(); });
-  return {WallTime(read_clock(CLOCK_REALTIME)), read_clock(CLOCK_BOOTTIME), boot_};
-}
-
-namespace {
-
 /// The size of one request that is never cut, 256 bytes (random(7)).
 constexpr std::size_t kDrawsMax = 32;
 /// A plugin draws the 16 bytes of a write token and ends.
@@ -81,6 +65,18 @@ void ask_kernel() {
 }
 
 }  // namespace
+
+BootId parse_boot_id(std::string_view text) {
+  std::string hex(text);
+  std::erase(hex, '-');
+  const auto bytes = bytes_of_hex<sizeof(BootId::bytes)>(hex);
+  return bytes ? BootId{*bytes} : BootId{};
+}
+
+Instant SystemClock::now() const {
+  std::call_once(boot_read_, [this] { boot_ = read_boot_id(); });
+  return {WallTime(read_clock(CLOCK_REALTIME)), read_clock(CLOCK_BOOTTIME), boot_};
+}
 
 std::uint64_t SystemRandom::next() {
   if (kept.left == 0) ask_kernel();

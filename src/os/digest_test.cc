@@ -20,10 +20,6 @@ TEST(Digest, KnownAnswers) {
   EXPECT_EQ(hex_of(sha3_256("abc")), "3a985da74fe225b2045c172d6bd390bd855f086e3e9d525b46bfe24511431532");
 }
 
-}  // namespace
-
-namespace {
-
 TEST(LookUp, TheMachinesOwnName) {
   const Deadline soon = Deadline::after(SystemClock().now(), std::chrono::seconds{10});
   const auto found = look_up_host("localhost", soon);

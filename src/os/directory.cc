@@ -181,7 +181,10 @@ Result<std::optional<SmallFile>> Directory::read(const char* name, std::size_t b
 /// `file` was just opened, or errno says why not.
 Result<std::optional<SmallFile>> Directory::read_opened(const FileDescriptor& file, const char* name,
                                                         std::size_t bytes_max) const {
-  if (!file.is_open()) return unopened(name);
+  if (!file.is_open() && errno == ENOENT) return std::optional<SmallFile>();
+  // A socket, or a link to itself.
+  if (!file.is_open() && (errno == ENXIO || errno == ELOOP)) return std::optional(SmallFile{false, false, {}});
+  if (!file.is_open()) return fail(path_error("open", path_of(name), errno));
   SmallFile result;
   if (const int why = read_descriptor(file.get(), bytes_max, result, Kinds::regular)) {
     return fail(path_error("read", path_of(name), why));
@@ -200,14 +203,6 @@ Result<std::optional<SmallFile>> Directory::read_own(const char* name, std::size
   if (modified != nullptr) *modified = WallTime(std::chrono::nanoseconds(ns_of(s.st_mtim)));
   if (!S_ISREG(s.st_mode)) return std::optional(SmallFile{false, false, {}});
   return read_opened(FileDescriptor(::openat(file_.get(), name, kReadFlags | O_NOFOLLOW)), name, bytes_max);
-}
-
-/// The answer of read() when the file could not be opened, from errno.
-Result<std::optional<SmallFile>> Directory::unopened(const char* name) const {
-  if (errno == ENOENT) return std::optional<SmallFile>();
-  if (errno == ENXIO || errno == ELOOP)
-    return std::optional(SmallFile{false, false, {}});  // a socket; a link to itself
-  return fail(path_error("open", path_of(name), errno));
 }
 
 Result<bool> Directory::exists(const char* name) const {

@@ -114,7 +114,6 @@ class Directory {
   Directory(std::string path, FileDescriptor file) : path_(std::move(path)), file_(std::move(file)) {}
   [[nodiscard]] Result<std::optional<SmallFile>> read_opened(const FileDescriptor& file, const char* name,
                                                              std::size_t bytes_max) const;
-  [[nodiscard]] Result<std::optional<SmallFile>> unopened(const char* name) const;
   [[nodiscard]] Result<DraftFile> open_draft(const char* draft, unsigned mode) const;
 
   std::string path_;

@@ -10,7 +10,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <mutex>
-#include <optional>
 
 #include <fmt/format.h>
 
@@ -22,13 +21,14 @@
 namespace croft::os {
 namespace {
 
+using namespace std::chrono_literals;
 using std::chrono::nanoseconds;
 
 /// The first expiry ends the wait. The later ones only cover the case that the first came before the thread was asleep.
 constexpr nanoseconds kTimerRepeat = std::chrono::milliseconds{5};
 constexpr int kReopenMax = 100;
 
-int timeout_signal() { return SIGRTMIN + FileLock::kWaitTimeoutSignalOffset; }
+int timeout_signal() { return SIGRTMIN + 5; }
 
 void install_empty_handler() {
   struct sigaction action {};
@@ -37,10 +37,7 @@ void install_empty_handler() {
   CROFT_ASSERT(::sigaction(timeout_signal(), &action, nullptr) == 0);
 }
 
-timespec to_timespec(nanoseconds t) {
-  const auto whole = std::chrono::duration_cast<std::chrono::seconds>(t);
-  return {.tv_sec = whole.count(), .tv_nsec = (t - whole).count()};
-}
+timespec to_timespec(nanoseconds t) { return {.tv_sec = t / 1s, .tv_nsec = (t % 1s).count()}; }
 
 /// While it lives, blocking calls of this thread return EINTR after `span`.
 class WaitTimer {
@@ -129,12 +126,6 @@ Result<void> FileLock::open() {
   return {};
 }
 
-Result<void> FileLock::try_at_once(bool& held) const {
-  held = ::flock(file_.get(), LOCK_EX | LOCK_NB) == 0;
-  if (held || errno == EWOULDBLOCK || errno == EINTR) return {};
-  return fail(system_error("lock", path_, errno));
-}
-
 Result<void> FileLock::wait(const Clock& clock, Deadline deadline) const {
   const Instant start = clock.now();
   if (deadline.passed(start)) return fail(timed_out(path_, file_.get()));
@@ -155,14 +146,15 @@ Result<bool> FileLock::still_at_path() const {
   return there && there->id == FileId{ours.st_dev, ours.st_ino};
 }
 
-template <class GetDeadline>
-Result<void> FileLock::lock_until(const Clock& clock, GetDeadline get_deadline) {
+Result<void> FileLock::lock_until(const Clock& clock, std::optional<Deadline> deadline, nanoseconds wait_max) {
   CROFT_ASSERT(!held_);
   for (int attempt = 0; attempt < kReopenMax; ++attempt) {
     if (!file_.is_open() || is_read_only_) TRY_VOID(open());
-    bool locked = false;
-    TRY_VOID(try_at_once(locked));
-    if (!locked) TRY_VOID(wait(clock, get_deadline()));
+    if (::flock(file_.get(), LOCK_EX | LOCK_NB) != 0) {
+      if (errno != EWOULDBLOCK && errno != EINTR) return fail(system_error("lock", path_, errno));
+      if (!deadline) deadline = Deadline::after(clock.now(), wait_max);
+      TRY_VOID(wait(clock, *deadline));
+    }
     const auto same = still_at_path();
     held_ = same && *same;
     if (held_) return {};
@@ -171,18 +163,6 @@ Result<void> FileLock::lock_until(const Clock& clock, GetDeadline get_deadline) 
   }
   return fail(ErrorCode::unavailable,
               fmt::format("lock file {} is replaced again and again; stop what removes it", path_));
-}
-
-Result<void> FileLock::lock(const Clock& clock, Deadline deadline) {
-  return lock_until(clock, [&] { return deadline; });
-}
-
-Result<void> FileLock::lock_within(const Clock& clock, std::chrono::nanoseconds wait_max) {
-  std::optional<Deadline> deadline;
-  return lock_until(clock, [&] {
-    if (!deadline) deadline = Deadline::after(clock.now(), wait_max);
-    return *deadline;
-  });
 }
 
 bool FileLock::is_at_path() const {

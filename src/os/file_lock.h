@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -16,9 +17,8 @@ namespace croft::os {
 ///
 /// One FileLock serves one thread at a time; two FileLocks on one path exclude each other also within a process. The
 /// kernel drops the lock when the process dies. A waiter sleeps in the kernel, in the order of arrival; at its deadline
-/// a timer signal to its thread ends the wait. The signal is kWaitTimeoutSignalOffset above SIGRTMIN and belongs to
-/// this class. Its handler does nothing, and no code of the process may block it for good in other threads or wait for
-/// it.
+/// a timer signal to its thread ends the wait. The signal is SIGRTMIN + 5 and belongs to this class. Its handler does
+/// nothing, and no code of the process may block it for good in other threads or wait for it.
 class FileLock {
  public:
   /// How the file is made when it is missing, and opened.
@@ -39,10 +39,12 @@ class FileLock {
   /// Errors: deadline_exceeded, naming the process that has it where that can be found out; else as system_error maps
   /// them (read_only, permission_denied, not_found for the directory); invalid_argument when the path is no regular
   /// file.
-  [[nodiscard]] Result<void> lock(const Clock& clock, Deadline deadline);
+  [[nodiscard]] Result<void> lock(const Clock& clock, Deadline deadline) { return lock_until(clock, deadline, {}); }
   /// The same with a deadline that begins when it turns out that somebody has the lock: a lock that is free costs no
   /// look at the clock.
-  [[nodiscard]] Result<void> lock_within(const Clock& clock, std::chrono::nanoseconds wait_max);
+  [[nodiscard]] Result<void> lock_within(const Clock& clock, std::chrono::nanoseconds wait_max) {
+    return lock_until(clock, std::nullopt, wait_max);
+  }
 
   /// Lets go; nothing when it is not held. A child forked meanwhile does not keep the lock.
   void unlock();
@@ -58,14 +60,11 @@ class FileLock {
   [[nodiscard]] std::string noted(std::size_t bytes_max) const;
   [[nodiscard]] const std::string& path() const { return path_; }
 
-  static constexpr int kWaitTimeoutSignalOffset = 5;
-
  private:
   [[nodiscard]] Result<void> open();
-  [[nodiscard]] Result<void> try_at_once(bool& held) const;
   [[nodiscard]] Result<void> wait(const Clock& clock, Deadline deadline) const;
-  template <class GetDeadline>
-  [[nodiscard]] Result<void> lock_until(const Clock& clock, GetDeadline get_deadline);
+  [[nodiscard]] Result<void> lock_until(const Clock& clock, std::optional<Deadline> deadline,
+                                        std::chrono::nanoseconds wait_max);
   [[nodiscard]] Result<bool> still_at_path() const;
 
   std::string path_;

@@ -24,8 +24,6 @@ namespace {
 
 constexpr mode_t kDirectoryMode = 0700;
 constexpr mode_t kFileMode = 0600;
-constexpr mode_t kReadableByAllMode = 0644;
-constexpr mode_t kExecutableByAllMode = 0755;
 constexpr mode_t kAllModeBits = 07777;
 constexpr std::uint64_t kIsMountPoint = 0x2000;  // STATX_ATTR_MOUNT_ROOT, which older headers lack
 
@@ -47,27 +45,19 @@ constexpr std::uint64_t kIsMountPoint = 0x2000;  // STATX_ATTR_MOUNT_ROOT, which
   return std::optional(status);
 }
 
-std::string last_part(const std::string& path) { return path.substr(path.rfind('/') + 1); }
-
 /// The users of a new file.
 struct Access {
   mode_t mode = kFileMode;
   std::optional<std::pair<uid_t, gid_t>> owner = std::nullopt;  ///< nothing: whoever makes it
 };
-Access access_of(FileMode mode) {
-  switch (mode) {
-    case FileMode::for_user:
-      return {kFileMode};
-    case FileMode::readable_by_all:
-      return {kReadableByAllMode};
-    case FileMode::executable_by_all:
-      return {kExecutableByAllMode};
-  }
-  return {};
-}
-[[nodiscard]] Result<Access> access_of_file(const std::string& path) {
+Access access_of(FileMode mode) { return {static_cast<mode_t>(mode)}; }
+[[nodiscard]] Result<struct stat> look_at(const std::string& path) {
   struct stat s {};
   if (::stat(path.c_str(), &s) != 0) return fail(system_error("look at", path, errno));
+  return s;
+}
+[[nodiscard]] Result<Access> access_of_file(const std::string& path) {
+  TRY(const struct stat s, look_at(path));
   return Access{s.st_mode & kAllModeBits, std::pair(s.st_uid, s.st_gid)};
 }
 
@@ -132,8 +122,7 @@ Result<std::optional<FileStatus>> file_status(const std::string& path) { return 
 Result<std::optional<FileStatus>> entry_status(const std::string& path) { return status_of(path, AT_SYMLINK_NOFOLLOW); }
 
 Result<WallTime> modification_time(const std::string& path) {
-  struct stat s {};
-  if (::stat(path.c_str(), &s) != 0) return fail(system_error("look at", path, errno));
+  TRY(const struct stat s, look_at(path));
   return WallTime(std::chrono::seconds(s.st_mtim.tv_sec) + std::chrono::nanoseconds(s.st_mtim.tv_nsec));
 }
 
@@ -173,7 +162,7 @@ Result<std::string> resolved_path(const std::string& path) {
   const auto directory = resolve(directory_of(path));
   if (!directory) return fail(system_error("resolve directory", directory_of(path), errno));
   const std::string base = directory.get();
-  return (base == "/" ? base : base + "/") + last_part(path);
+  return (base == "/" ? base : base + "/") + path.substr(path.rfind('/') + 1);
 }
 
 Result<void> make_directories(const std::string& path) { return make_with_parents(path, kDirectoryMode, true); }
@@ -309,8 +298,7 @@ Result<Runnable> runnable(const std::string& path) {
 
 Result<std::string> read_secret_file(const std::string& path, std::size_t bytes_max) {
   TRY(std::string content, read_file(path, bytes_max));
-  struct stat s {};
-  if (::stat(path.c_str(), &s) != 0) return fail(system_error("look at", path, errno));
+  TRY(const struct stat s, look_at(path));
   if ((s.st_mode & (S_IROTH | S_IWOTH | S_IWGRP)) != 0) {
     return fail(ErrorCode::permission_denied,
                 fmt::format("{} is a secret that others can read or write (mode {:04o}): chmod {} {}", path,

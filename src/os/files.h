@@ -73,8 +73,8 @@ struct FileStatus {
 /// A relative path as one from the root, by the current directory; without `.` and `..`. Nothing has to be there.
 [[nodiscard]] std::string absolute_path(const std::string& path);
 
-/// The mode of a new file: read by its user alone (0600), or by all (0644), or run by all (0755), whatever the umask.
-enum class FileMode : std::uint8_t { for_user, readable_by_all, executable_by_all };
+/// The mode of a new file, whatever the umask.
+enum class FileMode : std::uint16_t { for_user = 0600, readable_by_all = 0644, executable_by_all = 0755 };
 
 /// Puts a file with this content in place of what has the name, durably and at once: after a crash the name has the old
 /// content or the new. The file is always a new one: what a symbolic link of that name points to is not touched. The

@@ -1,4 +1,5 @@
 #include <linux/rtnetlink.h>
+#include <sys/socket.h>
 
 #include <algorithm>
 #include <cstring>
@@ -8,6 +9,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/net/test_values.h"
 #include "os/clock.h"
 #include "os/host_route.h"
 #include "os/interfaces.h"
@@ -17,6 +19,7 @@ namespace croft::os {
 
 namespace {
 
+using namespace net::literals;
 using testing::HasSubstr;
 
 Deadline soon() { return Deadline::after(kClock.now(), std::chrono::seconds(30)); }
@@ -26,7 +29,9 @@ std::optional<NetworkInterface> named(const std::string& name) {
   const auto found = std::ranges::find(*all, name, &NetworkInterface::name);
   return found == all->end() ? std::nullopt : std::optional(*found);
 }
-bool has(const std::vector<IpBytes>& all, const std::string& text) { return std::ranges::binary_search(all, ip(text)); }
+bool has(const std::vector<net::Address>& all, const std::string& text) {
+  return std::ranges::binary_search(all, address(text));
+}
 bool has(const HostUse& use, const std::string& text) {
   return has(use.own, text) || std::ranges::any_of(use.namespaces, [&](const auto& one) { return has(one, text); });
 }
@@ -122,35 +127,30 @@ TEST(Interfaces, AreListedAndFoundByMac) {
     const auto found = named("eth0");
     ASSERT_TRUE(found);
     EXPECT_TRUE(found->is_up && found->has_carrier && !found->is_part && !found->is_upon_another);
-    EXPECT_EQ(found->mac, (MacBytes{2, 0, 0, 0, 0, 1}));
+    EXPECT_EQ(found->mac, (net::Mac{{2, 0, 0, 0, 0, 1}}));
     EXPECT_FALSE(named("lo")->mac);
-    const auto twins = find_interface(MacBytes{2, 0, 0, 0, 0, 1}, kClock, soon());
+    const auto twins = find_interface(net::Mac{{2, 0, 0, 0, 0, 1}}, kClock, soon());
     EXPECT_EQ(twins.error().code, ErrorCode::refused_by_configuration);
     EXPECT_THAT(twins.error().message, HasSubstr("br0"));
     // A bridge has the MAC of one of its ports, as a bond does, and is the one that counts.
     shell("ip link set eth0 master br0");
     EXPECT_TRUE(named("eth0")->is_part);
-    const auto by_mac = find_interface(MacBytes{2, 0, 0, 0, 0, 1}, kClock, soon());
+    const auto by_mac = find_interface(net::Mac{{2, 0, 0, 0, 0, 1}}, kClock, soon());
     ASSERT_TRUE(by_mac) << by_mac.error().message;
     EXPECT_EQ(by_mac->name, "br0");
-    EXPECT_EQ(find_interface(MacBytes{2, 0, 0, 0, 0, 2}, kClock, soon()).error().code, ErrorCode::not_found);
+    EXPECT_EQ(find_interface(net::Mac{{2, 0, 0, 0, 0, 2}}, kClock, soon()).error().code, ErrorCode::not_found);
   });
 }
 
-}  // namespace
-
-namespace {
-
 /// As the kernel tells it of a pod's route: `10.1.0.3 dev 7`.
-Route of_a_pod() { return {Route::Type::unicast, ip("10.1.0.3"), 32, false, false, false, 7, RTPROT_BOOT}; }
+Route of_a_pod() { return {Route::Type::unicast, "10.1.0.3"_ip, 32, false, false, false, 7, RTPROT_BOOT}; }
 
 TEST(ShowsLife, ARouteToThisVeryAddressOverADevice) {
-  EXPECT_TRUE(shows_life(of_a_pod(), ip("10.1.0.3")));
-  EXPECT_TRUE(
-      shows_life({Route::Type::unicast, ip("fd00::3"), 128, false, false, false, 7, RTPROT_BOOT}, ip("fd00::3")));
+  EXPECT_TRUE(shows_life(of_a_pod(), "10.1.0.3"_ip));
+  EXPECT_TRUE(shows_life({Route::Type::unicast, "fd00::3"_ip, 128, false, false, false, 7, RTPROT_BOOT}, "fd00::3"_ip));
   Route of_calico = of_a_pod();
   of_calico.protocol = 80;
-  EXPECT_TRUE(shows_life(of_calico, ip("10.1.0.3")));
+  EXPECT_TRUE(shows_life(of_calico, "10.1.0.3"_ip));
 }
 
 TEST(ShowsLife, NothingElseDoes) {
@@ -164,9 +164,9 @@ TEST(ShowsLife, NothingElseDoes) {
     return route;
   };
   const Row rows[] = {
-      {"another address", with([](Route& r) { r.to = ip("10.1.0.4"); })},
+      {"another address", with([](Route& r) { r.to = "10.1.0.4"_ip; })},
       {"a prefix that begins with it", with([](Route& r) { r.length = 31; })},
-      {"everything", with([](Route& r) { r.to = ip("0.0.0.0"), r.length = 0; })},
+      {"everything", with([](Route& r) { r.to = "0.0.0.0"_ip, r.length = 0; })},
       {"over a gateway", with([](Route& r) { r.has_gateway = true; })},
       {"over several ways", with([](Route& r) { r.has_several_ways = true; })},
       {"a blackhole, or the host's own address", with([](Route& r) { r.type = Route::Type::other; })},
@@ -177,9 +177,9 @@ TEST(ShowsLife, NothingElseDoes) {
       {"a router advertisement's", with([](Route& r) { r.protocol = RTPROT_RA; })},
       {"DHCP's", with([](Route& r) { r.protocol = 16; })},
       {"what the kernel remembers of a path", with([](Route& r) { r.is_of_a_path = true; })},
-      {"the other family", {Route::Type::unicast, ip("a01:3::"), 128, false, false, false, 7, RTPROT_BOOT}},
+      {"the other family", {Route::Type::unicast, "a01:3::"_ip, 128, false, false, false, 7, RTPROT_BOOT}},
   };
-  for (const Row& row : rows) EXPECT_FALSE(shows_life(row.route, ip("10.1.0.3"))) << row.what;
+  for (const Row& row : rows) EXPECT_FALSE(shows_life(row.route, "10.1.0.3"_ip)) << row.what;
 }
 
 TEST(ParseRoute, WhatIsCutOffIsNoneAndWhatDoesNotFitIsLeftOut) {
@@ -223,7 +223,8 @@ TEST(DeviceOfLiving, AsTheKernelHasIt) {
         "nodad");
     shell("ip route add 10.1.0.12/32 dev to_c table 77 && ip rule add to 10.1.0.12/32 lookup 77");
     const auto device = [](const char* text) {
-      const auto found = device_of_living(ip(text), kClock, Deadline::after(kClock.now(), std::chrono::seconds(5)));
+      const auto found =
+          device_of_living(address(text), kClock, Deadline::after(kClock.now(), std::chrono::seconds(5)));
       EXPECT_TRUE(found) << text << ": " << found.error().message;
       return found ? found->value_or("") : "error";
     };

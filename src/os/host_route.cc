@@ -12,10 +12,12 @@
 #include <chrono>
 #include <cstring>
 #include <memory>
+#include <vector>
 
 #include <fmt/format.h>
 
 #include "base/printable.h"
+#include "base/texts.h"
 #include "os/file_descriptor.h"
 #include "os/system_error.h"
 
@@ -27,8 +29,6 @@ constexpr std::size_t kPageBytes = std::size_t{64} << 10;
 constexpr std::size_t kRouteBytes = std::size_t{16} << 10;
 constexpr int kTries = 10;
 constexpr const char* kWhat = "the kernel's network tables (rtnetlink)";
-
-enum class End : std::uint8_t { whole, torn };
 
 Error refused(int error_number) {
   Error error = system_error("read", kWhat, error_number);
@@ -69,7 +69,7 @@ class Conversation {
       if (errno != EAGAIN) return fail(refused(errno));
       const auto left = deadline_.at_since_boot - clock_.now().since_boot;
       if (left <= std::chrono::nanoseconds(0)) {
-        return fail(ErrorCode::deadline_exceeded, fmt::format("{} took longer than there was time", kWhat));
+        return fail(ErrorCode::deadline_exceeded, "{} took longer than there was time", kWhat);
       }
       pollfd wait{socket_.get(), POLLIN, 0};
       // The clock is the caller's, who may move it: look at it again soon.
@@ -97,7 +97,7 @@ struct Message {
   std::memcpy(&message.header, rest.data(), sizeof message.header);
   const std::size_t length = message.header.nlmsg_len;
   if (length < sizeof message.header || length > rest.size()) {
-    return fail(ErrorCode::unavailable, fmt::format("{} answered with a length that does not fit", kWhat));
+    return fail(ErrorCode::unavailable, "{} answered with a length that does not fit", kWhat);
   }
   message.payload = rest.first(length).subspan(std::min<std::size_t>(NLMSG_HDRLEN, length));
   rest = rest.subspan(std::min<std::size_t>(NLMSG_ALIGN(length), rest.size()));
@@ -112,47 +112,42 @@ int error_of(std::span<const std::uint8_t> payload) {
   return -error.error;
 }
 
-class Dump {
- public:
-  Dump(const Clock& clock, Deadline deadline) : talk_(clock, deadline, kPageBytes) {}
-
-  [[nodiscard]] Result<End> run(std::uint16_t request, std::uint16_t answer, std::uint8_t family,
-                                const std::function<Result<void>(std::span<const std::uint8_t>)>& take) {
-    struct {
-      nlmsghdr header;
-      // As long as the longest of the three kinds' headers: with less the kernel takes the family alone.
-      ifinfomsg body;
-    } ask{};
-    ask.header.nlmsg_len = sizeof ask;
-    ask.header.nlmsg_type = request;
-    ask.header.nlmsg_flags = NLM_F_REQUEST | NLM_F_DUMP;
-    ask.header.nlmsg_seq = 1;
-    ask.body.ifi_family = family;
-    if (request == RTM_GETROUTE) ask.header.nlmsg_len = NLMSG_LENGTH(sizeof(rtmsg));
-    if (request == RTM_GETADDR) ask.header.nlmsg_len = NLMSG_LENGTH(sizeof(ifaddrmsg));
-    TRY_VOID(talk_.begin({reinterpret_cast<const std::uint8_t*>(&ask), ask.header.nlmsg_len}));
-    bool torn = false;
+/// One look at all of them; false when the answers are not of one moment.
+[[nodiscard]] Result<bool> dump_once(std::uint16_t request, std::uint8_t family, const Clock& clock, Deadline deadline,
+                                     const std::function<Result<void>(std::span<const std::uint8_t>)>& take) {
+  struct {
+    nlmsghdr header;
+    // As long as the longest of the three kinds' headers: with less the kernel takes the family alone.
+    ifinfomsg body;
+  } ask{};
+  ask.header.nlmsg_len = sizeof ask;
+  ask.header.nlmsg_type = request;
+  ask.header.nlmsg_flags = NLM_F_REQUEST | NLM_F_DUMP;
+  ask.header.nlmsg_seq = 1;
+  ask.body.ifi_family = family;
+  if (request == RTM_GETROUTE) ask.header.nlmsg_len = NLMSG_LENGTH(sizeof(rtmsg));
+  if (request == RTM_GETADDR) ask.header.nlmsg_len = NLMSG_LENGTH(sizeof(ifaddrmsg));
+  const auto answer = request - (RTM_GETLINK - RTM_NEWLINK);  // of each kind in this order
+  Conversation talk(clock, deadline, kPageBytes);
+  TRY_VOID(talk.begin({reinterpret_cast<const std::uint8_t*>(&ask), ask.header.nlmsg_len}));
+  bool torn = false;
+  for (;;) {
+    TRY(auto rest, talk.receive());
+    if (rest.empty()) return false;
     for (;;) {
-      TRY(auto rest, talk_.receive());
-      if (rest.empty()) return End::torn;
-      for (;;) {
-        TRY(const auto message, next_message(rest));
-        if (!message) break;
-        torn = torn || (message->header.nlmsg_flags & NLM_F_DUMP_INTR) != 0;
-        if (message->header.nlmsg_type == NLMSG_DONE) return torn ? End::torn : End::whole;
-        if (message->header.nlmsg_type == NLMSG_ERROR) {
-          const int error = error_of(message->payload);
-          if (error == EINTR || error == EAGAIN || error == EBUSY) return End::torn;
-          return fail(refused(error));
-        }
-        if (message->header.nlmsg_type == answer) TRY_VOID(take(message->payload));
+      TRY(const auto message, next_message(rest));
+      if (!message) break;
+      torn = torn || (message->header.nlmsg_flags & NLM_F_DUMP_INTR) != 0;
+      if (message->header.nlmsg_type == NLMSG_DONE) return !torn;
+      if (message->header.nlmsg_type == NLMSG_ERROR) {
+        const int error = error_of(message->payload);
+        if (error == EINTR || error == EAGAIN || error == EBUSY) return false;
+        return fail(refused(error));
       }
+      if (message->header.nlmsg_type == answer) TRY_VOID(take(message->payload));
     }
   }
-
- private:
-  Conversation talk_;
-};
+}
 
 /// The kernel's answers for an address that no route leads to, or one that says so (fib_props).
 bool is_no_route(int error) {
@@ -168,55 +163,57 @@ bool is_made_by_hand_or_program(std::uint8_t protocol) {
   return protocol != RTPROT_REDIRECT && protocol != RTPROT_KERNEL && protocol != RTPROT_RA && protocol != kProtocolDhcp;
 }
 
-}  // namespace
-
-Result<void> dump_routes(std::uint16_t request, std::uint16_t answer, std::uint8_t family, const Clock& clock,
-                         Deadline deadline, const std::function<void()>& begin,
-                         const std::function<Result<void>(std::span<const std::uint8_t> payload)>& take) {
-  Dump dump(clock, deadline);
-  for (int tries = 0; tries < kTries; ++tries) {
-    if (deadline.passed(clock.now())) {
-      return fail(ErrorCode::deadline_exceeded, fmt::format("{} took longer than there was time", kWhat));
-    }
-    begin();
-    TRY(const End end, dump.run(request, answer, family, take));
-    if (end == End::whole) return {};
-  }
-  return fail(ErrorCode::unavailable, fmt::format("{} changed while they were read, {} times over", kWhat, kTries));
-}
-
-Result<std::vector<std::uint8_t>> ask_for_route(const IpBytes& to, const Clock& clock, Deadline deadline) {
-  const std::size_t bytes = to.is_v6 ? 16 : 4;
+/// The rtmsg of the route to an address, and the attributes behind it. Empty: there is none, or one that leaves it
+/// unreachable.
+[[nodiscard]] Result<std::vector<std::uint8_t>> ask_for_route(const net::Address& to, const Clock& clock,
+                                                              Deadline deadline) {
+  const auto bits = static_cast<unsigned>(bit_length(to.family()));
   struct {
     nlmsghdr header;
     rtmsg body;
     rtattr attribute;
     std::array<std::uint8_t, 16> destination;
   } ask{};
-  ask.header.nlmsg_len = static_cast<std::uint32_t>(NLMSG_LENGTH(sizeof(rtmsg)) + RTA_LENGTH(bytes));
+  ask.header.nlmsg_len = static_cast<std::uint32_t>(NLMSG_LENGTH(sizeof(rtmsg)) + RTA_LENGTH(bits / 8));
   ask.header.nlmsg_type = RTM_GETROUTE;
   ask.header.nlmsg_flags = NLM_F_REQUEST;
   ask.header.nlmsg_seq = 1;
-  ask.body.rtm_family = to.is_v6 ? AF_INET6 : AF_INET;
-  ask.body.rtm_dst_len = static_cast<std::uint8_t>(8 * bytes);
+  ask.body.rtm_family = to.is_v6() ? AF_INET6 : AF_INET;
+  ask.body.rtm_dst_len = static_cast<std::uint8_t>(bits);
   ask.body.rtm_flags = RTM_F_FIB_MATCH;
   ask.attribute.rta_type = RTA_DST;
-  ask.attribute.rta_len = static_cast<std::uint16_t>(RTA_LENGTH(bytes));
-  ask.destination = to.bytes;
+  ask.attribute.rta_len = static_cast<std::uint16_t>(RTA_LENGTH(bits / 8));
+  ask.destination = to.bytes();
   Conversation talk(clock, deadline, kRouteBytes);
   TRY_VOID(talk.begin({reinterpret_cast<const std::uint8_t*>(&ask), ask.header.nlmsg_len}));
   TRY(auto rest, talk.receive());
   TRY(const auto message, next_message(rest));
-  if (!message) return fail(ErrorCode::unavailable, fmt::format("{} lost an answer", kWhat));
+  if (!message) return fail(ErrorCode::unavailable, "{} lost an answer", kWhat);
   if (message->header.nlmsg_type == NLMSG_ERROR) {
     const int error = error_of(message->payload);
     if (is_no_route(error)) return std::vector<std::uint8_t>();
     return fail(refused(error));
   }
   if (message->header.nlmsg_type != RTM_NEWROUTE) {
-    return fail(ErrorCode::unavailable, fmt::format("{} answered with something else", kWhat));
+    return fail(ErrorCode::unavailable, "{} answered with something else", kWhat);
   }
   return std::vector<std::uint8_t>(message->payload.begin(), message->payload.end());
+}
+
+}  // namespace
+
+Result<void> dump_routes(std::uint16_t request, std::uint8_t family, const Clock& clock, Deadline deadline,
+                         const std::function<void()>& begin,
+                         const std::function<Result<void>(std::span<const std::uint8_t> payload)>& take) {
+  for (int tries = 0; tries < kTries; ++tries) {
+    if (deadline.passed(clock.now())) {
+      return fail(ErrorCode::deadline_exceeded, "{} took longer than there was time", kWhat);
+    }
+    begin();
+    TRY(const bool is_whole, dump_once(request, family, clock, deadline, take));
+    if (is_whole) return {};
+  }
+  return fail(ErrorCode::unavailable, "{} changed while they were read, {} times over", kWhat, kTries);
 }
 
 void for_each_attribute(std::span<const std::uint8_t> payload, std::size_t header_bytes,
@@ -233,6 +230,11 @@ void for_each_attribute(std::span<const std::uint8_t> payload, std::size_t heade
   }
 }
 
+std::optional<net::Address> ip_of(std::uint8_t family, std::span<const std::uint8_t> value) {
+  const auto ip = net::Address::of_bytes(value);
+  return ip && family == (ip->is_v6() ? AF_INET6 : AF_INET) ? ip : std::nullopt;
+}
+
 std::optional<Route> parse_route(std::span<const std::uint8_t> payload) {
   rtmsg header{};
   if (payload.size() < sizeof header) return std::nullopt;
@@ -240,13 +242,13 @@ std::optional<Route> parse_route(std::span<const std::uint8_t> payload) {
   if (header.rtm_family != AF_INET && header.rtm_family != AF_INET6) return std::nullopt;
   Route route;
   route.type = header.rtm_type == RTN_UNICAST ? Route::Type::unicast : Route::Type::other;
-  route.to.is_v6 = header.rtm_family == AF_INET6;
+  route.to = net::Address::from(header.rtm_family == AF_INET6 ? net::Family::v6 : net::Family::v4, 0);
   route.length = header.rtm_dst_len;
   route.protocol = header.rtm_protocol;
   route.is_of_a_path = (header.rtm_flags & RTM_F_CLONED) != 0;
   for_each_attribute(payload, sizeof header, [&](std::uint16_t kind, std::span<const std::uint8_t> value) {
-    if (kind == RTA_DST && value.size() == (route.to.is_v6 ? 16U : 4U)) {
-      std::ranges::copy(value, route.to.bytes.begin());
+    if (kind == RTA_DST) {
+      route.to = ip_of(header.rtm_family, value).value_or(route.to);
     } else if (kind == RTA_GATEWAY || kind == RTA_VIA) {
       route.has_gateway = true;
     } else if (kind == RTA_MULTIPATH) {
@@ -258,14 +260,14 @@ std::optional<Route> parse_route(std::span<const std::uint8_t> payload) {
   return route;
 }
 
-bool shows_life(const Route& route, const IpBytes& address) {
-  const int full_length = address.is_v6 ? 128 : 32;
-  return route.type == Route::Type::unicast && route.to == address && route.length == full_length &&
+bool shows_life(const Route& route, const net::Address& address) {
+  return route.type == Route::Type::unicast && route.to == address && route.length == bit_length(address.family()) &&
          is_made_by_hand_or_program(route.protocol) && !route.is_of_a_path && !route.has_gateway &&
          !route.has_several_ways && route.device != 0 && route.device != kLoopbackDevice;
 }
 
-Result<std::optional<std::string>> device_of_living(const IpBytes& address, const Clock& clock, Deadline deadline) {
+Result<std::optional<std::string>> device_of_living(const net::Address& address, const Clock& clock,
+                                                    Deadline deadline) {
   TRY(const auto answer, ask_for_route(address, clock, deadline));
   const auto route = parse_route(answer);
   if (!route || !shows_life(*route, address)) return std::optional<std::string>();

@@ -1,57 +1,41 @@
 #pragma once
 
-#include <array>
-#include <compare>
 #include <cstdint>
 #include <functional>
 #include <optional>
 #include <span>
 #include <string>
-#include <vector>
 
 #include "base/clock.h"
+#include "base/net/address.h"
 #include "base/result.h"
 
 namespace croft::os {
-
-/// An address as packets and the kernel carry it: network order, IPv4 in the first four bytes and zeros behind. This
-/// folder knows no more of addresses; net::Address is the value that everybody else uses.
-struct IpBytes {
-  bool is_v6 = false;
-  std::array<std::uint8_t, 16> bytes{};
-  friend auto operator<=>(const IpBytes&, const IpBytes&) = default;
-};
-
-/// A 48-bit Ethernet address.
-using MacBytes = std::array<std::uint8_t, 6>;
 
 /// Asks the kernel's rtnetlink for all objects of a kind (rtnetlink(7)), in the network namespace of the calling
 /// thread.
 ///
 /// `request` is RTM_GETLINK, RTM_GETADDR or RTM_GETROUTE, `family` AF_UNSPEC, AF_INET or AF_INET6. `take` gets the
-/// payload of each answer, whose type is `answer`: the kind's own header and the attributes behind it; it stops the
-/// dump by an error. `begin` is called before the first one, and again when the kernel says that its answers are not of
-/// one moment (NLM_F_DUMP_INTR) or that it lost some. Routes taken before are void then. Page by page: no more than 64
-/// KiB are held here. Errors: those of `take`; deadline_exceeded; unavailable when the kernel's tables change faster
-/// than they can be read, or the kernel refuses.
-[[nodiscard]] Result<void> dump_routes(std::uint16_t request, std::uint16_t answer, std::uint8_t family,
-                                       const Clock& clock, Deadline deadline, const std::function<void()>& begin,
+/// payload of each answer: the kind's own header and the attributes behind it; it stops the dump by an error. `begin`
+/// is called before the first one, and again when the kernel says that its answers are not of one moment
+/// (NLM_F_DUMP_INTR) or that it lost some. Routes taken before are void then. Page by page: no more than 64 KiB are
+/// held here. Errors: those of `take`; deadline_exceeded; unavailable when the kernel's tables change faster than they
+/// can be read, or the kernel refuses.
+[[nodiscard]] Result<void> dump_routes(std::uint16_t request, std::uint8_t family, const Clock& clock,
+                                       Deadline deadline, const std::function<void()>& begin,
                                        const std::function<Result<void>(std::span<const std::uint8_t> payload)>& take);
-
-/// Asks for the route by which the kernel would send to one address, as its tables have it (RTM_F_FIB_MATCH): the rtmsg
-/// and the attributes behind it. Empty: it has none, or one that leaves the address unreachable. One request and one
-/// answer, of which the kernel is done with the first before the second is waited for; needs no rights.
-/// Errors: unavailable, permission_denied, deadline_exceeded.
-[[nodiscard]] Result<std::vector<std::uint8_t>> ask_for_route(const IpBytes& to, const Clock& clock, Deadline deadline);
 
 /// Calls `f` with each attribute behind a header of `header_bytes`, nested ones as a whole. Stops at what does not fit.
 void for_each_attribute(std::span<const std::uint8_t> payload, std::size_t header_bytes,
                         const std::function<void(std::uint16_t type, std::span<const std::uint8_t> value)>& f);
 
+/// The address in an attribute of an object of this family; nothing when it is none.
+[[nodiscard]] std::optional<net::Address> ip_of(std::uint8_t family, std::span<const std::uint8_t> value);
+
 /// A route of the kernel's, as far as it says who is behind it.
 struct Route {
   enum class Type : std::uint8_t { unicast, other } type = Type::other;
-  IpBytes to;
+  net::Address to;
   std::uint8_t length = 0;
   bool is_of_a_path = false;  ///< no route of the tables, but what the kernel remembers of one destination
   bool has_gateway = false;   ///< somebody on the way, of whatever family
@@ -69,11 +53,13 @@ struct Route {
 /// destination behind a gateway lives elsewhere, lo leads to nobody, and a prefix says nothing of one address. A route
 /// of a neighbour's router advertisement is its sender's word. The host's own addresses are no pod's: whether a pool
 /// may have these is asked when it is made.
-[[nodiscard]] bool shows_life(const Route& route, const IpBytes& address);
+[[nodiscard]] bool shows_life(const Route& route, const net::Address& address);
 
-/// The device of such a route in the network namespace of the calling thread; nothing when there is none. One request
-/// and, where there is one, its name. Errors: those of ask_for_route().
-[[nodiscard]] Result<std::optional<std::string>> device_of_living(const IpBytes& address, const Clock& clock,
+/// The device of such a route in the network namespace of the calling thread, as the kernel's tables have it
+/// (RTM_F_FIB_MATCH); nothing when there is none. One request and one answer, of which the kernel is done with the
+/// first before the second is waited for, and the name of the device; needs no rights. Errors: unavailable,
+/// permission_denied, deadline_exceeded.
+[[nodiscard]] Result<std::optional<std::string>> device_of_living(const net::Address& address, const Clock& clock,
                                                                   Deadline deadline);
 
 }  // namespace croft::os

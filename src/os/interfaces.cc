@@ -20,10 +20,8 @@
 #include <thread>
 #include <utility>
 
-#include <fmt/format.h>
-#include <fmt/ranges.h>
-
 #include "base/printable.h"
+#include "base/texts.h"
 #include "os/file_descriptor.h"
 #include "os/files.h"
 #include "os/host_route.h"
@@ -46,18 +44,22 @@ std::optional<T> read(Payload payload) {
   return value;
 }
 
-std::optional<IpBytes> ip_of(std::uint8_t family, Payload value) {
-  const bool is_v6 = family == AF_INET6;
-  if ((!is_v6 && family != AF_INET) || value.size() != (is_v6 ? 16U : 4U)) return std::nullopt;
-  IpBytes ip;
-  ip.is_v6 = is_v6;
-  std::ranges::copy(value, ip.bytes.begin());
-  return ip;
-}
-
-[[nodiscard]] Result<void> check_room(std::size_t size, std::string_view what) {
-  if (size < kObjectsMax) return {};
-  return fail(ErrorCode::unavailable, fmt::format("this network namespace has more than {} {}", kObjectsMax, what));
+/// Adds what `make` makes of each object of a kind, of some nothing.
+template <class T>
+[[nodiscard]] Result<void> add_all(std::vector<T>& all, std::uint16_t request, std::uint8_t family,
+                                   std::string_view what, const Clock& clock, Deadline deadline,
+                                   std::optional<T> (*make)(Payload)) {
+  const std::size_t before = all.size();
+  return dump_routes(
+      request, family, clock, deadline, [&] { all.resize(before); },
+      [&](Payload payload) -> Result<void> {
+        auto one = make(payload);
+        if (one && all.size() == kObjectsMax) {
+          return fail(ErrorCode::unavailable, "this network namespace has more than {} {}", kObjectsMax, what);
+        }
+        if (one) all.push_back(*std::move(one));
+        return {};
+      });
 }
 
 std::string names_of(const std::vector<NetworkInterface>& interfaces) {
@@ -69,29 +71,29 @@ std::string names_of(const std::vector<NetworkInterface>& interfaces) {
     }
     names.push_back(printable(one.name, Printed::line));
   }
-  return names.empty() ? "none" : fmt::format("{}", fmt::join(names, ", "));
+  return names.empty() ? "none" : joined(names);
 }
 
-std::string text_of(const MacBytes& mac) { return fmt::format("{:02x}", fmt::join(mac, ":")); }
-
-NetworkInterface interface_of(const ifinfomsg& header, Payload payload) {
+std::optional<NetworkInterface> interface_of(Payload payload) {
+  const auto header = read<ifinfomsg>(payload);
+  if (!header) return std::nullopt;
   NetworkInterface found;
-  found.index = header.ifi_index;
-  found.is_up = (header.ifi_flags & static_cast<unsigned>(IFF_UP)) != 0;
-  found.has_carrier = (header.ifi_flags & static_cast<unsigned>(IFF_LOWER_UP)) != 0;
+  found.index = header->ifi_index;
+  found.is_up = (header->ifi_flags & static_cast<unsigned>(IFF_UP)) != 0;
+  found.has_carrier = (header->ifi_flags & static_cast<unsigned>(IFF_LOWER_UP)) != 0;
   bool is_linked = false, is_linked_elsewhere = false, is_in_vrf = false;
   for_each_attribute(payload, sizeof(ifinfomsg), [&](std::uint16_t type, Payload value) {
     if (type == IFLA_IFNAME) {
       found.name.assign(value.begin(), std::find(value.begin(), value.end(), 0));
-    } else if (type == IFLA_ADDRESS && header.ifi_type == ARPHRD_ETHER && value.size() == 6) {
-      MacBytes mac{};
-      std::ranges::copy(value, mac.begin());
-      if (mac != MacBytes{}) found.mac = mac;
+    } else if (type == IFLA_ADDRESS && header->ifi_type == ARPHRD_ETHER && value.size() == 6) {
+      net::Mac mac;
+      std::ranges::copy(value, mac.bytes.begin());
+      if (mac != net::Mac()) found.mac = mac;
     } else if (type == IFLA_MASTER) {
       found.is_part = true;
     } else if (type == IFLA_LINK) {
       const auto other = read<int>(value);
-      is_linked = other && *other != 0 && *other != header.ifi_index;
+      is_linked = other && *other != 0 && *other != header->ifi_index;
     } else if (type == IFLA_LINK_NETNSID) {
       is_linked_elsewhere = true;  // a veth whose other end is in another namespace
     } else if (type == IFLA_LINKINFO) {
@@ -108,84 +110,63 @@ NetworkInterface interface_of(const ifinfomsg& header, Payload payload) {
   return found;
 }
 
+std::optional<AddressOnInterface> address_of(Payload payload) {
+  const auto header = read<ifaddrmsg>(payload);
+  if (!header) return std::nullopt;
+  // IFA_ADDRESS is the other side of a point-to-point link; IFA_LOCAL, where it is said, the own one.
+  std::optional<net::Address> local, address;
+  for_each_attribute(payload, sizeof(ifaddrmsg), [&](std::uint16_t type, Payload value) {
+    if (type == IFA_LOCAL) local = ip_of(header->ifa_family, value);
+    if (type == IFA_ADDRESS) address = ip_of(header->ifa_family, value);
+  });
+  if (!local) local = address;
+  if (!local) return std::nullopt;
+  return AddressOnInterface{static_cast<int>(header->ifa_index), *local, header->ifa_prefixlen};
+}
+
+std::optional<net::Address> host_route_of(Payload payload) {
+  const auto header = read<rtmsg>(payload);
+  const auto route = parse_route(payload);
+  if (!header || !route || route->length != bit_length(route->to.family()) || route->is_of_a_path) return std::nullopt;
+  const auto type = header->rtm_type;
+  if (type == RTN_BROADCAST || type == RTN_MULTICAST || type == RTN_ANYCAST) return std::nullopt;
+  return route->to;
+}
+
 }  // namespace
 
 Result<std::vector<NetworkInterface>> list_interfaces(const Clock& clock, Deadline deadline) {
   std::vector<NetworkInterface> all;
-  TRY_VOID(dump_routes(
-      RTM_GETLINK, RTM_NEWLINK, AF_UNSPEC, clock, deadline, [&] { all.clear(); },
-      [&](Payload payload) -> Result<void> {
-        const auto header = read<ifinfomsg>(payload);
-        if (!header) return {};
-        TRY_VOID(check_room(all.size(), "interfaces"));
-        all.push_back(interface_of(*header, payload));
-        return {};
-      }));
+  TRY_VOID(add_all(all, RTM_GETLINK, AF_UNSPEC, "interfaces", clock, deadline, interface_of));
   return all;
 }
 
-Result<NetworkInterface> find_interface(const MacBytes& mac, const Clock& clock, Deadline deadline) {
+Result<NetworkInterface> find_interface(const net::Mac& mac, const Clock& clock, Deadline deadline) {
   TRY(const auto all, list_interfaces(clock, deadline));
   std::vector<NetworkInterface> same;
   std::ranges::copy_if(all, std::back_inserter(same), [&](const auto& one) { return one.mac == mac; });
   if (same.empty()) {
-    return fail(ErrorCode::not_found,
-                fmt::format("no interface has the MAC {}; there are: {}", text_of(mac), names_of(all)));
+    return fail(ErrorCode::not_found, "no interface has the MAC {}; there are: {}", mac, names_of(all));
   }
   if (same.size() == 1) return same.front();
   std::vector<NetworkInterface> own;
   std::ranges::copy_if(same, std::back_inserter(own),
                        [](const auto& one) { return !one.is_part && !one.is_upon_another; });
   if (own.size() == 1) return own.front();
-  return fail(
-      ErrorCode::refused_by_configuration,
-      fmt::format("several interfaces have the MAC {}: {}; name the interface instead", text_of(mac), names_of(same)));
+  return fail(ErrorCode::refused_by_configuration, "several interfaces have the MAC {}: {}; name the interface instead",
+              mac, names_of(same));
 }
 
 Result<std::vector<AddressOnInterface>> list_addresses(const Clock& clock, Deadline deadline) {
   std::vector<AddressOnInterface> all;
-  TRY_VOID(dump_routes(
-      RTM_GETADDR, RTM_NEWADDR, AF_UNSPEC, clock, deadline, [&] { all.clear(); },
-      [&](Payload payload) -> Result<void> {
-        const auto header = read<ifaddrmsg>(payload);
-        if (!header) return {};
-        // IFA_ADDRESS is the other side of a point-to-point link; IFA_LOCAL, where it is said, the own one.
-        std::optional<IpBytes> local, address;
-        for_each_attribute(payload, sizeof(ifaddrmsg), [&](std::uint16_t type, Payload value) {
-          if (type == IFA_LOCAL) local = ip_of(header->ifa_family, value);
-          if (type == IFA_ADDRESS) address = ip_of(header->ifa_family, value);
-        });
-        if (!local) local = address;
-        if (!local) return {};
-        TRY_VOID(check_room(all.size(), "addresses"));
-        all.push_back({static_cast<int>(header->ifa_index), *local, header->ifa_prefixlen});
-        return {};
-      }));
+  TRY_VOID(add_all(all, RTM_GETADDR, AF_UNSPEC, "addresses", clock, deadline, address_of));
   return all;
 }
 
-Result<std::vector<IpBytes>> list_host_routes(const Clock& clock, Deadline deadline) {
-  std::vector<IpBytes> all;
+Result<std::vector<net::Address>> list_host_routes(const Clock& clock, Deadline deadline) {
+  std::vector<net::Address> all;
   for (const std::uint8_t family : {std::uint8_t{AF_INET}, std::uint8_t{AF_INET6}}) {
-    const std::size_t before = all.size();
-    TRY_VOID(dump_routes(
-        RTM_GETROUTE, RTM_NEWROUTE, family, clock, deadline, [&] { all.resize(before); },
-        [&](Payload payload) -> Result<void> {
-          const auto header = read<rtmsg>(payload);
-          if (!header || header->rtm_family != family) return {};
-          if (header->rtm_dst_len != (family == AF_INET ? 32 : 128)) return {};
-          const auto type = header->rtm_type;
-          if (type == RTN_BROADCAST || type == RTN_MULTICAST || type == RTN_ANYCAST) return {};
-          if ((header->rtm_flags & RTM_F_CLONED) != 0) return {};
-          std::optional<IpBytes> to;
-          for_each_attribute(payload, sizeof(rtmsg), [&](std::uint16_t kind, Payload value) {
-            if (kind == RTA_DST) to = ip_of(family, value);
-          });
-          if (!to) return {};
-          TRY_VOID(check_room(all.size(), "routes to single addresses"));
-          all.push_back(*to);
-          return {};
-        }));
+    TRY_VOID(add_all(all, RTM_GETROUTE, family, "routes to single addresses", clock, deadline, host_route_of));
   }
   return all;
 }
@@ -222,8 +203,8 @@ class HostSurvey {
     TRY(const auto names, names_in(directory));
     for (const std::string& name : names) {
       if (deadline_.passed(clock_.now())) {
-        return fail(ErrorCode::deadline_exceeded,
-                    fmt::format("the network namespaces in {} took longer than there was time", directory));
+        return fail(ErrorCode::deadline_exceeded, "the network namespaces in {} took longer than there was time",
+                    directory);
       }
       TRY_VOID(read_namespace(directory + "/" + name));
     }
@@ -233,15 +214,15 @@ class HostSurvey {
   [[nodiscard]] HostUse take() { return {{own_.begin(), own_.end()}, std::move(namespaces_)}; }
 
  private:
-  [[nodiscard]] Result<void> read_addresses_into(std::set<IpBytes>& set) const {
+  [[nodiscard]] Result<void> read_addresses_into(std::set<net::Address>& set) const {
     TRY(const auto found, list_addresses(clock_, deadline_));
     for (const auto& one : found) set.insert(one.address);
     return check_room(set);
   }
 
-  [[nodiscard]] Result<void> check_room(const std::set<IpBytes>& set) const {
+  [[nodiscard]] Result<void> check_room(const std::set<net::Address>& set) const {
     if (of_others_ + set.size() <= kHostAddressesMax) return {};
-    return fail(ErrorCode::unavailable, fmt::format("this host has more than {} addresses", kHostAddressesMax));
+    return fail(ErrorCode::unavailable, "this host has more than {} addresses", kHostAddressesMax);
   }
 
   [[nodiscard]] static Result<std::vector<std::string>> names_in(const std::string& directory) {
@@ -262,12 +243,12 @@ class HostSurvey {
     if (what == NamespacePath::gone) return {};
     if (what == NamespacePath::unmounted) {
       return fail(ErrorCode::unavailable,
-                  fmt::format("{} is a file without a network namespace, as this process sees it: mount its directory "
-                              "into the container with mountPropagation HostToContainer, or remove what is left over",
-                              shown));
+                  "{} is a file without a network namespace, as this process sees it: mount its directory "
+                  "into the container with mountPropagation HostToContainer, or remove what is left over",
+                  shown);
     }
     if (what == NamespacePath::unclear || what == NamespacePath::unseen) {
-      return fail(ErrorCode::unavailable, fmt::format("{} is no network namespace that can be entered", shown));
+      return fail(ErrorCode::unavailable, "{} is no network namespace that can be entered", shown);
     }
     const FileDescriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
     if (!file.is_open()) {
@@ -283,7 +264,7 @@ class HostSurvey {
       if (why == EINVAL && look_at_namespace_path(path) == NamespacePath::gone) return {};
       return fail(of_namespace(path, why));
     }
-    std::set<IpBytes> set;
+    std::set<net::Address> set;
     const auto read = read_addresses_into(set);
     if (!read) return fail(Error(read.error()).in(shown));
     of_others_ += set.size();
@@ -293,8 +274,8 @@ class HostSurvey {
 
   const Clock& clock_;
   const Deadline deadline_;
-  std::set<IpBytes> own_;
-  std::vector<std::vector<IpBytes>> namespaces_;
+  std::set<net::Address> own_;
+  std::vector<std::vector<net::Address>> namespaces_;
   std::size_t of_others_ = 0;
   std::set<std::pair<dev_t, ino_t>> seen_;
 };
@@ -309,7 +290,7 @@ Result<HostUse> host_use(const std::string& namespaces_directory, const Clock& c
   try {
     std::thread([&] { read = survey.read_namespaces(namespaces_directory); }).join();
   } catch (const std::system_error& error) {
-    return fail(ErrorCode::unavailable, fmt::format("no thread to enter network namespaces in: {}", error.what()));
+    return fail(ErrorCode::unavailable, "no thread to enter network namespaces in: {}", error.what());
   }
   TRY_VOID(std::move(read));
   return survey.take();

@@ -8,11 +8,11 @@
 namespace croft::os {
 namespace {
 
+using namespace net::literals;
 using Bytes = std::span<const std::uint8_t>;
 
-constexpr MacBytes kBroadcast{0xff, 0xff, 0xff, 0xff, 0xff, 0xff};
-constexpr MacBytes kAllNodesMac{0x33, 0x33, 0, 0, 0, 1};
-constexpr std::array<std::uint8_t, 16> kAllNodes{0xff, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1};
+constexpr net::Mac kBroadcast{{0xff, 0xff, 0xff, 0xff, 0xff, 0xff}};
+constexpr net::Mac kAllNodesMac{{0x33, 0x33, 0, 0, 0, 1}};
 
 constexpr std::size_t kEthernetBytes = 14;
 constexpr std::size_t kArpBytes = 28;
@@ -30,6 +30,7 @@ constexpr std::uint8_t kSolicitedFlag = 0x40;
 constexpr std::uint8_t kOverrideFlag = 0x20;
 
 void put(std::string& out, Bytes bytes) { out.append(bytes.begin(), bytes.end()); }
+void put(std::string& out, const net::Address& ip) { put(out, Bytes(ip.bytes()).first(ip.is_v6() ? 16 : 4)); }
 void put8(std::string& out, unsigned value) { out.push_back(static_cast<char>(value)); }
 void put16(std::string& out, unsigned value) {
   put8(out, value >> 8 & 0xff);
@@ -38,68 +39,61 @@ void put16(std::string& out, unsigned value) {
 
 std::uint16_t read16(Bytes bytes, std::size_t at) { return static_cast<std::uint16_t>(bytes[at] << 8 | bytes[at + 1]); }
 
-MacBytes mac_at(Bytes bytes, std::size_t at) {
-  MacBytes mac;
-  std::copy_n(bytes.begin() + static_cast<std::ptrdiff_t>(at), mac.size(), mac.begin());
-  return mac;
+ProbeNonce six_bytes_at(Bytes bytes, std::size_t at) {
+  ProbeNonce six;
+  std::ranges::copy(bytes.subspan(at, six.size()), six.begin());
+  return six;
+}
+net::Mac mac_at(Bytes bytes, std::size_t at) { return {six_bytes_at(bytes, at)}; }
+
+/// `size`: 4 or 16.
+net::Address ip_at(Bytes bytes, std::size_t at, std::size_t size) {
+  return *net::Address::of_bytes(bytes.subspan(at, size));
 }
 
-IpBytes ip_at(Bytes bytes, std::size_t at, bool is_v6) {
-  IpBytes ip;
-  ip.is_v6 = is_v6;
-  std::copy_n(bytes.begin() + static_cast<std::ptrdiff_t>(at), is_v6 ? 16 : 4, ip.bytes.begin());
-  return ip;
-}
-
-bool is_zero(Bytes bytes) {
-  return std::ranges::all_of(bytes, [](std::uint8_t byte) { return byte == 0; });
-}
-/// Nobody's own address is all zero or a group.
-bool can_be_somebodys(const MacBytes& mac) { return !is_zero(mac) && (mac[0] & 1) == 0; }
-bool can_be_somebodys(const IpBytes& ip) {
-  return !is_zero(ip.bytes) && (ip.is_v6 ? ip.bytes[0] != 0xff : ip.bytes[0] < 224);
-}
+bool is_of_one(const net::Mac& mac) { return mac != net::Mac() && (mac.bytes[0] & 1) == 0; }
 
 /// RFC 1071's sum over the pseudo header of RFC 8200 §8.1 and the message. A right message with its checksum gives 0.
-std::uint16_t checksum(Bytes source, Bytes destination, Bytes message) {
+std::uint16_t checksum(const net::Address& source, const net::Address& destination, Bytes message) {
   std::uint32_t sum = static_cast<std::uint32_t>(message.size()) + kIcmpv6;
   const auto add = [&](Bytes bytes) {
     for (std::size_t i = 0; i < bytes.size(); ++i) {
       sum += i % 2 == 0 ? static_cast<std::uint32_t>(bytes[i]) << 8 : bytes[i];
     }
   };
-  add(source);
-  add(destination);
+  add(source.bytes());
+  add(destination.bytes());
   add(message);
   while (sum >> 16 != 0) sum = (sum & 0xffff) + (sum >> 16);
   return static_cast<std::uint16_t>(~sum);
 }
 
-std::string ethernet(const MacBytes& to, const MacBytes& from, std::uint16_t type) {
+std::string ethernet(const net::Mac& to, const net::Mac& from, std::uint16_t type) {
   std::string out;
   out.reserve(kEthernetBytes + kIpv6Bytes + kNeighbourBytes + 8);
-  put(out, to);
-  put(out, from);
+  put(out, to.bytes);
+  put(out, from.bytes);
   put16(out, type);
   return out;
 }
 
-std::string arp_request(const MacBytes& own, const IpBytes& sender, const IpBytes& target) {
+std::string arp_request(const net::Mac& own, const net::Address& sender, const net::Address& target) {
   std::string out = ethernet(kBroadcast, own, kArp);
   put16(out, 1);       // Ethernet
   put16(out, 0x0800);  // IPv4
   put8(out, 6);
   put8(out, 4);
   put16(out, 1);  // request
-  put(out, own);
-  put(out, Bytes(sender.bytes).first(4));
-  put(out, MacBytes{});
-  put(out, Bytes(target.bytes).first(4));
+  put(out, own.bytes);
+  put(out, sender);
+  put(out, net::Mac().bytes);
+  put(out, target);
   return out;
 }
 
 /// `message` with 0 where its checksum belongs.
-std::string icmpv6(const MacBytes& to_mac, const MacBytes& own, Bytes source, Bytes destination, std::string message) {
+std::string icmpv6(const net::Mac& to_mac, const net::Mac& own, const net::Address& source,
+                   const net::Address& destination, std::string message) {
   const Bytes bytes(reinterpret_cast<const std::uint8_t*>(message.data()), message.size());
   const std::uint16_t sum = checksum(source, destination, bytes);
   message[2] = static_cast<char>(sum >> 8);
@@ -123,12 +117,12 @@ Signs signs_in_arp(Bytes arp) {
   const bool is_of_ipv4 = read16(arp, 0) == 1 && read16(arp, 2) == 0x0800 && arp[4] == 6 && arp[5] == 4;
   const std::uint16_t operation = read16(arp, 6);
   if (!is_of_ipv4 || (operation != 1 && operation != 2)) return {};
-  const MacBytes mac = mac_at(arp, 8);
-  const IpBytes sender = ip_at(arp, 14, false);
-  const IpBytes target = ip_at(arp, 24, false);
-  if (!can_be_somebodys(mac)) return {};
+  const net::Mac mac = mac_at(arp, 8);
+  const net::Address sender = ip_at(arp, 14, 4);
+  const net::Address target = ip_at(arp, 24, 4);
+  if (!is_of_one(mac)) return {};
   if (can_be_somebodys(sender)) return {NeighbourSign{NeighbourSign::Kind::has, sender, mac, {}}};
-  if (operation == 1 && is_zero(sender.bytes) && can_be_somebodys(target)) {
+  if (operation == 1 && sender == "0.0.0.0"_ip && can_be_somebodys(target)) {
     return {NeighbourSign{NeighbourSign::Kind::asks, target, mac, {}}};
   }
   return {};
@@ -136,7 +130,7 @@ Signs signs_in_arp(Bytes arp) {
 
 struct Options {
   bool has_source = false;
-  std::optional<MacBytes> target_mac;
+  std::optional<net::Mac> target_mac;
   std::optional<ProbeNonce> nonce;
 };
 
@@ -149,28 +143,28 @@ std::optional<Options> read_options(Bytes rest) {
     if (size > rest.size()) return std::nullopt;
     if (rest[0] == kSourceOption) options.has_source = true;
     if (rest[0] == kTargetOption && size == 8) options.target_mac = mac_at(rest, 2);
-    if (rest[0] == kNonceOption && size == 8) options.nonce = mac_at(rest, 2);
+    if (rest[0] == kNonceOption && size == 8) options.nonce = six_bytes_at(rest, 2);
     rest = rest.subspan(size);
   }
   return options;
 }
 
 /// `from`: the frame's own sender.
-Signs signs_in_ipv6(Bytes packet, const MacBytes& from) {
+Signs signs_in_ipv6(Bytes packet, const net::Mac& from) {
   if (packet.size() < kIpv6Bytes + kNeighbourBytes || packet[0] >> 4 != 6) return {};
   if (packet[6] != kIcmpv6 || packet[7] != 255) return {};
   const std::size_t size = read16(packet, 4);
   if (size < kNeighbourBytes || size > packet.size() - kIpv6Bytes) return {};
-  const IpBytes source = ip_at(packet, 8, true);
-  const IpBytes destination = ip_at(packet, 24, true);
+  const net::Address source = ip_at(packet, 8, 16);
+  const net::Address destination = ip_at(packet, 24, 16);
   const Bytes message = packet.subspan(kIpv6Bytes, size);
   const std::uint8_t type = message[0];
   if ((type != kSolicitation && type != kAdvertisement) || message[1] != 0) return {};
-  if (checksum(source.bytes, destination.bytes, message) != 0) return {};
-  const IpBytes target = ip_at(message, 8, true);
+  if (checksum(source, destination, message) != 0) return {};
+  const net::Address target = ip_at(message, 8, 16);
   const auto options = read_options(message.subspan(kNeighbourBytes));
-  if (!can_be_somebodys(target) || !options || !can_be_somebodys(from)) return {};
-  const bool is_nobodys = is_zero(source.bytes);
+  if (!can_be_somebodys(target) || !options || !is_of_one(from)) return {};
+  const bool is_nobodys = source == "::"_ip;
   if (!is_nobodys && !can_be_somebodys(source)) return {};
 
   if (type == kSolicitation) {
@@ -178,9 +172,9 @@ Signs signs_in_ipv6(Bytes packet, const MacBytes& from) {
     if (options->has_source || destination != solicited_node_group(target)) return {};
     return {NeighbourSign{NeighbourSign::Kind::asks, target, from, options->nonce}};
   }
-  if (is_nobodys || (destination.bytes[0] == 0xff && (message[4] & kSolicitedFlag) != 0)) return {};
-  const MacBytes mac = options->target_mac.value_or(from);
-  if (!can_be_somebodys(mac)) return {};
+  if (is_nobodys || (destination.bytes()[0] == 0xff && (message[4] & kSolicitedFlag) != 0)) return {};
+  const net::Mac mac = options->target_mac.value_or(from);
+  if (!is_of_one(mac)) return {};
   Signs signs{NeighbourSign{NeighbourSign::Kind::has, target, mac, {}}};
   if (source != target) signs[1] = NeighbourSign{NeighbourSign::Kind::has, source, from, {}};
   return signs;
@@ -188,43 +182,42 @@ Signs signs_in_ipv6(Bytes packet, const MacBytes& from) {
 
 }  // namespace
 
-MacBytes solicited_node_mac(const IpBytes& address) {
-  CROFT_ASSERT(address.is_v6);
-  return {0x33, 0x33, 0xff, address.bytes[13], address.bytes[14], address.bytes[15]};
+bool can_be_somebodys(const net::Address& ip) {
+  return ip.value() != net::U128() && ip.bytes()[0] < (ip.is_v6() ? 0xff : 224);
 }
 
-IpBytes solicited_node_group(const IpBytes& address) {
-  CROFT_ASSERT(address.is_v6);
-  IpBytes group{true, {0xff, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0xff}};
-  std::copy_n(address.bytes.begin() + 13, 3, group.bytes.begin() + 13);
-  return group;
+net::Address solicited_node_group(const net::Address& address) {
+  CROFT_ASSERT(address.is_v6());
+  return net::Address::v6("ff02::1:ff00:0"_ip.value() | (address.value() & net::U128::low_bits(24)));
 }
 
-std::string probe_frame(const IpBytes& address, const MacBytes& own, const ProbeNonce& nonce) {
-  if (!address.is_v6) return arp_request(own, IpBytes{}, address);
+std::string probe_frame(const net::Address& address, const net::Mac& own, const ProbeNonce& nonce) {
+  if (!address.is_v6()) return arp_request(own, "0.0.0.0"_ip, address);
   std::string message;
   put8(message, kSolicitation);
   message.append(7, '\0');
-  put(message, address.bytes);
+  put(message, address);
   put8(message, kNonceOption);
   put8(message, 1);
   put(message, nonce);
-  return icmpv6(solicited_node_mac(address), own, IpBytes{}.bytes, solicited_node_group(address).bytes,
-                std::move(message));
+  const auto bytes = address.bytes();
+  // Where the group is sent to (RFC 2464 §7).
+  const net::Mac group{{0x33, 0x33, 0xff, bytes[13], bytes[14], bytes[15]}};
+  return icmpv6(group, own, "::"_ip, solicited_node_group(address), std::move(message));
 }
 
-std::string announcement_frame(const IpBytes& address, const MacBytes& own) {
-  if (!address.is_v6) return arp_request(own, address, address);
+std::string announcement_frame(const net::Address& address, const net::Mac& own) {
+  if (!address.is_v6()) return arp_request(own, address, address);
   std::string message;
   put8(message, kAdvertisement);
   message.append(3, '\0');
   put8(message, kOverrideFlag);
   message.append(3, '\0');
-  put(message, address.bytes);
+  put(message, address);
   put8(message, kTargetOption);
   put8(message, 1);
-  put(message, own);
-  return icmpv6(kAllNodesMac, own, address.bytes, kAllNodes, std::move(message));
+  put(message, own.bytes);
+  return icmpv6(kAllNodesMac, own, address, "ff02::1"_ip, std::move(message));
 }
 
 std::array<std::optional<NeighbourSign>, 2> signs_in(std::span<const std::uint8_t> frame) {

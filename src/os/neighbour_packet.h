@@ -6,7 +6,8 @@
 #include <span>
 #include <string>
 
-#include "os/host_route.h"
+#include "base/net/address.h"
+#include "base/net/mac.h"
 
 // The Ethernet frames by which one asks who has an address, and says so: ARP (RFC 826, RFC 5227) for IPv4, neighbour
 // discovery (RFC 4861, RFC 4862) for IPv6. Pure functions of bytes.
@@ -19,11 +20,11 @@ using ProbeNonce = std::array<std::uint8_t, 6>;
 /// A frame that asks whether somebody has `address`. IPv4: a broadcast ARP request with sender address 0.0.0.0 (RFC
 /// 5227 §2.1.1), which changes nobody's cache. IPv6: a neighbour solicitation from `::` to the solicited-node group,
 /// with hop limit 255 and the nonce (RFC 4862 §5.4.2).
-[[nodiscard]] std::string probe_frame(const IpBytes& address, const MacBytes& own, const ProbeNonce& nonce);
+[[nodiscard]] std::string probe_frame(const net::Address& address, const net::Mac& own, const ProbeNonce& nonce);
 
 /// A frame that says that `own` has `address`. IPv4: an ARP request whose sender and target address are both it (RFC
 /// 5227 §2.3). IPv6: an unsolicited neighbour advertisement to all nodes, with the override flag (RFC 4861 §7.2.6).
-[[nodiscard]] std::string announcement_frame(const IpBytes& address, const MacBytes& own);
+[[nodiscard]] std::string announcement_frame(const net::Address& address, const net::Mac& own);
 
 /// A frame's statement about an address.
 struct NeighbourSign {
@@ -32,8 +33,8 @@ struct NeighbourSign {
     asks,  ///< `mac` asks whether somebody has it, and means to use it
   };
   Kind kind = Kind::has;
-  IpBytes address;
-  MacBytes mac{};
+  net::Address address;
+  net::Mac mac;
   std::optional<ProbeNonce> nonce;  ///< of `asks`, when it has one of this length
 };
 
@@ -44,9 +45,10 @@ struct NeighbourSign {
 /// nothing of the address it asks for. It says that its sender has the sender's.
 [[nodiscard]] std::array<std::optional<NeighbourSign>, 2> signs_in(std::span<const std::uint8_t> frame);
 
-/// 33:33:ff and the last three bytes of an IPv6 address: where its solicited-node group is sent to (RFC 2464 §7).
-[[nodiscard]] MacBytes solicited_node_mac(const IpBytes& address);
 /// ff02::1:ff00:0/104 and the last three bytes of an IPv6 address (RFC 4291 §2.7.1).
-[[nodiscard]] IpBytes solicited_node_group(const IpBytes& address);
+[[nodiscard]] net::Address solicited_node_group(const net::Address& address);
+
+/// Nobody's own address is all zero or a group.
+[[nodiscard]] bool can_be_somebodys(const net::Address& ip);
 
 }  // namespace croft::os

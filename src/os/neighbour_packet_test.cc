@@ -3,6 +3,7 @@
 #include <rapidcheck.h>
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -14,13 +15,14 @@
 namespace croft::os {
 namespace {
 
+using namespace net::literals;
 using Kind = NeighbourSign::Kind;
 
-constexpr MacBytes kOwn{0x52, 0x54, 0, 1, 2, 3};
-constexpr MacBytes kOther{0x52, 0x54, 0, 0xa, 0xb, 0xc};
+constexpr net::Mac kOwn{{0x52, 0x54, 0, 1, 2, 3}};
+constexpr net::Mac kOther{{0x52, 0x54, 0, 0xa, 0xb, 0xc}};
 constexpr ProbeNonce kNonce{1, 2, 3, 4, 5, 6};
-constexpr IpBytes kV4{false, {10, 9, 0, 7}};
-constexpr IpBytes kV6{true, {0xfd, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x12, 0x34, 0x56}};
+constexpr net::Address kV4 = "10.9.0.7"_ip;
+constexpr net::Address kV6 = "fd00::12:3456"_ip;
 
 std::vector<std::uint8_t> bytes_of(const std::string& frame) { return {frame.begin(), frame.end()}; }
 std::vector<NeighbourSign> all_signs(const std::vector<std::uint8_t>& frame) {
@@ -96,13 +98,13 @@ TEST(NeighbourPacket, TheFramesByteByByte) {
 }
 
 TEST(NeighbourPacket, WhatIsSentIsUnderstood) {
-  for (const IpBytes& ip : {kV4, kV6}) {
+  for (const net::Address& ip : {kV4, kV6}) {
     const auto asked = all_signs(bytes_of(probe_frame(ip, kOther, kNonce)));
     ASSERT_EQ(asked.size(), 1U);
     EXPECT_EQ(asked[0].kind, Kind::asks);
     EXPECT_EQ(asked[0].address, ip);
     EXPECT_EQ(asked[0].mac, kOther);
-    EXPECT_EQ(asked[0].nonce, ip.is_v6 ? std::optional(kNonce) : std::nullopt);
+    EXPECT_EQ(asked[0].nonce, ip.is_v6() ? std::optional(kNonce) : std::nullopt);
     const auto said = all_signs(bytes_of(announcement_frame(ip, kOther)));
     ASSERT_EQ(said.size(), 1U);
     EXPECT_EQ(said[0].kind, Kind::has);
@@ -159,7 +161,7 @@ TEST(NeighbourPacket, WhatIsMalformedSaysNothing) {
 }
 
 TEST(NeighbourPacket, AVlansTagInTheFrameIsPassedOver) {
-  for (const IpBytes& ip : {kV4, kV6}) {
+  for (const net::Address& ip : {kV4, kV6}) {
     auto frame = bytes_of(announcement_frame(ip, kOther));
     const std::uint8_t tag[] = {0x81, 0x00, 0x00, 0x2a};
     frame.insert(frame.begin() + 12, std::begin(tag), std::end(tag));
@@ -169,23 +171,22 @@ TEST(NeighbourPacket, AVlansTagInTheFrameIsPassedOver) {
 
 TEST(NeighbourPacket, AnyBytes) {
   EXPECT_TRUE(rc::check("random bytes say nothing that is nobody's", [](std::vector<std::uint8_t> frame) {
-    for (const auto& sign : signs_in(frame)) RC_ASSERT((!sign || sign->mac != MacBytes{}));
+    for (const auto& sign : signs_in(frame)) RC_ASSERT((!sign || sign->mac != net::Mac()));
   }));
   EXPECT_TRUE(rc::check("a frame with changed bytes is understood, or says nothing", [] {
-    const IpBytes ip = *rc::gen::element(kV4, kV6);
+    const net::Address ip = *rc::gen::element(kV4, kV6);
     auto frame =
         bytes_of(*rc::gen::arbitrary<bool>() ? probe_frame(ip, kOther, kNonce) : announcement_frame(ip, kOther));
     for (int changes = *rc::gen::inRange(1, 4); changes > 0; --changes) {
       frame[*rc::gen::inRange<std::size_t>(0, frame.size())] = *rc::gen::arbitrary<std::uint8_t>();
     }
     frame.resize(*rc::gen::inRange<std::size_t>(0, frame.size() + 20));
-    for (const auto& sign : signs_in(frame)) RC_ASSERT((!sign || (sign->mac[0] & 1) == 0));
+    for (const auto& sign : signs_in(frame)) RC_ASSERT((!sign || (sign->mac.bytes[0] & 1) == 0));
   }));
   EXPECT_TRUE(
       rc::check("what is sent for any address is understood", [](std::array<std::uint8_t, 16> bytes, bool is_v6) {
         bytes[0] = is_v6 ? 0xfd : 10;
-        IpBytes ip{is_v6, bytes};
-        if (!is_v6) std::fill(ip.bytes.begin() + 4, ip.bytes.end(), std::uint8_t{0});
+        const net::Address ip = *net::Address::of_bytes(std::span(bytes).first(is_v6 ? 16 : 4));
         for (const auto& frame : {probe_frame(ip, kOther, kNonce), announcement_frame(ip, kOther)}) {
           const auto found = all_signs(bytes_of(frame));
           RC_ASSERT(found.size() == 1U);

@@ -1,6 +1,5 @@
 #include "os/neighbour_probe.h"
 
-#include <arpa/inet.h>
 #include <linux/filter.h>
 #include <linux/if_packet.h>
 #include <net/ethernet.h>
@@ -18,9 +17,8 @@
 #include <string_view>
 #include <utility>
 
-#include <fmt/format.h>
-
 #include "base/printable.h"
+#include "base/texts.h"
 #include "os/file_descriptor.h"
 #include "os/interfaces.h"
 #include "os/neighbour_packet.h"
@@ -47,44 +45,33 @@ constexpr nanoseconds kLookUpTime = std::chrono::seconds(5);
 Error trouble(std::string_view doing, const std::string& interface, int error_number) {
   const std::string name = printable(interface, Printed::line);
   if (error_number == EPERM || error_number == EACCES) {
-    return {ErrorCode::permission_denied,
-            fmt::format("cannot {} {}: CAP_NET_RAW is missing; run as root, or give the container that capability",
-                        doing, name),
-            {}};
+    return make_error(ErrorCode::permission_denied,
+                      "cannot {} {}: CAP_NET_RAW is missing; run as root, or give the container that capability", doing,
+                      name);
   }
   if (error_number == ENETDOWN || error_number == ENXIO || error_number == ENODEV) {
-    return {ErrorCode::unavailable, fmt::format("cannot {} {}: it went down, or away", doing, name), {}};
+    return make_error(ErrorCode::unavailable, "cannot {} {}: it went down, or away", doing, name);
   }
   Error error = system_error(doing, name, error_number);
   if (error.code != ErrorCode::invalid_argument) error.code = ErrorCode::unavailable;
   return error;
 }
 
-bool is_probable(const IpBytes& ip) {
-  const bool is_zero = std::ranges::all_of(ip.bytes, [](std::uint8_t byte) { return byte == 0; });
-  return !is_zero && (ip.is_v6 ? ip.bytes[0] != 0xff : ip.bytes[0] < 224 && ip.bytes[0] != 127);
-}
-
-std::string text_of(const IpBytes& ip) {
-  std::array<char, INET6_ADDRSTRLEN> text{};
-  ::inet_ntop(ip.is_v6 ? AF_INET6 : AF_INET, ip.bytes.data(), text.data(), text.size());
-  return text.data();
-}
-
-[[nodiscard]] Result<void> check(std::span<const IpBytes> addresses) {
+[[nodiscard]] Result<void> check(std::span<const net::Address> addresses) {
   if (addresses.size() > kProbedMax) {
-    return fail(invalid_argument(
-        fmt::format("{} addresses are too many to probe at once; {} at most", addresses.size(), kProbedMax)));
+    return fail(ErrorCode::invalid_argument, "{} addresses are too many to probe at once; {} at most", addresses.size(),
+                kProbedMax);
   }
-  for (const IpBytes& ip : addresses) {
-    if (!is_probable(ip)) return fail(invalid_argument(fmt::format("{} is no address to probe", text_of(ip))));
+  for (const net::Address& ip : addresses) {
+    const bool is_loopback = ip.is_v4() && ip.bytes()[0] == 127;
+    if (!can_be_somebodys(ip) || is_loopback) return fail(ErrorCode::invalid_argument, "{} is no address to probe", ip);
   }
   return {};
 }
 
 struct Wire {
   NetworkInterface interface;
-  std::set<MacBytes> own_macs;  ///< of all of the host's interfaces
+  std::set<net::Mac> own_macs;  ///< of all of the host's interfaces
 };
 
 [[nodiscard]] Result<Wire> find_wire(const std::string& name, const Clock& clock, Deadline deadline) {
@@ -96,17 +83,17 @@ struct Wire {
     if (one.name == name) wire.interface = one;
   }
   const std::string shown = printable(name, Printed::line);
-  if (wire.interface.index == 0) return fail(ErrorCode::not_found, fmt::format("there is no interface {}", shown));
+  if (wire.interface.index == 0) return fail(ErrorCode::not_found, "there is no interface {}", shown);
   if (!wire.interface.mac) {
-    return fail(invalid_argument(fmt::format("interface {} is no Ethernet: addresses can't be probed there", shown)));
+    return fail(ErrorCode::invalid_argument, "interface {} is no Ethernet: addresses can't be probed there", shown);
   }
   if (wire.interface.is_part) {
-    return fail(invalid_argument(fmt::format(
-        "interface {} is a port of a bridge or bond, which takes what comes in; name that one instead", shown)));
+    return fail(ErrorCode::invalid_argument,
+                "interface {} is a port of a bridge or bond, which takes what comes in; name that one instead", shown);
   }
   if (!wire.interface.is_up || !wire.interface.has_carrier) {
-    return fail(ErrorCode::unavailable,
-                fmt::format("interface {} {}", shown, wire.interface.is_up ? "has no carrier" : "is down; set it up"));
+    return fail(ErrorCode::unavailable, "interface {} {}", shown,
+                wire.interface.is_up ? "has no carrier" : "is down; set it up");
   }
   return wire;
 }
@@ -122,11 +109,6 @@ void demand(std::vector<sock_filter>& out, std::uint32_t k) {
 }
 void load(std::vector<sock_filter>& out, unsigned size, std::uint32_t at) {
   out.push_back(statement(BPF_LD | size | BPF_ABS, at));
-}
-
-std::uint32_t four_bytes(const std::uint8_t* at) {
-  return static_cast<std::uint32_t>(at[0]) << 24 | static_cast<std::uint32_t>(at[1]) << 16 |
-         static_cast<std::uint32_t>(at[2]) << 8 | at[3];
 }
 
 /// Takes the frame when the four bytes at `at` are one of `wanted`, 128 at most.
@@ -196,12 +178,13 @@ class PacketSocket {
 
   /// That hears what concerns these addresses.
   [[nodiscard]] static Result<PacketSocket> open(const NetworkInterface& interface, bool is_v6,
-                                                 std::span<const IpBytes> addresses) {
+                                                 std::span<const net::Address> addresses) {
     TRY(PacketSocket made, make(interface));
     const int fd = made.socket_.get();
     std::set<std::uint32_t> wanted;
-    for (const IpBytes& ip : addresses) {
-      if (ip.is_v6 == is_v6 && wanted.size() <= kFilteredMax) wanted.insert(four_bytes(&ip.bytes[is_v6 ? 12 : 0]));
+    for (const net::Address& ip : addresses) {
+      const auto last_four = static_cast<std::uint32_t>(ip.value().lo);
+      if (ip.is_v6() == is_v6 && wanted.size() <= kFilteredMax) wanted.insert(last_four);
     }
     if (wanted.size() > kFilteredMax) wanted.clear();
     if (!attach(fd, filter_of(is_v6, wanted)) && !attach(fd, filter_of(is_v6, {}))) {
@@ -218,12 +201,12 @@ class PacketSocket {
   [[nodiscard]] int fd() const { return socket_.get(); }
 
   /// The interface lets these groups' frames in.
-  [[nodiscard]] bool let_in(std::uint16_t kind, int interface_index, const MacBytes& mac) const {
+  [[nodiscard]] bool let_in(std::uint16_t kind, int interface_index, const net::Mac& mac) const {
     packet_mreq ask{};
     ask.mr_ifindex = interface_index;
     ask.mr_type = kind;
-    ask.mr_alen = static_cast<std::uint16_t>(mac.size());
-    std::ranges::copy(mac, std::begin(ask.mr_address));
+    ask.mr_alen = static_cast<std::uint16_t>(mac.bytes.size());
+    std::ranges::copy(mac.bytes, std::begin(ask.mr_address));
     return ::setsockopt(fd(), SOL_PACKET, PACKET_ADD_MEMBERSHIP, &ask, sizeof ask) == 0;
   }
 
@@ -285,20 +268,20 @@ class PacketSocket {
 class Groups {
  public:
   [[nodiscard]] Result<void> join(const PacketSocket& socket, const NetworkInterface& interface,
-                                  std::span<const IpBytes> addresses) {
-    constexpr MacBytes kEverybody{0x33, 0x33, 0, 0, 0, 1};
+                                  std::span<const net::Address> addresses) {
+    constexpr net::Mac kEverybody{{0x33, 0x33, 0, 0, 0, 1}};
     bool complete = socket.let_in(PACKET_MR_MULTICAST, interface.index, kEverybody);
-    std::set<IpBytes> groups;
-    for (const IpBytes& ip : addresses) {
-      if (ip.is_v6) groups.insert(solicited_node_group(ip));
+    std::set<net::Address> groups;
+    for (const net::Address& ip : addresses) {
+      if (ip.is_v6()) groups.insert(solicited_node_group(ip));
     }
     std::size_t joined = 0;
-    for (const IpBytes& group : groups) {
+    for (const net::Address& group : groups) {
       if (joined++ % kGroupsASocket == 0) {
         sockets_.emplace_back(::socket(AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0));
       }
       ipv6_mreq ask{};
-      std::ranges::copy(group.bytes, std::begin(ask.ipv6mr_multiaddr.s6_addr));
+      std::ranges::copy(group.bytes(), std::begin(ask.ipv6mr_multiaddr.s6_addr));
       ask.ipv6mr_interface = static_cast<unsigned>(interface.index);
       complete = complete && sockets_.back().is_open() &&
                  ::setsockopt(sockets_.back().get(), IPPROTO_IPV6, IPV6_ADD_MEMBERSHIP, &ask, sizeof ask) == 0;
@@ -338,7 +321,7 @@ struct Sending {
 
 class Window {
  public:
-  Window(const Wire& wire, std::span<const IpBytes> addresses, const ProbeTiming& timing, const Clock& clock,
+  Window(const Wire& wire, std::span<const net::Address> addresses, const ProbeTiming& timing, const Clock& clock,
          Random& random, Deadline deadline)
       : wire_(wire),
         addresses_(addresses),
@@ -362,11 +345,11 @@ class Window {
     std::ranges::sort(plan_, {}, &Sending::at);
   }
 
-  [[nodiscard]] Result<std::vector<std::optional<MacBytes>>> run() {
+  [[nodiscard]] Result<std::vector<std::optional<net::Mac>>> run() {
     if (plan_.empty()) return std::move(found_);
     if (plan_.back().at + timing_.announce_wait > deadline_.at_since_boot) return fail(too_late());
     for (const bool is_v6 : {false, true}) {
-      if (std::ranges::none_of(addresses_, [&](const IpBytes& ip) { return ip.is_v6 == is_v6; })) continue;
+      if (std::ranges::none_of(addresses_, [&](const net::Address& ip) { return ip.is_v6() == is_v6; })) continue;
       TRY(PacketSocket socket, PacketSocket::open(wire_.interface, is_v6, addresses_));
       if (is_v6) TRY_VOID(groups_.join(socket, wire_.interface, addresses_));
       sockets_.push_back(std::move(socket));
@@ -442,8 +425,8 @@ class Window {
       const std::size_t which = plan_[next_].which;
       if (had_[which]) continue;
       if (sent++ == kFramesAtOnce) return true;
-      const IpBytes& ip = addresses_[which];
-      const auto& socket = ip.is_v6 ? sockets_.back() : sockets_.front();
+      const net::Address& ip = addresses_[which];
+      const auto& socket = ip.is_v6() ? sockets_.back() : sockets_.front();
       TRY(const bool taken, socket.send(probe_frame(ip, *wire_.interface.mac, nonce_)));
       if (!taken) return true;
       last_sent_ = std::max(last_sent_, clock_.now().since_boot);
@@ -457,28 +440,26 @@ class Window {
     for (const auto& socket : sockets_) dropped += socket.dropped();
     const std::string name = printable(wire_.interface.name, Printed::line);
     if (dropped != 0) {
-      return fail(
-          ErrorCode::unavailable,
-          fmt::format("{} packets on {} were lost while addresses were probed, so many came; probe again, fewer "
-                      "addresses at once",
-                      dropped, name));
+      return fail(ErrorCode::unavailable,
+                  "{} packets on {} were lost while addresses were probed, so many came; probe again, fewer "
+                  "addresses at once",
+                  dropped, name);
     }
     TRY(const Wire after, find_wire(wire_.interface.name, clock_, {}));
     if (after.interface.index == wire_.interface.index && after.interface.mac == wire_.interface.mac) return {};
-    return fail(ErrorCode::unavailable,
-                fmt::format("interface {} became another one while addresses were probed", name));
+    return fail(ErrorCode::unavailable, "interface {} became another one while addresses were probed", name);
   }
 
   const Wire& wire_;
-  const std::span<const IpBytes> addresses_;
+  const std::span<const net::Address> addresses_;
   const ProbeTiming& timing_;
   const Clock& clock_;
   const Deadline deadline_;
-  std::vector<std::optional<MacBytes>> found_;
+  std::vector<std::optional<net::Mac>> found_;
   std::vector<bool> had_;  ///< somebody has it, at the first place of each
   std::vector<std::uint8_t> buffer_;
   ProbeNonce nonce_{};
-  std::map<IpBytes, std::vector<std::size_t>> places_;
+  std::map<net::Address, std::vector<std::size_t>> places_;
   std::size_t left_ = 0;  ///< addresses that nobody is known to have
   std::vector<Sending> plan_;
   std::size_t next_ = 0;
@@ -489,17 +470,17 @@ class Window {
 
 }  // namespace
 
-Result<std::vector<std::optional<MacBytes>>> probe_neighbours(const std::string& interface_name,
-                                                              std::span<const IpBytes> addresses,
+Result<std::vector<std::optional<net::Mac>>> probe_neighbours(const std::string& interface_name,
+                                                              std::span<const net::Address> addresses,
                                                               const ProbeTiming& timing, const Clock& clock,
                                                               Random& random, Deadline deadline) {
   TRY_VOID(check(addresses));
-  if (addresses.empty()) return std::vector<std::optional<MacBytes>>{};
+  if (addresses.empty()) return std::vector<std::optional<net::Mac>>{};
   TRY(const Wire wire, find_wire(interface_name, clock, deadline));
   return Window(wire, addresses, timing, clock, random, deadline).run();
 }
 
-Result<void> announce_neighbours(const std::string& interface_name, std::span<const IpBytes> addresses,
+Result<void> announce_neighbours(const std::string& interface_name, std::span<const net::Address> addresses,
                                  const ProbeTiming& timing, const Clock& clock, Deadline deadline) {
   TRY_VOID(check(addresses));
   if (addresses.empty()) return {};

@@ -8,8 +8,9 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "base/net/address.h"
+#include "base/net/mac.h"
 #include "base/result.h"
-#include "os/host_route.h"
 
 namespace croft::os {
 
@@ -42,15 +43,16 @@ inline constexpr std::size_t kProbedMax = 4096;
 /// have, an interface that is no Ethernet or a port of a bridge or bond); not_found (the interface); permission_denied
 /// with the remedy; unavailable (the interface is down, has no carrier, went away or changed its MAC meanwhile; the
 /// kernel dropped packets because too many came); deadline_exceeded (at once when the window would not fit).
-[[nodiscard]] Result<std::vector<std::optional<MacBytes>>> probe_neighbours(const std::string& interface_name,
-                                                                            std::span<const IpBytes> addresses,
+[[nodiscard]] Result<std::vector<std::optional<net::Mac>>> probe_neighbours(const std::string& interface_name,
+                                                                            std::span<const net::Address> addresses,
                                                                             const ProbeTiming& timing,
                                                                             const Clock& clock, Random& random,
                                                                             Deadline deadline);
 
 /// Says announce_num times that this host has them (RFC 5227 §2.3; unsolicited neighbour advertisements, RFC 4861
 /// §7.2.6). Takes (announce_num - 1) * announce_interval. Errors: as above; then some were maybe not said.
-[[nodiscard]] Result<void> announce_neighbours(const std::string& interface_name, std::span<const IpBytes> addresses,
-                                               const ProbeTiming& timing, const Clock& clock, Deadline deadline);
+[[nodiscard]] Result<void> announce_neighbours(const std::string& interface_name,
+                                               std::span<const net::Address> addresses, const ProbeTiming& timing,
+                                               const Clock& clock, Deadline deadline);
 
 }  // namespace croft::os

@@ -1,5 +1,6 @@
 #include "os/neighbour_probe.h"
 
+#include <arpa/inet.h>
 #include <linux/capability.h>
 #include <linux/filter.h>
 #include <linux/if_packet.h>
@@ -20,6 +21,7 @@
 #include <gtest/gtest.h>
 
 #include "base/manual_clock.h"
+#include "base/net/test_values.h"
 #include "os/clock.h"
 #include "os/neighbour_packet.h"
 #include "os/network_fixture.h"
@@ -29,11 +31,12 @@ namespace {
 
 using std::chrono::milliseconds;
 using std::chrono::seconds;
+using namespace net::literals;
 using testing::HasSubstr;
 
-using Answers = std::vector<std::optional<MacBytes>>;
+using Answers = std::vector<std::optional<net::Mac>>;
 
-MacBytes mac_of(char host) { return {2, 0, 0, 0, 0, static_cast<std::uint8_t>(host - 'a' + 10)}; }
+net::Mac mac_of(char host) { return {{2, 0, 0, 0, 0, static_cast<std::uint8_t>(host - 'a' + 10)}}; }
 
 /// A second in all. Long enough for a kernel's answer on a machine that does other things.
 ProbeTiming quick() {
@@ -46,7 +49,7 @@ ProbeTiming quick() {
   return timing;
 }
 
-Result<Answers> probe(const std::vector<IpBytes>& addresses, const ProbeTiming& timing = quick()) {
+Result<Answers> probe(const std::vector<net::Address>& addresses, const ProbeTiming& timing = quick()) {
   SystemRandom random;
   return probe_neighbours("eth0", addresses, timing, kClock, random, Deadline::after(kClock.now(), seconds(60)));
 }
@@ -91,8 +94,8 @@ TEST(NeighbourProbe, WhatNobodyHasIsFreeAndWhatAnotherHostHasIsItsMac) {
     shell("ip -n b addr add 10.1.0.7/24 dev eth0 && ip -n b addr add fd00:1::7/64 dev eth0 nodad");
     shell("ip -n c addr add 10.1.0.8/24 dev eth0 && ip -n c addr add fd00:1::8/64 dev eth0 nodad");
     in_namespace("a", [] {
-      const auto answers = probe({ip("10.1.0.9"), ip("fd00:1::8"), ip("10.1.0.7"), ip("fd00:1::9"), ip("10.1.0.8"),
-                                  ip("fd00:1::7"), ip("10.1.0.7")});
+      const auto answers = probe(
+          {"10.1.0.9"_ip, "fd00:1::8"_ip, "10.1.0.7"_ip, "fd00:1::9"_ip, "10.1.0.8"_ip, "fd00:1::7"_ip, "10.1.0.7"_ip});
       ASSERT_TRUE(answers) << answers.error().message;
       EXPECT_EQ(*answers,
                 (Answers{std::nullopt, mac_of('c'), mac_of('b'), std::nullopt, mac_of('c'), mac_of('b'), mac_of('b')}));
@@ -107,7 +110,7 @@ TEST(NeighbourProbe, AlsoWhereTheHostItselfHasIpv6SwitchedOff) {
     shell("ip -n b addr add fd00:1::7/64 dev eth0 nodad");
     shell("ip netns exec a sysctl -qw net.ipv6.conf.all.disable_ipv6=1 net.ipv6.conf.eth0.disable_ipv6=1");
     in_namespace("a", [] {
-      const auto answers = probe({ip("fd00:1::7"), ip("fd00:1::9")});
+      const auto answers = probe({"fd00:1::7"_ip, "fd00:1::9"_ip});
       ASSERT_TRUE(answers) << answers.error().message;
       EXPECT_EQ(*answers, (Answers{mac_of('b'), std::nullopt}));
     });
@@ -119,11 +122,11 @@ TEST(NeighbourProbe, NobodysCacheChanges) {
     make_switch();
     shell("ip -n b addr add 10.1.0.7/24 dev eth0 && ip -n c addr add 10.1.0.8/24 dev eth0");
     shell("ip -n b neigh add 10.1.0.8 lladdr 02:00:00:00:00:0c dev eth0 nud stale");
-    in_namespace("a", [] { EXPECT_EQ(*probe({ip("10.1.0.8")}), Answers{mac_of('c')}); });
+    in_namespace("a", [] { EXPECT_EQ(*probe({"10.1.0.8"_ip}), Answers{mac_of('c')}); });
     shell("ip -n b neigh show 10.1.0.8 | grep -q 02:00:00:00:00:0c");
     // An announcement does change it: that is what it is for.
     in_namespace("a",
-                 [] { EXPECT_TRUE(announce_neighbours("eth0", std::vector{ip("10.1.0.8")}, quick(), kClock, {})); });
+                 [] { EXPECT_TRUE(announce_neighbours("eth0", std::vector{"10.1.0.8"_ip}, quick(), kClock, {})); });
     shell("ip -n b neigh show 10.1.0.8 | grep -q 02:00:00:00:00:0a");
   });
 }
@@ -131,11 +134,11 @@ TEST(NeighbourProbe, NobodysCacheChanges) {
 TEST(NeighbourProbe, ManyAddressesTakeOneWindow) {
   in_private_network([] {
     make_switch();
-    std::vector<IpBytes> all;
-    for (int i = 1; i <= 110; ++i) all.push_back(ip(fmt::format("10.1.0.{}", i)));
-    for (int i = 1; i <= 110; ++i) all.push_back(ip(fmt::format("fd00:1::{:x}", i)));
+    std::vector<net::Address> all;
+    for (int i = 1; i <= 110; ++i) all.push_back(address(fmt::format("10.1.0.{}", i)));
+    for (int i = 1; i <= 110; ++i) all.push_back(address(fmt::format("fd00:1::{:x}", i)));
     std::barrier ready(2);
-    std::vector<IpBytes> heard;
+    std::vector<net::Address> heard;
     std::thread listener = thread_in("b", [&] {
       Tap tap(ETH_P_ALL);
       ready.arrive_and_wait();
@@ -160,8 +163,8 @@ TEST(NeighbourProbe, ManyAddressesTakeOneWindow) {
     listener.join();
     ASSERT_EQ(heard.size(), all.size() * 3);
     // One window: each was asked for once before any was asked for the third time.
-    std::map<IpBytes, int> times;
-    for (const IpBytes& one : heard) {
+    std::map<net::Address, int> times;
+    for (const net::Address& one : heard) {
       if (++times[one] == 3) {
         EXPECT_EQ(times.size(), all.size());
       }
@@ -174,18 +177,18 @@ TEST(NeighbourProbe, AsManyAsThereMayBe) {
   in_private_network([] {
     make_switch();
     shell("ip -n b addr add 10.1.5.5/16 dev eth0 && ip -n b addr add fd00:1::505/64 dev eth0 nodad");
-    std::vector<IpBytes> all;
-    for (int i = 0; i < 2048; ++i) all.push_back(ip(fmt::format("10.1.{}.{}", i / 256, i % 256)));
-    for (int i = 0; i < 2048; ++i) all.push_back(ip(fmt::format("fd00:1::{:x}", i + 1)));
+    std::vector<net::Address> all;
+    for (int i = 0; i < 2048; ++i) all.push_back(address(fmt::format("10.1.{}.{}", i / 256, i % 256)));
+    for (int i = 0; i < 2048; ++i) all.push_back(address(fmt::format("fd00:1::{:x}", i + 1)));
     ASSERT_EQ(all.size(), kProbedMax);
     in_namespace("a", [&] {
       const auto answers = probe(all);
       ASSERT_TRUE(answers) << answers.error().message;
       for (std::size_t i = 0; i < all.size(); ++i) {
-        const bool is_bs = all[i] == ip("10.1.5.5") || all[i] == ip("fd00:1::505");
+        const bool is_bs = all[i] == "10.1.5.5"_ip || all[i] == "fd00:1::505"_ip;
         EXPECT_EQ((*answers)[i], is_bs ? std::optional(mac_of('b')) : std::nullopt) << i;
       }
-      all.push_back(ip("10.2.0.1"));
+      all.push_back("10.2.0.1"_ip);
       EXPECT_EQ(probe(all).error().code, ErrorCode::invalid_argument);
     });
   });
@@ -194,7 +197,7 @@ TEST(NeighbourProbe, AsManyAsThereMayBe) {
 TEST(NeighbourProbe, TwoWhoAskAtTheSameTimeHearOfEachOther) {
   in_private_network([] {
     make_switch();
-    const std::vector<IpBytes> wanted{ip("10.1.0.9"), ip("fd00:1::9")};
+    const std::vector<net::Address> wanted{"10.1.0.9"_ip, "fd00:1::9"_ip};
     std::barrier start(2);
     Answers of_a, of_b;
     const auto ask = [&](Answers& out) {
@@ -217,7 +220,7 @@ TEST(NeighbourProbe, AnAnswerAfterTheLastProbeCounts) {
     make_switch();
     auto timing = quick();
     timing.announce_wait = seconds(20);  // which it does not take: the answer ends it
-    for (const IpBytes& late : {ip("10.1.0.9"), ip("fd00:1::9")}) {
+    for (const net::Address& late : {"10.1.0.9"_ip, "fd00:1::9"_ip}) {
       std::barrier ready(2);
       std::thread slow = thread_in("b", [&] {
         Tap tap(ETH_P_ALL);
@@ -244,14 +247,14 @@ TEST(NeighbourProbe, ItsOwnPacketsComingBackAndOtherVlansAreNoAnswer) {
   in_private_network([] {
     make_switch();
     std::atomic<bool> stop = false;
-    const IpBytes v4 = ip("10.1.0.9"), v6 = ip("fd00:1::9");
+    const net::Address v4 = "10.1.0.9"_ip, v6 = "fd00:1::9"_ip;
     std::barrier ready(2);
     std::thread mirror = thread_in("b", [&] {
       Tap tap(ETH_P_ALL);
       ready.arrive_and_wait();
       const ProbeNonce nonce{1, 2, 3, 4, 5, 6};
       while (!stop) {
-        for (const IpBytes& one : {v4, v6}) {
+        for (const net::Address& one : {v4, v6}) {
           // Spoken with a's own MAC, as a loop in the network does, and in VLAN 42 by somebody else.
           EXPECT_TRUE(tap.send(probe_frame(one, mac_of('a'), nonce)));
           EXPECT_TRUE(tap.send(announcement_frame(one, mac_of('a'))));
@@ -284,11 +287,9 @@ TEST(NeighbourProbe, AFloodNeitherHidesAnAnswerNorMakesTheWindowLonger) {
       Tap tap(0);
       ready.arrive_and_wait();
       for (std::uint32_t i = 0; !stop; ++i) {
-        IpBytes v4{false, {10, 2, static_cast<std::uint8_t>(i >> 8), static_cast<std::uint8_t>(i)}};
-        IpBytes v6 = ip("fd00:2::");
-        v6.bytes[14] = v4.bytes[2];
-        v6.bytes[15] = v4.bytes[3];
-        for (const IpBytes& one : {v4, v6}) sent += tap.send(announcement_frame(one, mac_of('c'))) ? 1 : 0;
+        const net::Address v4 = net::Address::v4(0x0a020000 | (i & 0xffff));
+        const net::Address v6 = net::Address::v6({0xfd00'0002'0000'0000, i & 0xffff});
+        for (const net::Address& one : {v4, v6}) sent += tap.send(announcement_frame(one, mac_of('c'))) ? 1 : 0;
       }
     });
     in_namespace("a", [&] {
@@ -297,8 +298,8 @@ TEST(NeighbourProbe, AFloodNeitherHidesAnAnswerNorMakesTheWindowLonger) {
       SystemRandom random;
       // The deadline is the window's own length and what a busy machine may add.
       const auto answers =
-          probe_neighbours("eth0", std::vector{ip("10.1.0.9"), ip("10.1.0.7"), ip("fd00:1::9"), ip("fd00:1::7")},
-                           timing, kClock, random, Deadline::after(kClock.now(), seconds(22)));
+          probe_neighbours("eth0", std::vector{"10.1.0.9"_ip, "10.1.0.7"_ip, "fd00:1::9"_ip, "fd00:1::7"_ip}, timing,
+                           kClock, random, Deadline::after(kClock.now(), seconds(22)));
       ASSERT_TRUE(answers) << answers.error().message;
       EXPECT_EQ(*answers, (Answers{std::nullopt, mac_of('b'), std::nullopt, mac_of('b')}));
     });
@@ -315,7 +316,7 @@ TEST(NeighbourProbe, AnInterfaceThatHearsNothingIsAnErrorAndNoSilence) {
         "ip -n a link add part type veth peer name other && ip -n a link add br0 type bridge && "
         "ip -n a link set part master br0 && ip -n a link set part up");
     in_namespace("a", [] {
-      const std::vector<IpBytes> wanted{ip("10.1.0.9")};
+      const std::vector<net::Address> wanted{"10.1.0.9"_ip};
       SystemRandom random;
       const auto ask = [&](const std::string& interface) {
         return probe_neighbours(interface, wanted, quick(), kClock, random, Deadline::after(kClock.now(), seconds(60)));
@@ -332,7 +333,7 @@ TEST(NeighbourProbe, AnInterfaceThatHearsNothingIsAnErrorAndNoSilence) {
       EXPECT_EQ(late.error().code, ErrorCode::deadline_exceeded);
     });
     shell("ip link set to_a down");
-    in_namespace("a", [] { EXPECT_THAT(probe({ip("10.1.0.9")}).error().message, HasSubstr("carrier")); });
+    in_namespace("a", [] { EXPECT_THAT(probe({"10.1.0.9"_ip}).error().message, HasSubstr("carrier")); });
   });
 }
 
@@ -350,12 +351,12 @@ TEST(NeighbourProbe, AnInterfaceThatGoesDownOrAwayMeanwhile) {
         while (true) {
           const auto sign = tap.next(seconds(30));
           ASSERT_TRUE(sign);
-          if (sign->address == ip("10.1.0.9")) break;
+          if (sign->address == "10.1.0.9"_ip) break;
         }
       });
       std::thread prober = thread_in("a", [&] {
         ready.arrive_and_wait();
-        const auto answers = probe({ip("10.1.0.9"), ip("fd00:1::9")}, timing);
+        const auto answers = probe({"10.1.0.9"_ip, "fd00:1::9"_ip}, timing);
         ASSERT_FALSE(answers) << accident;
         EXPECT_EQ(answers.error().code == ErrorCode::not_found ? ErrorCode::unavailable : answers.error().code,
                   ErrorCode::unavailable)
@@ -375,7 +376,7 @@ TEST(NeighbourProbe, WithoutTheCapabilityTheRemedyIsNamed) {
       __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};
       __user_cap_data_struct none[2]{};
       ASSERT_EQ(::syscall(SYS_capset, &header, none), 0);
-      const auto answers = probe({ip("10.1.0.9")});
+      const auto answers = probe({"10.1.0.9"_ip});
       ASSERT_FALSE(answers);
       EXPECT_EQ(answers.error().code, ErrorCode::permission_denied);
       EXPECT_THAT(answers.error().message, HasSubstr("CAP_NET_RAW"));
@@ -386,9 +387,9 @@ TEST(NeighbourProbe, WithoutTheCapabilityTheRemedyIsNamed) {
 TEST(NeighbourProbe, AnnouncesAsOftenAsItSays) {
   in_private_network([] {
     make_switch();
-    const std::vector<IpBytes> ours{ip("10.1.0.9"), ip("fd00:1::9")};
+    const std::vector<net::Address> ours{"10.1.0.9"_ip, "fd00:1::9"_ip};
     std::barrier ready(2);
-    std::map<IpBytes, int> heard;
+    std::map<net::Address, int> heard;
     std::thread listener = thread_in("b", [&] {
       Tap tap(ETH_P_ALL);
       ready.arrive_and_wait();
@@ -411,7 +412,7 @@ TEST(NeighbourProbe, AnnouncesAsOftenAsItSays) {
 
 TEST(NeighbourProbe, WhatCanBeNoQuestionIsRefused) {
   for (const char* nobodys : {"0.0.0.0", "127.0.0.1", "224.0.0.1", "255.255.255.255", "::", "ff02::1"}) {
-    EXPECT_EQ(probe({ip(nobodys)}).error().code, ErrorCode::invalid_argument) << nobodys;
+    EXPECT_EQ(probe({address(nobodys)}).error().code, ErrorCode::invalid_argument) << nobodys;
   }
 }
 

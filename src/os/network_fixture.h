@@ -1,6 +1,5 @@
 #pragma once
 
-#include <arpa/inet.h>
 #include <fcntl.h>
 #include <sched.h>
 #include <sys/mount.h>
@@ -18,18 +17,10 @@
 
 #include "os/clock.h"
 #include "os/file_descriptor.h"
-#include "os/host_route.h"
 
 namespace croft::os {
 
 inline const SystemClock kClock;
-
-inline IpBytes ip(const std::string& text) {
-  IpBytes out;
-  out.is_v6 = text.find(':') != std::string::npos;
-  EXPECT_EQ(::inet_pton(out.is_v6 ? AF_INET6 : AF_INET, text.c_str(), out.bytes.data()), 1) << text;
-  return out;
-}
 
 /// A shell command of a test, which has to succeed.
 inline void shell(const std::string& command) { ASSERT_EQ(std::system(command.c_str()), 0) << command; }

@@ -1,6 +1,5 @@
 #include "os/network_namespaces.h"
 
-#include <arpa/inet.h>
 #include <dirent.h>
 #include <fcntl.h>
 #include <ifaddrs.h>
@@ -21,6 +20,7 @@
 #include <memory>
 #include <optional>
 #include <set>
+#include <span>
 #include <system_error>
 #include <thread>
 #include <utility>
@@ -73,19 +73,15 @@ constexpr ino_t kInitialPidNamespace = 0xEFFFFFFC;  // PROC_PID_INIT_INO; part o
 /// An entry that had gone when it was looked at is no gap.
 bool means_gone(int error_number) { return error_number == ENOENT || error_number == ESRCH || error_number == ENOTDIR; }
 
-std::optional<std::string> text_of(const sockaddr* address) {
-  std::array<char, INET6_ADDRSTRLEN> text{};
-  const char* done = nullptr;
+std::optional<net::Address> address_of(const sockaddr* address) {
+  std::array<std::uint8_t, 16> bytes{};
   if (address != nullptr && address->sa_family == AF_INET) {
-    sockaddr_in v4{};
-    std::memcpy(&v4, address, sizeof v4);
-    done = ::inet_ntop(AF_INET, &v4.sin_addr, text.data(), text.size());
-  } else if (address != nullptr && address->sa_family == AF_INET6) {
-    sockaddr_in6 v6{};
-    std::memcpy(&v6, address, sizeof v6);
-    done = ::inet_ntop(AF_INET6, &v6.sin6_addr, text.data(), text.size());
+    std::memcpy(bytes.data(), &reinterpret_cast<const sockaddr_in*>(address)->sin_addr, 4);
+    return net::Address::of_bytes(std::span(bytes).first(4));
   }
-  return done == nullptr ? std::nullopt : std::optional<std::string>(done);
+  if (address == nullptr || address->sa_family != AF_INET6) return std::nullopt;
+  std::memcpy(bytes.data(), &reinterpret_cast<const sockaddr_in6*>(address)->sin6_addr, bytes.size());
+  return net::Address::of_bytes(bytes);
 }
 
 /// The addresses of the namespace this thread is in; false when the kernel did not say.
@@ -94,7 +90,7 @@ bool read_addresses(std::vector<InterfaceAddress>& out) {
   if (::getifaddrs(&list) != 0) return false;
   const std::unique_ptr<ifaddrs, decltype(&::freeifaddrs)> owner(list, &::freeifaddrs);
   for (const ifaddrs* entry = list; entry != nullptr; entry = entry->ifa_next) {
-    if (auto text = text_of(entry->ifa_addr)) out.push_back({entry->ifa_name, *std::move(text)});
+    if (const auto address = address_of(entry->ifa_addr)) out.push_back({entry->ifa_name, *address});
   }
   return true;
 }

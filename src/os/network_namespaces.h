@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/net/address.h"
 #include "os/files.h"
 
 namespace croft::os {
@@ -21,10 +22,10 @@ struct NamespaceMount {
 /// one: a table may be of many megabytes. All other lines are passed over, those that are no mount's too.
 void for_each_namespace_mount(std::string_view table, const std::function<void(const NamespaceMount& mount)>& visit);
 
-/// An address as the kernel has it on an interface: inet_ntop's text, without length and zone.
+/// An address as the kernel has it on an interface, without zone.
 struct InterfaceAddress {
   std::string interface_name;
-  std::string address;
+  net::Address address;
   friend bool operator==(const InterfaceAddress&, const InterfaceAddress&) = default;
 };
 

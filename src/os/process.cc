@@ -64,9 +64,7 @@ void survive_file_size_limit() { static_cast<void>(std::signal(SIGXFSZ, SIG_IGN)
 Result<std::string> host_name() {
   std::array<char, HOST_NAME_MAX + 1> buffer{};
   if (::gethostname(buffer.data(), buffer.size()) != 0) return fail(system_error("read", "the host name", errno));
-  std::string name(buffer.data());
-  name = lowered(std::move(name));
-  return name;
+  return lowered(std::string(buffer.data()));
 }
 
 Result<std::string> read_standard_input(std::size_t bytes_max) {

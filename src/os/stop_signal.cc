@@ -20,14 +20,6 @@
 namespace croft::os {
 namespace {
 
-sigset_t stop_signals() {
-  sigset_t signals;
-  ::sigemptyset(&signals);
-  ::sigaddset(&signals, SIGTERM);
-  ::sigaddset(&signals, SIGINT);
-  return signals;
-}
-
 /// A wait is cut into pieces, so that a machine that slept goes on soon after, whichever clock the kernel waits by.
 constexpr std::chrono::seconds kPiece{60};
 
@@ -43,7 +35,10 @@ bool is_readable_within(int descriptor, int timeout_ms) {
 void ask_to_end() { ::kill(::getpid(), SIGTERM); }
 
 StopSignal::StopSignal(std::chrono::milliseconds patience) : patience_(patience) {
-  const sigset_t signals = stop_signals();
+  sigset_t signals;
+  ::sigemptyset(&signals);
+  ::sigaddset(&signals, SIGTERM);
+  ::sigaddset(&signals, SIGINT);
   ::pthread_sigmask(SIG_BLOCK, &signals, nullptr);
   static_cast<void>(std::signal(SIGPIPE, SIG_IGN));
   static_cast<void>(std::signal(SIGHUP, SIG_IGN));

@@ -12,6 +12,8 @@
 
 namespace croft::core {
 
+using namespace net::literals;
+
 AddressClaims::AddressClaims(Reader& reader, For purpose) {
   const Listing pools{Kind::pool, ""};
   for (const auto& [key, value] : purpose == For::to_look ? reader.sound(pools) : reader.list(pools)) {
@@ -115,9 +117,6 @@ PlannedWrite next_pool_set(Reader& reader) {
   return to_put(pool_set_key(), PoolSet{set != nullptr ? set->generation + 1 : 1});
 }
 
-bool is_v4_mapped(const net::Prefix& cidr) {
-  static const net::Prefix kMapped = net::Prefix::parse("::ffff:0:0/96").value();
-  return kMapped.overlaps(cidr);
-}
+bool is_v4_mapped(const net::Prefix& cidr) { return "::ffff:0:0/96"_prefix.overlaps(cidr); }
 
 }  // namespace croft::core

@@ -1,12 +1,14 @@
 #include "register/block.h"
 
 #include <limits>
+#include <utility>
 
 #include <fmt/format.h>
 
 #include "base/assert.h"
 #include "base/letters.h"
 #include "base/planted.h"
+#include "base/texts.h"
 #include "base/time_text.h"
 #include "register/pool.h"
 
@@ -21,8 +23,10 @@ constexpr std::uint64_t kSequenceOfWallMax = kHighWaterMarkMax - (std::uint64_t{
 /// The largest number that can be read.
 constexpr std::uint64_t kSequenceReadMax = std::numeric_limits<std::int64_t>::max() - 1;
 
-Error corrupt(const Block& block, std::string what) {
-  return {ErrorCode::corrupt, fmt::format("block {} contradicts itself: {}", block.cidr.to_string(), what), {}};
+template <class... Values>
+auto corrupt(const Block& block, fmt::format_string<Values...> what, Values&&... values) {
+  return fail(ErrorCode::corrupt, "block {} contradicts itself: {}", block.cidr,
+              fmt::format(what, std::forward<Values>(values)...));
 }
 
 std::uint32_t attribute_index(Block& block, const Attribute& attribute) {
@@ -109,17 +113,11 @@ bool has_ended(const Cooling& cooling, WallTime made) {
 }  // namespace
 
 std::string_view name_of(AddressState state) {
-  switch (state) {
-    case AddressState::free:
-      return "free";
-    case AddressState::held:
-      return "held";
-    case AddressState::cooling:
-      return "cooling";
-    case AddressState::reserved:
-      return "reserved";
-  }
-  return "unknown";
+  static constexpr Words<AddressState, 4> kStates{{{"free", AddressState::free},
+                                                   {"held", AddressState::held},
+                                                   {"cooling", AddressState::cooling},
+                                                   {"reserved", AddressState::reserved}}};
+  return word_in(kStates, state);
 }
 
 std::uint32_t block_size(const net::Prefix& cidr) {
@@ -145,48 +143,43 @@ Block new_block(const net::Prefix& cidr, std::optional<AffinityOwner> owner, con
 }
 
 Result<void> check_block(const Block& block) {
-  if (!block.cidr.is_valid()) return fail(corrupt(block, "it has no cidr"));
+  if (!block.cidr.is_valid()) return corrupt(block, "it has no cidr");
   const int host_bits = net::bit_length(block.cidr.family()) - block.cidr.length();
-  if (host_bits > kBlockHostBitsMax)
-    return fail(corrupt(block, fmt::format("it has more than {} addresses", kBlockSizeMax)));
+  if (host_bits > kBlockHostBitsMax) return corrupt(block, "it has more than {} addresses", kBlockSizeMax);
   const std::uint32_t size = std::uint32_t{1} << host_bits;
   if (block.allocations.size() != size) {
-    return fail(corrupt(block, fmt::format("{} allocations for {} addresses", block.allocations.size(), size)));
+    return corrupt(block, "{} allocations for {} addresses", block.allocations.size(), size);
   }
-  if (block.unallocated.size() != size) return fail(corrupt(block, "its free list is of another size"));
-  if (block.sequence_number.value > kSequenceReadMax)
-    return fail(corrupt(block, "its sequence number is out of range"));
+  if (block.unallocated.size() != size) return corrupt(block, "its free list is of another size");
+  if (block.sequence_number.value > kSequenceReadMax) return corrupt(block, "its sequence number is out of range");
   std::vector<bool> referenced(block.attributes.size());
   std::uint32_t free = 0;
   for (std::uint32_t ordinal = 0; ordinal < size; ++ordinal) {
     const auto index = block.allocations[ordinal];
     if (index && *index >= block.attributes.size()) {
-      return fail(corrupt(
-          block, fmt::format("ordinal {} points at attribute {} of {}", ordinal, *index, block.attributes.size())));
+      return corrupt(block, "ordinal {} points at attribute {} of {}", ordinal, *index, block.attributes.size());
     }
     if (index) referenced[*index] = true;
     if (!index) ++free;
     if (block.unallocated.is_free(Ordinal(ordinal)) == index.has_value()) {
-      return fail(
-          corrupt(block, fmt::format("ordinal {} is {}", ordinal,
-                                     index ? "both allocated and unallocated" : "neither allocated nor unallocated")));
+      return corrupt(block, "ordinal {} is {}", ordinal,
+                     index ? "both allocated and unallocated" : "neither allocated nor unallocated");
     }
   }
-  if (block.unallocated.free_count() != free) return fail(corrupt(block, "its free list has another length"));
+  if (block.unallocated.free_count() != free) return corrupt(block, "its free list has another length");
   if (block.deleted && free != size) {
-    return fail(corrupt(block, fmt::format("it is deleted, and {} of its addresses are taken", size - free)));
+    return corrupt(block, "it is deleted, and {} of its addresses are taken", size - free);
   }
   for (const auto& [ordinal, sequence] : block.sequence_number_for_allocation) {
-    if (ordinal >= size)
-      return fail(corrupt(block, fmt::format("sequence number for ordinal {} of {}", ordinal, size)));
+    if (ordinal >= size) return corrupt(block, "sequence number for ordinal {} of {}", ordinal, size);
     if (sequence > block.sequence_number) {
-      return fail(corrupt(block, fmt::format("ordinal {} is newer than its block", ordinal)));
+      return corrupt(block, "ordinal {} is newer than its block", ordinal);
     }
   }
   for (std::size_t i = 0; i < referenced.size(); ++i) {
-    if (!referenced[i]) return fail(corrupt(block, fmt::format("attribute {} belongs to no ordinal", i)));
+    if (!referenced[i]) return corrupt(block, "attribute {} belongs to no ordinal", i);
     if (block.attributes[i].cooling && block.attributes[i].handle_id) {
-      return fail(corrupt(block, fmt::format("attribute {} is both held and cooling", i)));
+      return corrupt(block, "attribute {} is both held and cooling", i);
     }
   }
   return {};
@@ -195,8 +188,8 @@ Result<void> check_block(const Block& block) {
 Result<void> check_writable(const Block& block) {
   TRY_VOID(check_block(block));
   if (block.sequence_number.value <= kSequenceMax) return {};
-  return fail(corrupt(block, fmt::format("its sequence number {} has no room to grow; restore it from a backup",
-                                         block.sequence_number.value)));
+  return corrupt(block, "its sequence number {} has no room to grow; restore it from a backup",
+                 block.sequence_number.value);
 }
 
 bool cooldown_ended(const Cooling& cooling, std::chrono::seconds cooldown, const Instant& now) {
@@ -268,8 +261,7 @@ Result<Taken> take_address(Block block, const net::Address& address, const Attri
   const auto ordinal = net::ordinal_of(block.cidr, address);
   CROFT_ASSERT(ordinal.has_value());
   if (!block.unallocated.take(*ordinal)) {
-    return fail(ErrorCode::already_exists,
-                fmt::format("{} is {}", address.to_string(), name_of(state_of(block, *ordinal))));
+    return fail(ErrorCode::already_exists, "{} is {}", address, name_of(state_of(block, *ordinal)));
   }
   allocate(block, *ordinal, attribute);
   return Taken{std::move(block), address};
@@ -329,10 +321,6 @@ std::vector<Ordinal> held_by(const Block& block, const Owner& owner) {
 
 Block with_freed(Block block, Ordinal ordinal) {
   free_ordinal(block, ordinal.value);
-  return block;
-}
-
-Block without_unused_attributes(Block block) {
   prune_attributes(block);
   return block;
 }
@@ -386,11 +374,10 @@ std::pair<Block, std::vector<CoolingBeside>> without_cooling(Block block) {
   if (beside.empty()) return {std::move(block), std::move(beside)};
   std::vector<const CoolingBeside*> by_age;
   for (const CoolingBeside& one : beside) by_age.push_back(&one);
-  std::stable_sort(by_age.begin(), by_age.end(), [](const CoolingBeside* a, const CoolingBeside* b) {
-    return a->cooling.released_at.wall < b->cooling.released_at.wall;
-  });
-  for (const CoolingBeside* one : by_age) block = with_freed(std::move(block), net::Ordinal(one->ordinal));
-  return {without_unused_attributes(std::move(block)), std::move(beside)};
+  std::ranges::stable_sort(by_age, {}, [](const CoolingBeside* one) { return one->cooling.released_at.wall; });
+  for (const CoolingBeside* one : by_age) free_ordinal(block, one->ordinal);
+  prune_attributes(block);
+  return {std::move(block), std::move(beside)};
 }
 
 Block with_cooling(Block block, const std::vector<CoolingBeside>& beside) {

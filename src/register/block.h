@@ -68,11 +68,10 @@ inline constexpr std::chrono::seconds kUnknownCooldown = std::chrono::hours{24 *
 
 /// How long released addresses rest: Croft's cooldown, a property of the pool, and Calico's, of the configuration.
 struct Cooldowns {
-  std::chrono::seconds own{0};
-  std::chrono::seconds calicos{0};
-  Cooldowns() = default;
-  Cooldowns(std::chrono::seconds own_only) : own(own_only) {}  // NOLINT: a pool without Calico has only this one
-  Cooldowns(std::chrono::seconds own_one, std::chrono::seconds calicos_one) : own(own_one), calicos(calicos_one) {}
+  std::chrono::seconds own, calicos;
+  // NOLINTNEXTLINE(google-explicit-constructor): a pool without Calico has only its own
+  Cooldowns(std::chrono::seconds own_one = {}, std::chrono::seconds calicos_one = {})
+      : own(own_one), calicos(calicos_one) {}
   /// The one by which an address released now rests; the longer, so that no promise is broken.
   [[nodiscard]] bool calicos_way() const { return calicos.count() > 0 && calicos >= own; }
   /// How long this address rests. One second more in Calico's way, which records no fractions. There too the pool's
@@ -232,10 +231,8 @@ void for_each_held(const Block& block, Visit visit) {
 [[nodiscard]] Block release(Block block, std::span<const net::Ordinal> ordinals, const Cooldowns& cooldowns,
                             const Instant& now);
 
-/// One taken ordinal freed, to the tail of the order. Its attribute stays until without_unused_attributes().
+/// One taken ordinal freed, to the tail of the order.
 [[nodiscard]] Block with_freed(Block block, net::Ordinal ordinal);
-/// Attributes that nobody refers to dropped, the rest renumbered in the order of the addresses.
-[[nodiscard]] Block without_unused_attributes(Block block);
 
 /// The handle of addresses that Calico keeps out of use on Windows nodes (docs/notes/calico-ipam.md#host-reserved).
 /// A block with no others is empty.

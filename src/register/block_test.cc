@@ -298,30 +298,20 @@ TEST_F(CoolingBesideTest, WhatIsTakenMeanwhileIsOutOfDate) {
   EXPECT_EQ(back, theirs);
 }
 
-/// Another deleted the block and made it anew with the numbers of a clock that is behind.
-TEST_F(CoolingBesideTest, WhatIsOfABlockBeforeThisOneFitsAsFarAsItCan) {
+/// Another deleted the block and made it anew, with the numbers of a clock that is behind, or of one that goes on.
+TEST_F(CoolingBesideTest, WhatIsOfABlockBeforeThisOneRestsOnButItsNumberIsNotOfThisOne) {
   release_one(1, Cooldowns(30s));
   const auto [seen, beside] = without_cooling(block_);
-  clock_.jump_wall(-24h);
-  const Block anew = new_block(block_.cidr, {}, clock_.now(), {});
-  ASSERT_LT(anew.sequence_number, beside.front().sequence_number);
-  const Block back = with_cooling(anew, beside);
-  ASSERT_TRUE(check_block(back)) << check_block(back).error().message;
-  EXPECT_EQ(state_of(back, net::Ordinal(1)), AddressState::cooling) << "it rests on, whoever made the block";
-  EXPECT_EQ(sequence_of(back, net::Ordinal(1)), SequenceNumber());
-  EXPECT_EQ(back.unallocated.free_count(), 3U);
-}
-
-/// The same with a clock that goes: the new block counts from a later nanosecond.
-TEST_F(CoolingBesideTest, WhatIsOlderThanTheBlockRestsOnButItsNumberIsNotOfThisOne) {
-  release_one(1, Cooldowns(30s));
-  const auto [seen, beside] = without_cooling(block_);
-  clock_.advance(2min);
-  const Block anew = new_block(block_.cidr, {}, clock_.now(), {});
-  const Block back = with_cooling(anew, beside);
-  ASSERT_TRUE(check_block(back)) << check_block(back).error().message;
-  EXPECT_EQ(state_of(back, net::Ordinal(1)), AddressState::cooling) << "a cooldown may be longer than that";
-  EXPECT_EQ(sequence_of(back, net::Ordinal(1)), SequenceNumber());
+  for (const std::chrono::minutes later : {std::chrono::minutes(-24h), 24h + 2min}) {
+    clock_.jump_wall(later);
+    const Block anew = new_block(block_.cidr, {}, clock_.now(), {});
+    ASSERT_EQ(anew.sequence_number < beside.front().sequence_number, later < 0s) << later.count();
+    const Block back = with_cooling(anew, beside);
+    ASSERT_TRUE(check_block(back)) << check_block(back).error().message;
+    EXPECT_EQ(state_of(back, net::Ordinal(1)), AddressState::cooling) << later.count();
+    EXPECT_EQ(sequence_of(back, net::Ordinal(1)), SequenceNumber()) << later.count();
+    EXPECT_EQ(back.unallocated.free_count(), 3U) << later.count();
+  }
 }
 
 TEST_F(CoolingBesideTest, WhatIsOlderThanTheBlockByMoreThanAnyCooldownIsDropped) {

@@ -10,6 +10,7 @@
 #include "base/net/prefix.h"
 #include "base/result.h"
 #include "register/foreign_rest.h"
+#include "register/words.h"
 
 namespace croft::core {
 
@@ -82,6 +83,8 @@ struct AffinityOwner {
   std::string name;
   friend auto operator<=>(const AffinityOwner&, const AffinityOwner&) = default;
 };
+inline constexpr Words<AffinityOwner::Type, 2> kOwnerTypes{
+    {{"host", AffinityOwner::Type::host}, {"virtual", AffinityOwner::Type::virtual_owner}}};
 
 /// "host:node-a" or "virtual:load-balancer".
 [[nodiscard]] std::string to_string(const AffinityOwner& owner);
@@ -91,6 +94,9 @@ struct AffinityOwner {
 /// How far a claim has come (docs/notes/calico-ipam.md#affinity). A pending claim does not own the block; only the
 /// block decides.
 enum class AffinityState : std::uint8_t { pending, confirmed, pending_deletion };
+inline constexpr Words<AffinityState, 3> kAffinityStates{{{"pending", AffinityState::pending},
+                                                          {"confirmed", AffinityState::confirmed},
+                                                          {"pendingDeletion", AffinityState::pending_deletion}}};
 
 /// A node's claim on a block: one row per (owner, block), the index "blocks of this node".
 struct Affinity {

@@ -1,13 +1,15 @@
 #include "register/pool.h"
 
 #include <algorithm>
-#include <array>
+#include <set>
+#include <utility>
 
 #include <fmt/format.h>
 
 #include "base/hex.h"
 #include "base/letters.h"
 #include "base/net/echo.h"
+#include "base/texts.h"
 #include "register/selector.h"
 
 namespace croft::core {
@@ -15,28 +17,20 @@ namespace {
 
 using net::Family;
 using net::Prefix;
+using namespace net::literals;
 
 constexpr std::string_view kOfPool = "pool-";
-
-struct BlockLengths {
-  int min, max, fallback;
-};
-
-BlockLengths block_lengths(Family family) {
-  return family == Family::v4 ? BlockLengths{20, 32, kDefaultBlockLengthV4}
-                              : BlockLengths{116, 128, kDefaultBlockLengthV6};
-}
 
 [[nodiscard]] Result<int> choose_block_length(const PoolSpec& spec) {
   const auto [min, max, fallback] = block_lengths(spec.cidr.family());
   const int length = spec.block_length.value_or(std::max(fallback, spec.cidr.length()));
   if (length < min || length > max) {
-    return fail(invalid_argument(fmt::format("blockSize {} of pool {} is out of range: {} to {} for {}", length,
-                                             spec.name, min, max, net::name_of(spec.cidr.family()))));
+    return fail(ErrorCode::invalid_argument, "blockSize {} of pool {} is out of range: {} to {} for {}", length,
+                spec.name, min, max, net::name_of(spec.cidr.family()));
   }
   if (length < spec.cidr.length()) {
-    return fail(invalid_argument(fmt::format("blockSize {} of pool {} is larger than the pool {}: give at least {}",
-                                             length, spec.name, spec.cidr.to_string(), spec.cidr.length())));
+    return fail(ErrorCode::invalid_argument, "blockSize {} of pool {} is larger than the pool {}: give at least {}",
+                length, spec.name, spec.cidr, spec.cidr.length());
   }
   return length;
 }
@@ -45,13 +39,13 @@ BlockLengths block_lengths(Family family) {
   if (choice.kind == GatewayChoice::Kind::none) return std::optional<net::Address>();
   if (choice.kind == GatewayChoice::Kind::first_address) return pool.cidr.first().next();
   if (!pool.cidr.contains(choice.address)) {
-    return fail(
-        invalid_argument(fmt::format("gateway {} of pool {} is outside {}: give an address of the pool, or \"none\"",
-                                     choice.address.to_string(), pool.name, pool.cidr.to_string())));
+    return fail(ErrorCode::invalid_argument,
+                "gateway {} of pool {} is outside {}: give an address of the pool, or \"none\"", choice.address,
+                pool.name, pool.cidr);
   }
   if (choice.address == pool.cidr.first() || (pool.cidr.family() == Family::v4 && choice.address == pool.cidr.last())) {
-    return fail(invalid_argument(fmt::format("gateway {} of pool {} is the network or broadcast address of {}",
-                                             choice.address.to_string(), pool.name, pool.cidr.to_string())));
+    return fail(ErrorCode::invalid_argument, "gateway {} of pool {} is the network or broadcast address of {}",
+                choice.address, pool.name, pool.cidr);
   }
   return std::optional(choice.address);
 }
@@ -59,8 +53,8 @@ BlockLengths block_lengths(Family family) {
 [[nodiscard]] Result<std::string> checked_selector(const Pool& pool, const char* field, const std::string& text) {
   const auto selector = Selector::parse(text);
   if (selector) return text;
-  return fail(
-      invalid_argument(fmt::format("{} of pool {} does not parse: {}", field, pool.name, selector.error().message)));
+  return fail(ErrorCode::invalid_argument, "{} of pool {} does not parse: {}", field, pool.name,
+              selector.error().message);
 }
 
 [[nodiscard]] Result<void> check_room(const Pool& pool) {
@@ -74,30 +68,21 @@ BlockLengths block_lengths(Family family) {
                         ? "a pool of one or two addresses has no gateway; with `--gateway none` each is given"
                     : pool.cidr.family() == Family::v4 ? "no address is left beside network, gateway and broadcast"
                                                        : "no address is left beside network and gateway";
-  return fail(
-      invalid_argument(fmt::format("cidr {} of pool {} is too small: {}", pool.cidr.to_string(), pool.name, why)));
+  return fail(ErrorCode::invalid_argument, "cidr {} of pool {} is too small: {}", pool.cidr, pool.name, why);
 }
 
-/// Its addresses mean something by themselves wherever they are: no pod is reached at one.
-struct SpecialRange {
-  Prefix cidr;
-  const char* what;
-};
+/// Their addresses mean something by themselves wherever they are: no pod is reached at one.
+constexpr std::pair<Prefix, std::string_view> kSpecials[] = {
+    {"169.254.0.0/16"_prefix, "link-local"},      {"127.0.0.0/8"_prefix, "loopback"},
+    {"224.0.0.0/4"_prefix, "multicast"},          {"0.0.0.0/8"_prefix, "unspecified (\"this host\")"},
+    {"fe80::/10"_prefix, "link-local"},           {"ff00::/8"_prefix, "multicast"},
+    {"::/127"_prefix, "unspecified and loopback"}};
 
 [[nodiscard]] Result<void> check_not_special(const PoolSpec& spec) {
-  const auto v4 = [](std::uint32_t first, int length) { return Prefix::containing(net::Address::v4(first), length); };
-  const auto v6 = [](std::uint64_t first, int length) {
-    return Prefix::containing(net::Address::v6({first, 0}), length);
-  };
-  const std::array specials{
-      SpecialRange{v4(0xA9FE0000, 16), "link-local"},         SpecialRange{v4(0x7F000000, 8), "loopback"},
-      SpecialRange{v4(0xE0000000, 4), "multicast"},           SpecialRange{v4(0, 8), "unspecified (\"this host\")"},
-      SpecialRange{v6(0xFE80000000000000, 10), "link-local"}, SpecialRange{v6(0xFF00000000000000, 8), "multicast"},
-      SpecialRange{v6(0, 127), "unspecified and loopback"}};
-  for (const SpecialRange& special : specials) {
-    if (special.cidr.family() != spec.cidr.family() || !spec.cidr.overlaps(special.cidr)) continue;
-    return fail(invalid_argument(fmt::format("cidr {} of pool {} overlaps the {} range {}", spec.cidr.to_string(),
-                                             spec.name, special.what, special.cidr.to_string())));
+  for (const auto& [special, what] : kSpecials) {
+    if (special.family() != spec.cidr.family() || !spec.cidr.overlaps(special)) continue;
+    return fail(ErrorCode::invalid_argument, "cidr {} of pool {} overlaps the {} range {}", spec.cidr, spec.name, what,
+                special);
   }
   return {};
 }
@@ -114,25 +99,21 @@ bool is_block_length(const net::Prefix& cidr, int length) {
   return length >= std::max(min, cidr.length()) && length <= max;
 }
 
-bool is_cooldown(std::chrono::seconds cooldown) { return cooldown.count() >= 0 && cooldown <= kCooldownMax; }
-
-Result<void> check_pool_name(const std::string& name) { return check_object_name("pool", name); }
-
 Result<void> check_object_name(std::string_view what, const std::string& name) {
   const auto allowed = [](char c) { return is_small_or_digit(c) || c == '-' || c == '.'; };
   if (name.empty() || name.size() > kPoolNameBytesMax || !is_small_or_digit(name.front()) ||
       !is_small_or_digit(name.back()) || !std::all_of(name.begin(), name.end(), allowed)) {
-    return fail(
-        invalid_argument(fmt::format("{} name {} is not valid: 1 to {} lower-case letters, digits, '-' or '.', first "
-                                     "and last a letter or digit",
-                                     what, net::echo(name), kPoolNameBytesMax)));
+    return fail(ErrorCode::invalid_argument,
+                "{} name {} is not valid: 1 to {} lower-case letters, digits, '-' or '.', first "
+                "and last a letter or digit",
+                what, net::echo(name), kPoolNameBytesMax);
   }
   return {};
 }
 
 Result<Pool> make_pool(const PoolSpec& spec) {
   TRY_VOID(check_pool_name(spec.name));
-  if (!spec.cidr.is_valid()) return fail(invalid_argument(fmt::format("pool {} has no cidr", spec.name)));
+  if (!spec.cidr.is_valid()) return fail(ErrorCode::invalid_argument, "pool {} has no cidr", spec.name);
   TRY_VOID(check_not_special(spec));
   Pool pool;
   pool.name = spec.name;
@@ -146,16 +127,16 @@ Result<Pool> make_pool(const PoolSpec& spec) {
 
 Result<Pool> with_settings(Pool pool, const PoolSpec& spec) {
   if (spec.block_length && *spec.block_length != pool.block_length) {
-    return fail(invalid_argument(
-        fmt::format("pool {} has blocks of /{}, and a pool keeps its block size", pool.name, pool.block_length)));
+    return fail(ErrorCode::invalid_argument, "pool {} has blocks of /{}, and a pool keeps its block size", pool.name,
+                pool.block_length);
   }
   if (spec.gateway) {
     TRY(pool.gateway, choose_gateway(pool, *spec.gateway));
   }
   if (spec.cooldown) pool.cooldown = *spec.cooldown;
   if (!is_cooldown(pool.cooldown)) {
-    return fail(invalid_argument(fmt::format("cooldownSeconds {} of pool {} is out of range: 0 to {}",
-                                             pool.cooldown.count(), pool.name, kCooldownMax.count())));
+    return fail(ErrorCode::invalid_argument, "cooldownSeconds {} of pool {} is out of range: 0 to {}",
+                pool.cooldown.count(), pool.name, kCooldownMax.count());
   }
   if (spec.disabled) pool.disabled = *spec.disabled;
   if (spec.node_selector) {
@@ -168,8 +149,8 @@ Result<Pool> with_settings(Pool pool, const PoolSpec& spec) {
   }
   if (spec.priority) pool.priority = *spec.priority;
   if (pool.priority < 0 || pool.priority > kPoolPriorityMax) {
-    return fail(invalid_argument(
-        fmt::format("priority {} of pool {} is out of range: 0 to {}", pool.priority, pool.name, kPoolPriorityMax)));
+    return fail(ErrorCode::invalid_argument, "priority {} of pool {} is out of range: 0 to {}", pool.priority,
+                pool.name, kPoolPriorityMax);
   }
   if (spec.gateway) TRY_VOID(check_room(pool));
   return pool;
@@ -177,36 +158,27 @@ Result<Pool> with_settings(Pool pool, const PoolSpec& spec) {
 
 std::string disagreement(const Pool& pool, const PoolSpec& spec) {
   std::string text;
-  const auto differs = [&](std::string_view field, std::string_view has, std::string_view wants) {
+  const auto compare = [&](std::string_view field, const auto& has, const auto& wants) {
+    if (has == wants) return;
     text += fmt::format("{}{}: the pool has {}, not {}", text.empty() ? "" : "; ", field, has, wants);
   };
-  if (spec.cidr != pool.cidr) differs("cidr", pool.cidr.to_string(), spec.cidr.to_string());
-  if (spec.block_length && *spec.block_length != pool.block_length) {
-    differs("blockSize", std::to_string(pool.block_length), std::to_string(*spec.block_length));
-  }
+  compare("cidr", pool.cidr, spec.cidr);
+  if (spec.block_length) compare("blockSize", pool.block_length, *spec.block_length);
   if (spec.gateway && spec.cidr == pool.cidr) {
     const auto text_of = [](const std::optional<net::Address>& gateway) {
       return gateway ? gateway->to_string() : std::string("none");
     };
     const auto wanted = choose_gateway(pool, *spec.gateway);
-    const std::string wanted_text = wanted ? text_of(*wanted) : spec.gateway->address.to_string();
-    if (text_of(pool.gateway) != wanted_text) differs("gateway", text_of(pool.gateway), wanted_text);
+    compare("gateway", text_of(pool.gateway), wanted ? text_of(*wanted) : spec.gateway->address.to_string());
   }
-  if (spec.cooldown && *spec.cooldown != pool.cooldown) {
-    differs("cooldownSeconds", std::to_string(pool.cooldown.count()), std::to_string(spec.cooldown->count()));
+  if (spec.cooldown) compare("cooldownSeconds", pool.cooldown.count(), spec.cooldown->count());
+  if (spec.disabled) compare("disabled", pool.disabled, *spec.disabled);
+  const auto selector = [](const std::string& said) { return said.empty() ? std::string("all()") : said; };
+  if (spec.node_selector) compare("nodeSelector", selector(pool.node_selector), selector(*spec.node_selector));
+  if (spec.namespace_selector) {
+    compare("namespaceSelector", selector(pool.namespace_selector), selector(*spec.namespace_selector));
   }
-  if (spec.disabled && *spec.disabled != pool.disabled) {
-    differs("disabled", pool.disabled ? "true" : "false", *spec.disabled ? "true" : "false");
-  }
-  const auto differ = [&](std::string_view field, const std::string& has, const std::optional<std::string>& wants) {
-    const auto text_of = [](const std::string& selector) { return selector.empty() ? std::string("all()") : selector; };
-    if (wants && text_of(has) != text_of(*wants)) differs(field, text_of(has), text_of(*wants));
-  };
-  differ("nodeSelector", pool.node_selector, spec.node_selector);
-  differ("namespaceSelector", pool.namespace_selector, spec.namespace_selector);
-  if (spec.priority && *spec.priority != pool.priority) {
-    differs("priority", std::to_string(pool.priority), std::to_string(*spec.priority));
-  }
+  if (spec.priority) compare("priority", pool.priority, *spec.priority);
   return text;
 }
 
@@ -257,12 +229,10 @@ Reservation reservation_for(const Pool& pool) {
   const int bits = net::bit_length(pool.cidr.family());
   // One or two addresses have no room for those of a network (RFC 3021).
   const bool has_ends = pool.cidr.length() + 1 < bits;
-  std::vector<net::Address> addresses;
-  if (has_ends) addresses.push_back(pool.cidr.first());
-  if (pool.gateway) addresses.push_back(*pool.gateway);
-  if (has_ends && pool.cidr.family() == Family::v4) addresses.push_back(pool.cidr.last());
-  std::sort(addresses.begin(), addresses.end());
-  addresses.erase(std::unique(addresses.begin(), addresses.end()), addresses.end());
+  std::set<net::Address> addresses;
+  if (has_ends) addresses.insert(pool.cidr.first());
+  if (pool.gateway) addresses.insert(*pool.gateway);
+  if (has_ends && pool.cidr.family() == Family::v4) addresses.insert(pool.cidr.last());
   Reservation reservation;
   reservation.name = reservation_name_of(pool.name);
   for (const auto& address : addresses) reservation.cidrs.push_back(Prefix::containing(address, bits));

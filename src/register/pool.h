@@ -12,18 +12,25 @@
 #include "base/net/prefix.h"
 #include "base/result.h"
 #include "register/foreign_rest.h"
+#include "register/words.h"
 
 namespace croft::core {
 
 /// The uses of a pool (docs/notes/calico-ipam.md#pools, `allowedUses`).
 enum class PoolUse : std::uint8_t { workload, tunnel, load_balancer };
+inline constexpr Words<PoolUse, 3> kPoolUses{
+    {{"Workload", PoolUse::workload}, {"Tunnel", PoolUse::tunnel}, {"LoadBalancer", PoolUse::load_balancer}}};
 
 /// Whether a pool serves requests that do not name it (docs/notes/calico-ipam.md#pools, `assignmentMode`).
 enum class AssignmentMode : std::uint8_t { automatic, manual };
+inline constexpr Words<AssignmentMode, 2> kAssignmentModes{
+    {{"Automatic", AssignmentMode::automatic}, {"Manual", AssignmentMode::manual}}};
 
 /// Encapsulation of a pool's traffic (docs/notes/calico-ipam.md#pools); it has no effect on assignment and is
 /// carried for the formats only.
 enum class Encapsulation : std::uint8_t { never, always, cross_subnet };
+inline constexpr Words<Encapsulation, 3> kEncapsulations{
+    {{"Never", Encapsulation::never}, {"Always", Encapsulation::always}, {"CrossSubnet", Encapsulation::cross_subnet}}};
 
 /// A prefix to hand out, cut into blocks of one size. The name is the key; `cidr` and `block_length` never change.
 /// An aggregate: make_pool() is the way to a valid one.
@@ -102,23 +109,29 @@ struct PoolSpec {
   friend bool operator==(const PoolSpec&, const PoolSpec&) = default;
 };
 
-inline constexpr int kDefaultBlockLengthV4 = 26;
-inline constexpr int kDefaultBlockLengthV6 = 122;
 inline constexpr std::chrono::seconds kDefaultCooldown{30};
 inline constexpr std::chrono::seconds kCooldownMax{1200};
 inline constexpr int kPoolPriorityMax = 1000;
 inline constexpr std::size_t kPoolNameBytesMax = 253;
 
+/// The lengths that blocks may have, and the one that they have where nobody says another.
+struct BlockLengths {
+  int min, max, fallback;
+};
+[[nodiscard]] constexpr BlockLengths block_lengths(net::Family family) {
+  return family == net::Family::v4 ? BlockLengths{20, 32, 26} : BlockLengths{116, 128, 122};
+}
 /// Whether a pool of this CIDR may be cut into blocks of this length.
 [[nodiscard]] bool is_block_length(const net::Prefix& cidr, int length);
 /// Whether a pool may have this cooldown.
-[[nodiscard]] bool is_cooldown(std::chrono::seconds cooldown);
+[[nodiscard]] constexpr bool is_cooldown(std::chrono::seconds cooldown) {
+  return cooldown.count() >= 0 && cooldown <= kCooldownMax;
+}
 
-/// Checks a pool name: 1 to 253 bytes of lower-case letters, digits, `-` and `.`, first and last alphanumeric (the
-/// rule of Kubernetes object names, so that a pool can move there). Error: invalid_argument.
-[[nodiscard]] Result<void> check_pool_name(const std::string& name);
-/// The same of the name of another kind, which `what` names.
+/// Checks the name of a `what`: 1 to 253 bytes of lower-case letters, digits, `-` and `.`, first and last alphanumeric
+/// (the rule of Kubernetes object names, so that a pool can move there). Error: invalid_argument.
 [[nodiscard]] Result<void> check_object_name(std::string_view what, const std::string& name);
+[[nodiscard]] inline Result<void> check_pool_name(const std::string& name) { return check_object_name("pool", name); }
 
 /// A complete pool from a spec with the defaults of docs/notes/calico-ipam.md#pools and of
 /// docs/promises.md#cooling. When no block size is given and the pool is smaller than the default block, the pool

@@ -3,12 +3,11 @@
 #include <algorithm>
 #include <string_view>
 
-#include <fmt/format.h>
-
 #include "base/assert.h"
 #include "base/letters.h"
 #include "base/net/echo.h"
 #include "base/net/lenient.h"
+#include "base/texts.h"
 #include "register/node.h"
 #include "register/owner.h"
 
@@ -16,58 +15,37 @@ namespace croft::core {
 
 namespace {
 
-std::string_view family_names(net::Family family) { return family == net::Family::v4 ? "ipv4/" : "ipv6/"; }
-
-std::string cidr_name(const net::Prefix& cidr) { return std::string(family_names(cidr.family())) + cidr.to_string(); }
-
-std::string owner_names(const AffinityOwner& owner) {
-  return (owner.type == AffinityOwner::Type::host ? "host/" : "virtual/") + owner.name + "/";
-}
+std::string cidr_name(const net::Prefix& cidr) { return block_names_of(cidr.family()) + cidr.to_string(); }
 
 }  // namespace
 
-KeyOf<Pool> pool_key(const std::string& pool_name) { return KeyOf<Pool>(pool_name); }
-KeyOf<Reservation> reservation_key(const std::string& name) { return KeyOf<Reservation>(name); }
-KeyOf<IpamConfig> ipam_config_key() { return KeyOf<IpamConfig>("default"); }
-KeyOf<Node> node_key(const std::string& name) { return KeyOf<Node>(name); }
 KeyOf<Block> block_key(const net::Prefix& cidr) { return KeyOf<Block>(cidr_name(cidr)); }
 KeyOf<Affinity> affinity_key(const AffinityOwner& owner, const net::Prefix& cidr) {
-  return KeyOf<Affinity>(owner_names(owner) + cidr_name(cidr));
+  return KeyOf<Affinity>(owned_names_of(owner) + cidr_name(cidr));
 }
-KeyOf<Handle> handle_key(const std::string& handle_id) { return KeyOf<Handle>(handle_id); }
 KeyOf<Vacancy> vacancy_key(const std::optional<AffinityOwner>& owner, const net::Prefix& cidr) {
-  return KeyOf<Vacancy>((owner ? owner_names(*owner) : "nobody/") + cidr_name(cidr));
+  return KeyOf<Vacancy>((owner ? owned_names_of(*owner) : "nobody/") + cidr_name(cidr));
 }
 KeyOf<HighWaterMark> high_water_mark_key(const net::Prefix& cidr) { return KeyOf<HighWaterMark>(cidr_name(cidr)); }
-KeyOf<Namespace> namespace_key(const std::string& name) { return KeyOf<Namespace>(name); }
-KeyOf<PoolSet> pool_set_key() { return KeyOf<PoolSet>("default"); }
-KeyOf<RangeAllocation> range_allocation_key(std::string_view name) { return KeyOf<RangeAllocation>(std::string(name)); }
-KeyOf<Service> service_key(const ServiceName& name) { return KeyOf<Service>(name.to_string()); }
-KeyOf<ForeignService> foreign_service_key(const ServiceName& name) { return KeyOf<ForeignService>(name.to_string()); }
-KeyOf<ServiceCidrObject> service_cidr_key(const std::string& name) { return KeyOf<ServiceCidrObject>(name); }
 KeyOf<NodeRange> node_range_key(const net::Prefix& cidr) { return KeyOf<NodeRange>(cidr_name(cidr)); }
-KeyOf<NodeRangeSet> node_range_set_key() { return KeyOf<NodeRangeSet>("default"); }
-KeyOf<RemovedNode> removed_node_key(const std::string& name) { return KeyOf<RemovedNode>(name); }
 KeyOf<StockAddress> warm_address_key(const net::Address& address) {
-  return KeyOf<StockAddress>(std::string(family_names(address.family())) + address.to_string());
+  return KeyOf<StockAddress>(block_names_of(address.family()) + address.to_string());
 }
-KeyOf<StockIntent> warm_intent_key(const std::string& id) { return KeyOf<StockIntent>(id); }
-KeyOf<StockNode> warm_node_key() { return KeyOf<StockNode>("default"); }
 
-std::string block_names_of(net::Family family) { return std::string(family_names(family)); }
+std::string block_names_of(net::Family family) { return family == net::Family::v4 ? "ipv4/" : "ipv6/"; }
 std::string owned_names_of(const AffinityOwner& owner, net::Family family) {
-  return owner_names(owner) + std::string(family_names(family));
+  return owned_names_of(owner) + block_names_of(family);
 }
-
-std::string owned_names_of(const AffinityOwner& owner) { return owner_names(owner); }
+std::string owned_names_of(const AffinityOwner& owner) {
+  return std::string(word_in(kOwnerTypes, owner.type)).append("/").append(owner.name).append("/");
+}
 
 Result<net::Prefix> cidr_of(const Key& key) {
   const std::size_t family_at = std::max(key.name.rfind("ipv4/") + 1, key.name.rfind("ipv6/") + 1);
   if (family_at != 0) {
     if (auto cidr = net::Prefix::parse(key.name.substr(family_at - 1 + 5))) return *cidr;
   }
-  return fail(ErrorCode::corrupt,
-              fmt::format("key {} of kind {} does not end in a CIDR", net::echo(key.name), name_of(key.kind)));
+  return fail(ErrorCode::corrupt, "key {} of kind {} does not end in a CIDR", net::echo(key.name), name_of(key.kind));
 }
 
 std::optional<net::Prefix> block_cidr_of(const Key& key) {
@@ -81,82 +59,60 @@ namespace {
 
 constexpr std::size_t kLabelPartBytesMax = 63;
 constexpr std::size_t kDnsNameBytesMax = 253;
+constexpr std::size_t kNodeNameBytesMax = 253;
 
-/// Not for empty texts.
-bool is_label_part(std::string_view text) {
+bool is_name(std::string_view text, std::size_t bytes_max = kLabelPartBytesMax) {
   const auto allowed = [](char c) { return is_alphanumeric(c) || c == '-' || c == '_' || c == '.'; };
-  return text.size() <= kLabelPartBytesMax && is_alphanumeric(text.front()) && is_alphanumeric(text.back()) &&
+  return !text.empty() && text.size() <= bytes_max && is_alphanumeric(text.front()) && is_alphanumeric(text.back()) &&
          std::ranges::all_of(text, allowed);
 }
 
 bool is_label_key(std::string_view key) {
   const std::size_t slash = key.find('/');
   if (slash != key.npos && (slash > kDnsNameBytesMax || !is_dns_subdomain(key.substr(0, slash)))) return false;
-  const std::string_view name = key.substr(slash == key.npos ? 0 : slash + 1);
-  return !name.empty() && is_label_part(name);
+  return is_name(key.substr(slash == key.npos ? 0 : slash + 1));
 }
 
 }  // namespace
 
 net::Family family_of(TunnelKind kind) {
-  switch (kind) {
-    case TunnelKind::ipip:
-    case TunnelKind::vxlan_v4:
-    case TunnelKind::wireguard_v4:
-      return net::Family::v4;
-    case TunnelKind::vxlan_v6:
-    case TunnelKind::wireguard_v6:
-      return net::Family::v6;
-  }
-  CROFT_ASSERT(false);
+  const bool is_v6 = kind == TunnelKind::vxlan_v6 || kind == TunnelKind::wireguard_v6;
+  return is_v6 ? net::Family::v6 : net::Family::v4;
 }
 
 Result<void> check_label(const std::string& key, const std::string& value) {
   if (!is_label_key(key)) {
     return fail(ErrorCode::invalid_argument,
-                fmt::format("label {} is not valid: 1 to {} letters, digits, '-', '_' or '.', first and last a letter "
-                            "or digit, behind an optional DNS name and a slash",
-                            net::echo(key), kLabelPartBytesMax));
+                "label {} is not valid: 1 to {} letters, digits, '-', '_' or '.', first and last a letter "
+                "or digit, behind an optional DNS name and a slash",
+                net::echo(key), kLabelPartBytesMax);
   }
-  if (!value.empty() && !is_label_part(value)) {
+  if (!value.empty() && !is_name(value)) {
     return fail(ErrorCode::invalid_argument,
-                fmt::format("value {} of label {} is not valid: at most {} letters, digits, '-', '_' or '.', first and "
-                            "last a letter or digit",
-                            net::echo(value), key, kLabelPartBytesMax));
+                "value {} of label {} is not valid: at most {} letters, digits, '-', '_' or '.', first and "
+                "last a letter or digit",
+                net::echo(value), key, kLabelPartBytesMax);
   }
   return {};
 }
 
-namespace {
-
-constexpr std::string_view kHostPrefix = "host:";
-constexpr std::string_view kVirtualPrefix = "virtual:";
-constexpr std::size_t kNodeNameBytesMax = 253;
-
-}  // namespace
-
 std::string to_string(const AffinityOwner& owner) {
-  return std::string(owner.type == AffinityOwner::Type::host ? kHostPrefix : kVirtualPrefix) + owner.name;
+  return std::string(word_in(kOwnerTypes, owner.type)).append(":").append(owner.name);
 }
 
 Result<AffinityOwner> parse_affinity_owner(const std::string& text) {
-  if (text.starts_with(kHostPrefix) && text.size() > kHostPrefix.size()) {
-    return AffinityOwner{AffinityOwner::Type::host, text.substr(kHostPrefix.size())};
-  }
-  if (text.starts_with(kVirtualPrefix) && text.size() > kVirtualPrefix.size()) {
-    return AffinityOwner{AffinityOwner::Type::virtual_owner, text.substr(kVirtualPrefix.size())};
-  }
-  return fail(ErrorCode::corrupt, fmt::format("affinity {} is neither host:NAME nor virtual:NAME", net::echo(text)));
+  const std::size_t colon = text.find(':');
+  const auto type = value_in(kOwnerTypes, std::string_view(text).substr(0, colon));
+  if (type && colon != text.npos && colon + 1 < text.size()) return AffinityOwner{*type, text.substr(colon + 1)};
+  return fail(ErrorCode::corrupt, "affinity {} is neither host:NAME nor virtual:NAME", net::echo(text));
 }
 
 Result<void> check_node_name(const std::string& name) {
-  const auto allowed = [](char c) { return is_alphanumeric(c) || c == '-' || c == '.' || c == '_'; };
-  if (name.empty() || name.size() > kNodeNameBytesMax || !is_alphanumeric(name.front()) ||
-      !is_alphanumeric(name.back()) || !std::all_of(name.begin(), name.end(), allowed)) {
+  if (!is_name(name, kNodeNameBytesMax)) {
     return fail(ErrorCode::invalid_argument,
-                fmt::format("node name {} is not valid: 1 to {} letters, digits, '-', '.' or '_', first and last a "
-                            "letter or digit; set \"nodename\" in the network configuration",
-                            net::echo(name), kNodeNameBytesMax));
+                "node name {} is not valid: 1 to {} letters, digits, '-', '.' or '_', first and last a "
+                "letter or digit; set \"nodename\" in the network configuration",
+                net::echo(name), kNodeNameBytesMax);
   }
   return {};
 }

@@ -281,31 +281,41 @@ struct KeyOf : Key {
   explicit KeyOf(const Key& key) : Key(key) { CROFT_ASSERT(key.kind == kKindOf<T>); }
 };
 
-// Names of keys. `ipv4/` and `ipv6/` keep the families apart in a list by prefix.
-[[nodiscard]] KeyOf<Pool> pool_key(const std::string& pool_name);           // default-ipv4
-[[nodiscard]] KeyOf<Reservation> reservation_key(const std::string& name);  // pool-default-ipv4
-[[nodiscard]] KeyOf<IpamConfig> ipam_config_key();                          // default
-[[nodiscard]] KeyOf<Node> node_key(const std::string& name);                // node-a
-[[nodiscard]] KeyOf<Block> block_key(const net::Prefix& cidr);              // ipv4/10.0.0.64/26
-[[nodiscard]] KeyOf<Affinity> affinity_key(const AffinityOwner& owner,
-                                           const net::Prefix&);        // host/node-a/ipv4/10.0.0.64/26
-[[nodiscard]] KeyOf<Handle> handle_key(const std::string& handle_id);  // net.0f3c…
-[[nodiscard]] KeyOf<Vacancy> vacancy_key(
-    const std::optional<AffinityOwner>& owner,
-    const net::Prefix&);  // host/node-a/ipv4/10.0.0.64/26, nobody/ipv4/10.0.0.64/26
-[[nodiscard]] KeyOf<HighWaterMark> high_water_mark_key(const net::Prefix& cidr);   // ipv4/10.0.0.64/26
-[[nodiscard]] KeyOf<Namespace> namespace_key(const std::string& name);             // default
-[[nodiscard]] KeyOf<PoolSet> pool_set_key();                                       // default
-[[nodiscard]] KeyOf<RangeAllocation> range_allocation_key(std::string_view name);  // servicenodeports
-[[nodiscard]] KeyOf<Service> service_key(const ServiceName& name);                 // default/kubernetes
-[[nodiscard]] KeyOf<ForeignService> foreign_service_key(const ServiceName& name);  // default/kubernetes
-[[nodiscard]] KeyOf<ServiceCidrObject> service_cidr_key(const std::string& name);  // kubernetes
-[[nodiscard]] KeyOf<NodeRange> node_range_key(const net::Prefix& cidr);            // ipv4/10.244.3.0/24
-[[nodiscard]] KeyOf<NodeRangeSet> node_range_set_key();                            // default
-[[nodiscard]] KeyOf<RemovedNode> removed_node_key(const std::string& name);        // node-a
-[[nodiscard]] KeyOf<StockAddress> warm_address_key(const net::Address& address);   // ipv4/10.0.0.7
-[[nodiscard]] KeyOf<StockIntent> warm_intent_key(const std::string& id);           // 32 hexadecimal digits
-[[nodiscard]] KeyOf<StockNode> warm_node_key();                                    // default
+// Keys, with names as examples. `ipv4/` and `ipv6/` keep the families apart in a list by prefix.
+
+/// ipv4/10.0.0.64/26
+[[nodiscard]] KeyOf<Block> block_key(const net::Prefix& cidr);
+[[nodiscard]] KeyOf<HighWaterMark> high_water_mark_key(const net::Prefix& cidr);
+[[nodiscard]] KeyOf<NodeRange> node_range_key(const net::Prefix& cidr);
+/// host/node-a/ipv4/10.0.0.64/26, of a vacancy also nobody/ipv4/10.0.0.64/26
+[[nodiscard]] KeyOf<Affinity> affinity_key(const AffinityOwner& owner, const net::Prefix& cidr);
+[[nodiscard]] KeyOf<Vacancy> vacancy_key(const std::optional<AffinityOwner>& owner, const net::Prefix& cidr);
+/// ipv4/10.0.0.7
+[[nodiscard]] KeyOf<StockAddress> warm_address_key(const net::Address& address);
+/// default/kubernetes
+[[nodiscard]] inline KeyOf<Service> service_key(const ServiceName& name) { return KeyOf<Service>(name.to_string()); }
+[[nodiscard]] inline KeyOf<ForeignService> foreign_service_key(const ServiceName& name) {
+  return KeyOf<ForeignService>(name.to_string());
+}
+/// The record's own name; of a handle its id, of an intent 32 hexadecimal digits, of a range servicenodeports.
+[[nodiscard]] inline KeyOf<Pool> pool_key(const std::string& pool_name) { return KeyOf<Pool>(pool_name); }
+[[nodiscard]] inline KeyOf<Reservation> reservation_key(const std::string& name) { return KeyOf<Reservation>(name); }
+[[nodiscard]] inline KeyOf<Node> node_key(const std::string& name) { return KeyOf<Node>(name); }
+[[nodiscard]] inline KeyOf<RemovedNode> removed_node_key(const std::string& name) { return KeyOf<RemovedNode>(name); }
+[[nodiscard]] inline KeyOf<Namespace> namespace_key(const std::string& name) { return KeyOf<Namespace>(name); }
+[[nodiscard]] inline KeyOf<ServiceCidrObject> service_cidr_key(const std::string& name) {
+  return KeyOf<ServiceCidrObject>(name);
+}
+[[nodiscard]] inline KeyOf<RangeAllocation> range_allocation_key(std::string_view name) {
+  return KeyOf<RangeAllocation>(std::string(name));
+}
+[[nodiscard]] inline KeyOf<Handle> handle_key(const std::string& handle_id) { return KeyOf<Handle>(handle_id); }
+[[nodiscard]] inline KeyOf<StockIntent> warm_intent_key(const std::string& id) { return KeyOf<StockIntent>(id); }
+/// default: there is one.
+[[nodiscard]] inline KeyOf<IpamConfig> ipam_config_key() { return KeyOf<IpamConfig>("default"); }
+[[nodiscard]] inline KeyOf<PoolSet> pool_set_key() { return KeyOf<PoolSet>("default"); }
+[[nodiscard]] inline KeyOf<NodeRangeSet> node_range_set_key() { return KeyOf<NodeRangeSet>("default"); }
+[[nodiscard]] inline KeyOf<StockNode> warm_node_key() { return KeyOf<StockNode>("default"); }
 
 /// Prefixes for lists: all blocks of a family, all claims or vacancies of an owner in a family.
 [[nodiscard]] std::string block_names_of(net::Family family);

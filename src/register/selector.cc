@@ -3,11 +3,10 @@
 #include <algorithm>
 #include <utility>
 
-#include <fmt/format.h>
-
 #include "base/assert.h"
 #include "base/letters.h"
 #include "base/net/echo.h"
+#include "base/texts.h"
 
 namespace croft::core {
 namespace {
@@ -59,7 +58,8 @@ class SelectorParser {
 
   [[nodiscard]] Error expected(std::string_view what) {
     skip_blanks();
-    return invalid_argument(fmt::format("expected {}, found {}", what, rest_.empty() ? "the end" : net::echo(rest_)));
+    return make_error(ErrorCode::invalid_argument, "expected {}, found {}", what,
+                      rest_.empty() ? "the end" : net::echo(rest_));
   }
 
   // `depth` parentheses are open.
@@ -84,8 +84,8 @@ class SelectorParser {
     while (take("!")) negated = !negated;
     if (take("(")) {
       if (depth == kSelectorNestingMax) {
-        return fail(invalid_argument(
-            fmt::format("selector has more than {} parentheses inside each other", kSelectorNestingMax)));
+        return fail(ErrorCode::invalid_argument, "selector has more than {} parentheses inside each other",
+                    kSelectorNestingMax);
       }
       TRY_VOID(any_of(depth + 1));
       if (!take(")")) return fail(expected(")"));
@@ -170,8 +170,8 @@ class SelectorParser {
 
 Result<Selector> Selector::parse(std::string_view text) {
   if (text.size() > kSelectorBytesMax) {
-    return fail(invalid_argument(
-        fmt::format("selector is {} bytes long; at most {} are read", text.size(), kSelectorBytesMax)));
+    return fail(ErrorCode::invalid_argument, "selector is {} bytes long; at most {} are read", text.size(),
+                kSelectorBytesMax);
   }
   if (text.find_first_not_of(" \t") == text.npos) return Selector();
   return SelectorParser(text).run();

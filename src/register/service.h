@@ -1,15 +1,12 @@
 #pragma once
 
 #include <algorithm>
-#include <array>
-#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <optional>
 #include <set>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "base/clock.h"
@@ -17,6 +14,7 @@
 #include "base/net/lenient.h"
 #include "base/net/prefix.h"
 #include "register/foreign_rest.h"
+#include "register/words.h"
 
 // Kubernetes' Service as the allocation of its addresses and ports sees it (docs/notes/service-ranges.md#service).
 // Words and defaults are those of Kubernetes' API; what is absent there is absent here.
@@ -105,9 +103,6 @@ struct RangeAllocation {
 
 // The words of Kubernetes' API for the values of a Service: one table for manifests, records in etcd and output.
 
-template <class T, std::size_t N>
-using Words = std::array<std::pair<std::string_view, T>, N>;
-
 inline constexpr Words<ServiceType, 4> kServiceTypes{{{"ClusterIP", ServiceType::cluster_ip},
                                                       {"NodePort", ServiceType::node_port},
                                                       {"LoadBalancer", ServiceType::load_balancer},
@@ -120,29 +115,6 @@ inline constexpr Words<TrafficPolicy, 2> kTrafficPolicies{
     {{"Cluster", TrafficPolicy::cluster}, {"Local", TrafficPolicy::local}}};
 inline constexpr Words<ServiceProtocol, 3> kProtocols{
     {{"TCP", ServiceProtocol::tcp}, {"UDP", ServiceProtocol::udp}, {"SCTP", ServiceProtocol::sctp}}};
-
-template <class T, std::size_t N>
-[[nodiscard]] constexpr std::string_view word_in(const Words<T, N>& words, T value) {
-  for (const auto& [word, of_value] : words) {
-    if (of_value == value) return word;
-  }
-  return {};
-}
-template <class T, std::size_t N>
-[[nodiscard]] constexpr std::optional<T> value_in(const Words<T, N>& words, std::string_view text) {
-  for (const auto& [word, value] : words) {
-    if (word == text) return value;
-  }
-  return std::nullopt;
-}
-
-/// All of them, for a message.
-template <class T, std::size_t N>
-[[nodiscard]] std::string listed(const Words<T, N>& words) {
-  std::string text;
-  for (const auto& [word, value] : words) text += (text.empty() ? "" : ", ") + std::string(word);
-  return text;
-}
 
 [[nodiscard]] constexpr std::string_view word_of(ServiceType type) { return word_in(kServiceTypes, type); }
 [[nodiscard]] constexpr std::string_view word_of(IpFamilyPolicy policy) { return word_in(kFamilyPolicies, policy); }

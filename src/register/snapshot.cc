@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <string>
+#include <tuple>
 #include <utility>
 
 #include <fmt/format.h>
@@ -9,22 +10,8 @@
 namespace croft::core {
 namespace {
 
-bool is_in(const Listing& listing, const Key& key) {
-  return listing.kind == key.kind && key.name.starts_with(listing.name_prefix);
-}
-
-/// Where a key is, or belongs, in what is ascending by key.
-template <class List, class KeyOfItem>
-auto place_of(List& list, const Key& key, KeyOfItem key_of) {
-  return std::lower_bound(list.begin(), list.end(), key,
-                          [&](const auto& item, const Key& wanted) { return key_of(item) < wanted; });
-}
-
-const Key& key_of_value(const KeyedValue& item) { return item.first; }
-const Key& key_itself(const Key& key) { return key; }
-
 void put_in(std::vector<KeyedValue>& list, const Key& key, const std::optional<Value>& value) {
-  const auto at = place_of(list, key, key_of_value);
+  const auto at = std::ranges::lower_bound(list, key, {}, &KeyedValue::first);
   const bool is_there = at != list.end() && at->first == key;
   if (!value) {
     if (is_there) list.erase(at);
@@ -37,7 +24,7 @@ void put_in(std::vector<KeyedValue>& list, const Key& key, const std::optional<V
 
 /// `is_there` is what it was not before.
 void put_in(std::vector<Key>& list, const Key& key, bool is_there) {
-  const auto at = place_of(list, key, key_itself);
+  const auto at = std::ranges::lower_bound(list, key);
   if (is_there) {
     list.insert(at, key);
   } else {
@@ -50,16 +37,16 @@ void put_in(std::vector<Key>& list, const Key& key, bool is_there) {
 UnreadableRecords Snapshot::unreadable(const Listing& listing) const {
   const auto first = unreadable_.lower_bound({listing.kind, listing.name_prefix});
   const auto last =
-      std::find_if(first, unreadable_.end(), [&](const auto& record) { return !is_in(listing, record.first); });
+      std::find_if(first, unreadable_.end(), [&](const auto& record) { return !listing.contains(record.first); });
   return {first, last};
 }
 
 void Snapshot::set_planned(const Key& key, std::optional<Value> value) {
   for (auto& [listing, list] : lists_) {
-    if (is_in(listing, key)) put_in(list, key, value);
+    if (listing.contains(key)) put_in(list, key, value);
   }
   for (auto& [listing, keys] : keys_) {
-    if (!is_in(listing, key) || std::binary_search(keys->begin(), keys->end(), key) == value.has_value()) continue;
+    if (!listing.contains(key) || std::binary_search(keys->begin(), keys->end(), key) == value.has_value()) continue;
     auto changed = std::make_shared<std::vector<Key>>(*keys);  // others hold the list too
     put_in(*changed, key, value.has_value());
     keys = std::move(changed);
@@ -163,12 +150,8 @@ class Search {
 }  // namespace
 
 std::strong_ordering operator<=>(const FreeBlock& a, const FreeBlock& b) {
-  if (const auto order = a.pool <=> b.pool; order != 0) return order;
-  if (const auto order = a.length <=> b.length; order != 0) return order;
-  if (const auto order = a.start <=> b.start; order != 0) return order;
-  if (const auto order = a.step <=> b.step; order != 0) return order;
-  if (const auto order = a.as_stored <=> b.as_stored; order != 0) return order;
-  return a.out <=> b.out;
+  return std::tie(a.pool, a.length, a.start, a.step, a.as_stored, a.out) <=>
+         std::tie(b.pool, b.length, b.start, b.step, b.as_stored, b.out);
 }
 
 FoundBlock find_free_block(const FreeBlock& wanted, std::span<const Key> keys) { return Search(wanted, keys).run(); }

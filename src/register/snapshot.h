@@ -66,6 +66,7 @@ struct Listing {
   /// As the store has them. Else keys in memory will do, which are of the blocks that somebody claims (store/cached),
   /// and of a node's affinities in a Kubernetes API those with Calico's labels.
   bool as_stored{};
+  [[nodiscard]] bool contains(const Key& key) const { return key.kind == kind && key.name.starts_with(name_prefix); }
   friend auto operator<=>(const Listing&, const Listing&) = default;
 };
 
@@ -75,7 +76,7 @@ using UnreadableRecords = std::ranges::subrange<std::map<Key, Error>::const_iter
 /// A list of keys in their order, shared by those who hold it: of a large cluster's blocks there are many thousands.
 using KeyList = std::shared_ptr<const std::vector<Key>>;
 
-/// The steps that one look at a snapshot may take (Snapshot::set_steps_max): more than the largest cluster needs, about
+/// The steps that one look at a snapshot may take (Snapshot::steps_max): more than the largest cluster needs, about
 /// a second.
 inline constexpr std::uint64_t kDecisionStepsMax = std::uint64_t{1} << 22;
 
@@ -111,24 +112,13 @@ class Snapshot {
   /// Whether a record is shown as it will be.
   [[nodiscard]] bool is_planned(const Key& key) const { return planned_.contains(key); }
 
-  /// The store is shared with programs that know nothing of Croft's own records (store.h, Capabilities).
-  void set_foreign_writers(bool foreign_writers) { foreign_writers_ = foreign_writers; }
-  [[nodiscard]] bool foreign_writers() const { return foreign_writers_; }
-
-  /// A commit of several records is one (store.h, Capabilities).
-  void set_atomic_commit(bool atomic_commit) { atomic_commit_ = atomic_commit; }
-  [[nodiscard]] bool atomic_commit() const { return atomic_commit_; }
-
-  /// The store has no records of these kinds (store.h, Capabilities).
-  void set_lacks(Kinds lacks) { lacks_ = lacks; }
-  [[nodiscard]] bool lacks(Kind kind) const { return lacks_.contains(kind); }
-
-  /// How much a decision may look at, in records, blocks and candidates; past that it refuses rather than go on
-  /// (kDecisionStepsMax). Tests ask how many steps the last look took, and set a smaller limit.
-  void set_steps_max(std::uint64_t steps_max) { steps_max_ = steps_max; }
-  [[nodiscard]] std::uint64_t steps_max() const { return steps_max_; }
-  [[nodiscard]] std::uint64_t steps() const { return steps_; }
-  void set_steps(std::uint64_t steps) const { steps_ = steps; }
+  // The store's capabilities that decisions go by (store.h, Capabilities).
+  bool foreign_writers = false, atomic_commit = true;
+  Kinds lacks{Kind::name_space};
+  /// How much a decision may look at, in records, blocks and candidates; past that it refuses rather than go on.
+  std::uint64_t steps_max = kDecisionStepsMax;
+  /// The work of the last look, not a thing that was read: a snapshot belongs to one decision in one thread.
+  mutable std::uint64_t steps = 0;
 
   /// Made once from all reservations, once they have been read; kept for the next look at the same snapshot.
   [[nodiscard]] const std::shared_ptr<const net::Intervals>& reserved() const { return reserved_; }
@@ -165,12 +155,6 @@ class Snapshot {
   std::map<Listing, KeyList> keys_;
   std::map<FreeBlock, FoundBlock> free_blocks_;
   std::set<Key> planned_;
-  bool foreign_writers_ = false;
-  bool atomic_commit_ = true;
-  Kinds lacks_{Kind::name_space};
-  std::uint64_t steps_max_ = kDecisionStepsMax;
-  // Not of what was read, but of the work on it. A snapshot belongs to one decision in one thread.
-  mutable std::uint64_t steps_ = 0;
   mutable std::shared_ptr<const net::Intervals> reserved_;
 };
 
@@ -202,7 +186,7 @@ struct Missing {
 /// unreadable hint (is_hint) is as good as none.
 class Reader {
  public:
-  explicit Reader(const Snapshot& snapshot) : snapshot_(snapshot) { snapshot.set_steps(0); }
+  explicit Reader(const Snapshot& snapshot) : snapshot_(snapshot) { snapshot.steps = 0; }
 
   /// The record of a key; null when it is absent, and when it is unknown or damaged (then noted).
   template <class T>
@@ -258,15 +242,12 @@ class Reader {
     return found;
   }
 
-  [[nodiscard]] bool foreign_writers() const { return snapshot_.foreign_writers(); }
-  [[nodiscard]] bool atomic_commit() const { return snapshot_.atomic_commit(); }
-  [[nodiscard]] bool lacks(Kind kind) const { return snapshot_.lacks(kind); }
+  [[nodiscard]] bool foreign_writers() const { return snapshot_.foreign_writers; }
+  [[nodiscard]] bool atomic_commit() const { return snapshot_.atomic_commit; }
+  [[nodiscard]] bool lacks(Kind kind) const { return snapshot_.lacks.contains(kind); }
 
   /// Counts one thing looked at. False when the decision has looked at as much as it may.
-  [[nodiscard]] bool step() {
-    snapshot_.set_steps(snapshot_.steps() + 1);
-    return snapshot_.steps() <= snapshot_.steps_max();
-  }
+  [[nodiscard]] bool step() { return ++snapshot_.steps <= snapshot_.steps_max; }
   [[nodiscard]] const Snapshot& snapshot() const { return snapshot_; }
 
   /// Ends the step when anything that was asked for has not been read, or is damaged.

@@ -8,6 +8,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -54,12 +55,12 @@ class TestRegister {
   [[nodiscard]] Result<Plan<Answer>> plan(Decide decide) {
     Snapshot fresh;
     Snapshot& snapshot = batch_ ? batch_->snapshot : fresh;
-    snapshot.set_foreign_writers(foreign_writers);
-    snapshot.set_atomic_commit(atomic_commit);
-    snapshot.set_steps_max(steps_max);
+    snapshot.foreign_writers = foreign_writers;
+    snapshot.atomic_commit = atomic_commit;
+    snapshot.steps_max = steps_max;
     for (rounds = 0;; ++rounds) {
       Step<Answer> step = decide(static_cast<const Snapshot&>(snapshot));
-      steps = std::max(steps, snapshot.steps());
+      steps = std::max(steps, snapshot.steps);
       if (auto* error = std::get_if<Error>(&step)) return fail(std::move(*error));
       if (auto* plan = std::get_if<Plan<Answer>>(&step)) return std::move(*plan);
       if (const auto& missing = std::get<Missing>(step); missing.damaged) return fail(*missing.damaged);
@@ -79,6 +80,12 @@ class TestRegister {
       batch_->snapshot.set_planned(write.key, write.value);
     }
     return std::move(plan.answer);
+  }
+  /// The same of a decision by these arguments.
+  template <class Answer, class... Parameters>
+  [[nodiscard]] Result<Answer> decided(Step<Answer> (*by)(const Snapshot&, Parameters...),
+                                       std::type_identity_t<Parameters>... arguments) {
+    return decide<Answer>([&](const Snapshot& snapshot) { return by(snapshot, arguments...); });
   }
 
   /// From now on all is decided on one snapshot, each as the ones before it leave it; nothing is written.
@@ -108,16 +115,13 @@ class TestRegister {
   [[nodiscard]] auto first_of(const Listing& listing) const {
     return records_.lower_bound(Key{listing.kind, listing.name_prefix});
   }
-  [[nodiscard]] static bool is_in(const Listing& listing, const Key& key) {
-    return key.kind == listing.kind && key.name.starts_with(listing.name_prefix);
-  }
   [[nodiscard]] std::vector<Key> keys_of(const Listing& listing) const {
     std::vector<Key> keys;
-    for (auto it = first_of(listing); it != records_.end() && is_in(listing, it->first); ++it) {
+    for (auto it = first_of(listing); it != records_.end() && listing.contains(it->first); ++it) {
       keys.push_back(it->first);
     }
     for (const auto& [key, why] : unreadable_) {
-      if (is_in(listing, key)) keys.insert(std::ranges::lower_bound(keys, key), key);
+      if (listing.contains(key)) keys.insert(std::ranges::lower_bound(keys, key), key);
     }
     if (knows_claimed && !listing.as_stored && listing.kind == Kind::block) keep_claimed(keys);
     return keys;
@@ -139,10 +143,11 @@ class TestRegister {
     }
     for (const Listing& listing : missing.lists) {
       std::vector<KeyedValue> values;
-      for (auto it = first_of(listing); it != records_.end() && is_in(listing, it->first); ++it) values.push_back(*it);
+      for (auto it = first_of(listing); it != records_.end() && listing.contains(it->first); ++it)
+        values.push_back(*it);
       for (const auto& [key, value] : values) snapshot.set(key, value);
       for (const auto& [key, why] : unreadable_) {
-        if (is_in(listing, key)) snapshot.set_unreadable(key, why);
+        if (listing.contains(key)) snapshot.set_unreadable(key, why);
       }
       snapshot.set_list(listing, std::move(values));
     }

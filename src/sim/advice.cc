@@ -1,5 +1,3 @@
-#include "sim/advice.h"
-
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -8,6 +6,8 @@
 #include <set>
 
 #include <fmt/format.h>
+
+#include "sim/plan.h"
 
 namespace croft::sim {
 namespace {

@@ -5,17 +5,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "base/manual_clock.h"
-#include "ipam/use/assign.h"
-#include "ipam/use/pools.h"
-#include "ipam/use/release.h"
-#include "sim/advice.h"
-#include "store/memory/memory_store.h"
+#include "base/net/prefix.h"
+#include "ipam/use/test_world.h"
 
 namespace croft::sim {
 namespace {
 
 using namespace std::chrono_literals;
+using namespace net::literals;
 
 Plan small() {
   Plan plan;
@@ -76,7 +73,7 @@ TEST(Plan, SmallBlocksStrandLess) {
 
 TEST(Plan, AStrictPoolRefusesWhereAnotherLends) {
   Plan plan = small();
-  plan.pool = net::Prefix::parse("10.0.0.0/24").value();  // 240 pods in 256 addresses
+  plan.pool = "10.0.0.0/24"_prefix;  // 240 pods in 256 addresses
   const Measured lends = run(plan).value();
   EXPECT_EQ(lends.pods, 240U);
   EXPECT_GT(lends.space.borrowed, 0U);
@@ -109,21 +106,15 @@ TEST(Plan, GrowthFillsThePool) {
   EXPECT_GT(*measured.days_to_full, 1);
 }
 
-TEST(Plan, APoolThatIsTooSmallIsFilledAndThePlanEnds) {
+TEST(Plan, APoolThatIsTooSmallIsFilledAndHasNoCheerfulFigures) {
   Plan plan = small();
-  plan.pool = net::Prefix::parse("10.0.0.0/25").value();
+  plan.pool = "10.0.0.0/25"_prefix;
+  plan.growth = 10;
   const Measured measured = run(plan).value();
   EXPECT_GT(measured.pods, 100U);
   EXPECT_LE(measured.pods, 128U);
   EXPECT_GT(measured.refused, 0U);
   EXPECT_LE(measured.refused, 3 * (240U + 100U)) << "each pod is given up after three tries";
-}
-
-TEST(Plan, APoolThatIsTooSmallHasNoCheerfulFigures) {
-  Plan plan = small();
-  plan.pool = net::Prefix::parse("10.0.0.0/25").value();
-  plan.growth = 10;
-  const Measured measured = run(plan).value();
   EXPECT_FALSE(measured.start_seconds) << "not all have started";
   EXPECT_EQ(measured.pods + measured.without, 240U);
   EXPECT_EQ(*measured.days_to_full, 0);
@@ -135,13 +126,13 @@ TEST(Plan, GrowthWithFewLargeBlocksEnds) {
   plan.growth = 10;
   plan.strict = true;
   plan.block_length = 22;
-  plan.pool = net::Prefix::parse("10.0.0.0/16").value();
+  plan.pool = "10.0.0.0/16"_prefix;
   EXPECT_TRUE(run(plan)->days_to_full);
 }
 
 TEST(Plan, WhatAReplacedPodCostsDoesNotDependOnTheHours) {
   Plan plan = small();
-  plan.pool = net::Prefix::parse("10.0.0.0/18").value();
+  plan.pool = "10.0.0.0/18"_prefix;
   plan.life = 30min;
   const double half_an_hour = run(plan)->requests_a_pod;
   plan.life = 4h;
@@ -171,7 +162,7 @@ TEST(Plan, APoolOfItsOwnHasRoomForWhatRests) {
 
 TEST(Plan, AdviceIsOfThePoolsFamily) {
   Plan plan = small();
-  plan.pool = net::Prefix::parse("fd00:1::/112").value();
+  plan.pool = "fd00:1::/112"_prefix;
   const Measured measured = run(plan).value();
   EXPECT_EQ(measured.block_length, 122);
   const Advice advice = advise(plan, measured).value();
@@ -194,20 +185,19 @@ TEST(Plan, AdviceHasRoomForThePods) {
   EXPECT_LE(again.requests_an_add, measured.requests_an_add * 1.3);
 }
 
-TEST(Plan, BeginsWithTodaysRegister) {
-  store::MemoryStore store;
-  ManualClock clock;
-  SeededRandom random(1);
-  const engine::Context context{store, clock, random};
-  ASSERT_TRUE(engine::create_pool(
-      context, {"a", net::Prefix::parse("10.9.0.0/22").value(), 27, {}, std::chrono::seconds{0}, {}}));
-  for (int i = 0; i < 30; ++i) {
-    core::AssignRequest request;
-    request.owner = {"net", "old-" + std::to_string(i), "eth0"};
-    request.pod = {"pod-of-today-" + std::to_string(i), "default", ""};
-    request.node = {core::AffinityOwner::Type::host, i % 3 == 0 ? "a" : "b"};
-    ASSERT_TRUE(engine::assign(context, request));
+class PlanOfToday : public testing::Test, protected engine::World {
+ protected:
+  void pod_of_today(int number, const std::string& node, const net::PerFamily<std::uint32_t>& count = {1, 0}) {
+    core::AssignRequest wanted = request("old-" + std::to_string(number), node);
+    wanted.pod = {"pod-of-today-" + std::to_string(number), "default", ""};
+    wanted.count = count;
+    ASSERT_TRUE(engine::assign(context, wanted));
   }
+};
+
+TEST_F(PlanOfToday, IsTheBeginning) {
+  pool("a", "10.9.0.0/22", 27, 0);
+  for (int i = 0; i < 30; ++i) pod_of_today(i, i % 3 == 0 ? "a" : "b");
   Plan plan;
   plan.life = 10min;
   plan.failures = 0;
@@ -224,23 +214,11 @@ TEST(Plan, BeginsWithTodaysRegister) {
   EXPECT_GE(measured.space.held, 35U);
 }
 
-TEST(Plan, ARegisterOfTwoFamiliesIsPlannedByOne) {
-  store::MemoryStore store;
-  ManualClock clock;
-  SeededRandom random(1);
-  const engine::Context context{store, clock, random};
-  for (const auto& [name, cidr, length] : {std::tuple("a", "10.9.0.0/24", 28), std::tuple("b", "fd00:9::/112", 122)}) {
-    ASSERT_TRUE(engine::create_pool(context, {name, net::Prefix::parse(cidr).value(), length, {}, 30s, {}}));
-  }
-  for (int i = 0; i < 6; ++i) {
-    core::AssignRequest request;
-    request.owner = {"net", "old-" + std::to_string(i), "eth0"};
-    request.pod = {"pod-of-today-" + std::to_string(i), "default", ""};
-    request.node = {core::AffinityOwner::Type::host, "a"};
-    request.count = {1, 1};
-    ASSERT_TRUE(engine::assign(context, request));
-  }
-  ASSERT_TRUE(engine::release_owner(context, {"net", "old-0", "eth0"}));
+TEST_F(PlanOfToday, OfTwoFamiliesIsPlannedByOne) {
+  pool("a", "10.9.0.0/24", 28);
+  pool("b", "fd00:9::/112", 122);
+  for (int i = 0; i < 6; ++i) pod_of_today(i, "a", {1, 1});
+  del("old-0");
   Plan plan;
   ASSERT_TRUE(begin_with(plan, store, clock));
   EXPECT_EQ(plan.pods, 5U);
@@ -254,15 +232,13 @@ TEST(Plan, ARegisterOfTwoFamiliesIsPlannedByOne) {
 }
 
 TEST(Plan, RefusesWhatCannotBeRun) {
-  Plan plan = small();
-  plan.datastore = "zookeeper";
-  EXPECT_EQ(run(plan).error().code, ErrorCode::invalid_argument);
-  plan = small();
-  plan.datastore = "sqlite";
-  EXPECT_EQ(run(plan).error().code, ErrorCode::invalid_argument);
-  plan = small();
-  plan.pool = net::Prefix::parse("10.0.0.0/27").value();
-  EXPECT_EQ(run(plan).error().code, ErrorCode::invalid_argument);
+  Plan unknown = small(), of_many_nodes = small(), too_small = small();
+  unknown.datastore = "zookeeper";
+  of_many_nodes.datastore = "sqlite";
+  too_small.pool = "10.0.0.0/27"_prefix;
+  for (const Plan& plan : {unknown, of_many_nodes, too_small}) {
+    EXPECT_EQ(run(plan).error().code, ErrorCode::invalid_argument) << plan.datastore;
+  }
 }
 
 Chart rates() {

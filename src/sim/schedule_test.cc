@@ -12,9 +12,14 @@ namespace {
 using namespace std::chrono_literals;
 using testing::ElementsAre;
 
-TEST(Schedule, EventsOfOneTimeHappenInTheOrderInWhichTheyWereAskedFor) {
+class ScheduleTest : public testing::Test {
+ protected:
   Schedule schedule;
   std::vector<std::string> seen;
+  Process process{schedule};
+};
+
+TEST_F(ScheduleTest, EventsOfOneTimeHappenInTheOrderInWhichTheyWereAskedFor) {
   schedule.at(2s, [&] { seen.emplace_back("c"); });
   schedule.at(1s, [&] { seen.emplace_back("a"); });
   schedule.at(1s, [&] { seen.emplace_back("b"); });
@@ -25,11 +30,8 @@ TEST(Schedule, EventsOfOneTimeHappenInTheOrderInWhichTheyWereAskedFor) {
   EXPECT_THAT(seen, ElementsAre("a", "b", "c"));
 }
 
-TEST(Schedule, ActorsSleepAndWaitOnSimulatedTime) {
-  Schedule schedule;
-  Process process(schedule);
+TEST_F(ScheduleTest, ActorsSleepAndWaitOnSimulatedTime) {
   Signal signal;
-  std::vector<std::string> seen;
   const auto note = [&](const std::string& what) { seen.push_back(what + std::to_string(schedule.now() / 1s)); };
   schedule.spawn(process, [&] {
     sleep(1s);
@@ -44,10 +46,7 @@ TEST(Schedule, ActorsSleepAndWaitOnSimulatedTime) {
   EXPECT_THAT(seen, ElementsAre("slept 1", "late 3", "signalled 5"));
 }
 
-TEST(Schedule, AKilledProcessEndsWhereItWaits) {
-  Schedule schedule;
-  Process process(schedule);
-  std::vector<std::string> seen;
+TEST_F(ScheduleTest, AKilledProcessEndsWhereItWaits) {
   struct AtEnd {
     std::vector<std::string>& seen;
     ~AtEnd() {
@@ -69,10 +68,7 @@ TEST(Schedule, AKilledProcessEndsWhereItWaits) {
   EXPECT_EQ(seen.size(), 2U);
 }
 
-TEST(Schedule, AProcessThatKillsItselfEndsWhereItWaitsNext) {
-  Schedule schedule;
-  Process process(schedule);
-  std::vector<std::string> seen;
+TEST_F(ScheduleTest, AProcessThatKillsItselfEndsWhereItWaitsNext) {
   schedule.spawn(process, [&] {
     process.kill();
     seen.emplace_back("still here");
@@ -83,9 +79,7 @@ TEST(Schedule, AProcessThatKillsItselfEndsWhereItWaitsNext) {
   EXPECT_THAT(seen, ElementsAre("still here"));
 }
 
-TEST(Schedule, AFrozenProcessGoesOnLater) {
-  Schedule schedule;
-  Process process(schedule);
+TEST_F(ScheduleTest, AFrozenProcessGoesOnLater) {
   Span went_on{0};
   schedule.spawn(process, [&] {
     sleep(1s);

@@ -4,9 +4,8 @@
 #include <utility>
 #include <vector>
 
-#include <fmt/format.h>
-
 #include "base/net/echo.h"
+#include "base/texts.h"
 #include "base/time_text.h"
 #include "store/pause.h"
 
@@ -57,6 +56,10 @@ Result<Fate> Store::fate_of(std::span<const Write> writes, const WriteToken& tok
   return Fate::may_still_come;
 }
 
+Error conflict_on(const Key& key) {
+  return make_error(ErrorCode::conflict, "{} {} was changed by somebody else; read again", name_of(key.kind), key.name);
+}
+
 Error paused(const core::Pause& pause) {
   using Phase = core::Pause::Phase;
   // A URL may be longer than a line of a log should be.
@@ -64,36 +67,32 @@ Error paused(const core::Pause& pause) {
   const std::string since = rfc3339_exact(pause.since);
   switch (pause.phase) {
     case Phase::copying:
-      return {
-          ErrorCode::unavailable,
-          fmt::format("the register is being copied to {} since {} and takes no writes: finish it with `croft store "
-                      "copy`, or give it up with `croft store resume`",
-                      other, since),
-          {}};
+      return make_error(ErrorCode::unavailable,
+                        "the register is being copied to {} since {} and takes no writes: finish it with `croft store "
+                        "copy`, or give it up with `croft store resume`",
+                        other, since);
     case Phase::moved:
-      return {ErrorCode::unavailable,
-              fmt::format("the register was moved to {} at {}: name that store where this one is named (ipam.store, "
-                          "--store)",
-                          other, since),
-              {}};
+      return make_error(ErrorCode::unavailable,
+                        "the register was moved to {} at {}: name that store where this one is named (ipam.store, "
+                        "--store)",
+                        other, since);
     case Phase::filling:
       break;
   }
-  return {ErrorCode::unavailable,
-          fmt::format("the register is being filled from {} since {}: finish it with `croft store copy`", other, since),
-          {}};
+  return make_error(ErrorCode::unavailable,
+                    "the register is being filled from {} since {}: finish it with `croft store copy`", other, since);
 }
 
 namespace {
 
 [[nodiscard]] Result<void> check_name(const Key& key) {
   if (key.name.empty() || key.name.size() > core::kKeyNameBytesMax) {
-    return fail(invalid_argument(fmt::format("name of a {} record has {} bytes; 1 to {} are allowed",
-                                             core::name_of(key.kind), key.name.size(), core::kKeyNameBytesMax)));
+    return fail(ErrorCode::invalid_argument, "name of a {} record has {} bytes; 1 to {} are allowed",
+                core::name_of(key.kind), key.name.size(), core::kKeyNameBytesMax);
   }
   const auto is_control = [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; };
   if (std::any_of(key.name.begin(), key.name.end(), is_control)) {
-    return fail(invalid_argument(fmt::format("name of a {} record has a control character", core::name_of(key.kind))));
+    return fail(ErrorCode::invalid_argument, "name of a {} record has a control character", core::name_of(key.kind));
   }
   return {};
 }
@@ -101,12 +100,11 @@ namespace {
 [[nodiscard]] Result<void> check_write(const Write& write) {
   TRY_VOID(check_name(write.key));
   if (write.value && core::kind_of(*write.value) != write.key.kind) {
-    return fail(invalid_argument(fmt::format("value of kind {} for the key {} of kind {}",
-                                             core::name_of(core::kind_of(*write.value)), write.key.name,
-                                             core::name_of(write.key.kind))));
+    return fail(ErrorCode::invalid_argument, "value of kind {} for the key {} of kind {}",
+                core::name_of(core::kind_of(*write.value)), write.key.name, core::name_of(write.key.kind));
   }
   if (write.only_check && write.value) {
-    return fail(invalid_argument(fmt::format("a value for {}, which is only to be checked", write.key.name)));
+    return fail(ErrorCode::invalid_argument, "a value for {}, which is only to be checked", write.key.name);
   }
   return {};
 }
@@ -115,8 +113,8 @@ namespace {
 
 Result<void> check_writes(std::span<const Write> writes) {
   if (writes.empty() || writes.size() > kCommitWritesMax) {
-    return fail(
-        invalid_argument(fmt::format("commit of {} writes; 1 to {} are allowed", writes.size(), kCommitWritesMax)));
+    return fail(ErrorCode::invalid_argument, "commit of {} writes; 1 to {} are allowed", writes.size(),
+                kCommitWritesMax);
   }
   std::vector<const Key*> keys;
   keys.reserve(writes.size());
@@ -127,8 +125,8 @@ Result<void> check_writes(std::span<const Write> writes) {
   std::sort(keys.begin(), keys.end(), [](const Key* a, const Key* b) { return *a < *b; });
   const auto twice = std::adjacent_find(keys.begin(), keys.end(), [](const Key* a, const Key* b) { return *a == *b; });
   if (twice != keys.end()) {
-    return fail(
-        invalid_argument(fmt::format("commit writes the {} {} twice", core::name_of((*twice)->kind), (*twice)->name)));
+    return fail(ErrorCode::invalid_argument, "commit writes the {} {} twice", core::name_of((*twice)->kind),
+                (*twice)->name);
   }
   return {};
 }

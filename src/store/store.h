@@ -259,6 +259,9 @@ class Store {
   [[nodiscard]] Result<std::vector<Record>> list(const core::Listing& listing, Deadline deadline);
 };
 
+/// The error of a commit whose condition on a key did not hold.
+[[nodiscard]] Error conflict_on(const Key& key);
+
 // The requests that every backend refuses before it does anything, in the same words. All errors: invalid_argument.
 
 /// 1 to kCommitWritesMax writes, no key twice, each value of its key's kind, each name a legal one.

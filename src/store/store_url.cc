@@ -5,6 +5,7 @@
 #include <set>
 #include <utility>
 
+#include "base/texts.h"
 #include "base/without_user_info.h"
 
 namespace croft::store {
@@ -17,15 +18,9 @@ constexpr std::array<std::pair<std::string_view, Scheme>, 3> kSchemes{{
 }};
 
 std::set<std::string_view> members_of(std::string_view url) {
-  std::string_view list = behind_scheme(url);
-  list = list.substr(0, list.find('?'));
-  std::set<std::string_view> members;
-  for (std::size_t at = 0; at != list.npos;) {
-    const std::size_t comma = list.find(',', at);
-    members.insert(list.substr(at, comma == list.npos ? list.npos : comma - at));
-    at = comma == list.npos ? list.npos : comma + 1;
-  }
-  return members;
+  const std::string_view list = behind_scheme(url);
+  const auto members = split(list.substr(0, list.find('?')), ',');
+  return {members.begin(), members.end()};
 }
 
 /// `/a//b/./c/` as `/a/b/c`, and no `..`, which may lead out of a link. An option's text stays.
@@ -36,14 +31,10 @@ std::string plain(std::string_view url) {
   path.remove_suffix(options.size());
   std::string out(scheme);
   bool is_first = !path.starts_with('/');
-  while (!path.empty()) {
-    const std::string_view part = path.substr(0, path.find('/'));
-    if (!part.empty() && part != ".") {
-      if (!is_first) out += '/';
-      out += part;
-      is_first = false;
-    }
-    path.remove_prefix(std::min(part.size() + 1, path.size()));
+  for (const std::string_view part : split(path, '/')) {
+    if (part.empty() || part == ".") continue;
+    if (!std::exchange(is_first, false)) out += '/';
+    out += part;
   }
   return out.append(options);
 }

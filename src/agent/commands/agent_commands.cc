@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "agent/door/agent.h"
+#include "base/texts.h"
 #include "cli/croft/command_line.h"
 #include "cli/croft/data.h"
 #include "cli/croft/table.h"
@@ -41,16 +42,14 @@ std::string table_of(const AgentStatus& status) {
 /// The exit code is never the one for a store that is away: without an agent every plugin goes to the store by itself.
 [[nodiscard]] Error unanswered(const std::string& socket, const Error& why) {
   if (why.code == ErrorCode::permission_denied) {  // it may serve the plugins all the same
-    return {ErrorCode::not_found,
-            fmt::format("the agent at {} was not asked: {}; ask as root, or as the user whose agent it is", socket,
-                        why.message),
-            {}};
+    return make_error(ErrorCode::not_found,
+                      "the agent at {} was not asked: {}; ask as root, or as the user whose agent it is", socket,
+                      why.message);
   }
-  return {ErrorCode::not_found,
-          fmt::format("no agent answers at {}: {}; plugins on this node use the store themselves. Start or restart "
-                      "`croftd agent --socket {}`",
-                      socket, why.message, socket),
-          {}};
+  return make_error(ErrorCode::not_found,
+                    "no agent answers at {}: {}; plugins on this node use the store themselves. Start or restart "
+                    "`croftd agent --socket {}`",
+                    socket, why.message, socket);
 }
 
 [[nodiscard]] Result<int> show_status(CommandLine& line, const std::string& socket) {

@@ -22,6 +22,7 @@
 #include "agent/metrics/metrics.h"
 #include "agent/metrics/web_server.h"
 #include "base/net/echo.h"
+#include "base/texts.h"
 #include "cli/stores/open_store.h"
 #include "cni/door/tombstones.h"
 #include "ipam/use/damage_telling.h"
@@ -34,7 +35,6 @@
 #include "store/pause.h"
 #include "store/sqlite/sqlite_store.h"
 #include "store/store_url.h"
-#include "vpc/door/adapters.h"
 
 namespace croft::app {
 namespace {
@@ -92,17 +92,23 @@ struct ClusterOfAgent {
   std::unique_ptr<store::kube::Api> condition;  ///< by which a node's condition is taken back
 };
 
+/// Which file a store has open, where it is one.
+std::function<Result<wire::agent::StoreFile>(Deadline)> file_of(store::Store& opened) {
+  auto* const sqlite = dynamic_cast<store::SqliteStore*>(&opened);
+  if (sqlite == nullptr) return nullptr;
+  return [sqlite](Deadline deadline) -> Result<wire::agent::StoreFile> {
+    TRY(const os::FileId id, sqlite->file(deadline));
+    return wire::agent::StoreFile{id.device, id.inode};
+  };
+}
+
 class AgentProgram {
  public:
-  /// `file`: as AgentWorld has it. `cluster`: empty where the register is in no Kubernetes API.
-  AgentProgram(const AgentOptions& options, Daemon& daemon, store::Store& opened,
-               std::function<Result<wire::agent::StoreFile>(Deadline)> file, const ClusterOfAgent& cluster)
+  /// `cluster`: empty where the register is in no Kubernetes API.
+  AgentProgram(const AgentOptions& options, Daemon& daemon, store::Store& opened, const ClusterOfAgent& cluster)
       : options_(options),
         daemon_(daemon),
-        events_(cluster.events.get()),
-        kubeconfig_(cluster.kubeconfig.get()),
-        condition_(cluster.condition.get()),
-        wishes_(cluster.wishes.get()),
+        cluster_(cluster),
         telling_(opened,
                  [this](const store::Key&, const Error& damage) {
                    log_.warn("damaged record, set aside: {}", one_line(damage.message));
@@ -121,7 +127,7 @@ class AgentProgram {
                [this](const std::string& line) {
                  if (options_.log_calls) log_.info("{}", one_line(line));
                },
-               std::move(file),
+               file_of(opened),
                options.claim_ahead_below,
                seconds(options.claim_ahead_hold_s),
                options.plugin_stores},
@@ -132,12 +138,16 @@ class AgentProgram {
     if (!options.metrics_bind_address.empty()) {
       world_.added = [this](auto took, const core::AssignAnswer* answer) { metrics_.count(took, answer); };
     }
-    if (events_ != nullptr) {
-      world_.refused = [this](const core::PodIdentity& pod, const Error& why) { events_->tell_of_refusal(pod, why); };
+    if (cluster_.events != nullptr) {
+      world_.refused = [this](const core::PodIdentity& pod, const Error& why) {
+        cluster_.events->tell_of_refusal(pod, why);
+      };
     }
-    if (wishes_ == nullptr) return;
-    world_.remembered_wishes = [this](const core::PodIdentity& pod) { return wishes_->remembered(pod); };
-    world_.ask_for_wishes = [this](const core::PodIdentity& pod, Deadline until) { return wishes_->ask(pod, until); };
+    if (cluster_.wishes == nullptr) return;
+    world_.remembered_wishes = [this](const core::PodIdentity& pod) { return cluster_.wishes->remembered(pod); };
+    world_.ask_for_wishes = [this](const core::PodIdentity& pod, Deadline until) {
+      return cluster_.wishes->ask(pod, until);
+    };
   }
 
   [[nodiscard]] Result<int> run() {
@@ -176,8 +186,7 @@ class AgentProgram {
         return fail(ErrorCode::refused_by_configuration,
                     "the plugins run in another network namespace than this agent; run it in the node's");
       }
-      return os::device_of_living(edge::to_bytes(address), daemon_.clock,
-                                  Deadline::after(daemon_.clock.now(), kKernelTime));
+      return os::device_of_living(address, daemon_.clock, Deadline::after(daemon_.clock.now(), kKernelTime));
     };
     return {device_of, [this](const std::string& line) { tell_of_living(line); }};
   }
@@ -190,9 +199,9 @@ class AgentProgram {
       living_told_ = line;
     }
     log_.warn("{}", one_line(line));
-    if (events_ == nullptr) return;
-    events_->tell({"v1", "Node", "", options_.node, options_.node},
-                  {store::kube::Events::Type::warning, "LivingAddresses", "", line});
+    if (cluster_.events == nullptr) return;
+    cluster_.events->tell({"v1", "Node", "", options_.node, options_.node},
+                          {store::kube::Events::Type::warning, "LivingAddresses", "", line});
   }
 
   /// Null where nobody asked for one.
@@ -227,15 +236,17 @@ class AgentProgram {
                        return std::string();
                      }});
     tasks.push_back({{}, [this] { return make_up(); }});
-    if (events_ != nullptr) {
-      tasks.push_back({{}, [this] { return events_->trouble(); }, "pods are not told why they have no address"});
-    }
-    if (wishes_ != nullptr) {
+    if (cluster_.events != nullptr) {
       tasks.push_back(
-          {{}, [this] { return wishes_->refusal(); }, "annotations are not followed, each pod's is asked for"});
+          {{}, [this] { return cluster_.events->trouble(); }, "pods are not told why they have no address"});
     }
-    if (kubeconfig_ != nullptr) tasks.push_back({{}, [this] { return tend_kubeconfig(); }, "the plugin's kubeconfig"});
-    if (condition_ != nullptr) {
+    if (cluster_.wishes != nullptr) {
+      tasks.push_back(
+          {{}, [this] { return cluster_.wishes->refusal(); }, "annotations are not followed, each pod's is asked for"});
+    }
+    if (cluster_.kubeconfig != nullptr)
+      tasks.push_back({{}, [this] { return tend_kubeconfig(); }, "the plugin's kubeconfig"});
+    if (cluster_.condition != nullptr) {
       tasks.push_back({{}, [this] { return tend_condition(); }, "the node's condition"});
     }
     tasks.push_back({{}, [this, &server] { return count_refused(server); }});
@@ -307,7 +318,7 @@ class AgentProgram {
   }
 
   std::string tend_kubeconfig() {
-    auto tended = kubeconfig_->tend();
+    auto tended = cluster_.kubeconfig->tend();
     if (!tended) return kubeconfig_trouble_;
     if (!tended->is_failure) log_.info("the plugin's kubeconfig: {}", one_line(tended->line));
     return kubeconfig_trouble_ = tended->is_failure ? std::move(tended->line) : std::string();
@@ -319,7 +330,7 @@ class AgentProgram {
     const Instant now = daemon_.clock.now();
     if (!serving_ || now.since_boot < next_condition_) return condition_trouble_;
     next_condition_ = now.since_boot + kConditionEvery;
-    const auto cleared = store::kube::clear_network_unavailable(*condition_, options_.node, now.wall,
+    const auto cleared = store::kube::clear_network_unavailable(*cluster_.condition, options_.node, now.wall,
                                                                 Deadline::after(now, kConditionWait));
     if (cleared && *cleared) log_.info("node {}: NetworkUnavailable taken back", options_.node);
     return condition_trouble_ = cleared ? std::string() : cleared.error().message;
@@ -327,11 +338,8 @@ class AgentProgram {
 
   const AgentOptions& options_;
   Daemon& daemon_;
-  store::kube::Events* const events_;
-  PluginKubeconfig* const kubeconfig_;
+  const ClusterOfAgent& cluster_;
   std::string kubeconfig_trouble_;
-  store::kube::Api* const condition_;
-  store::kube::WishFollower* const wishes_;
   engine::DamageTelling telling_;
   store::CachedStore cached_;
   spdlog::logger log_;
@@ -353,16 +361,6 @@ class AgentProgram {
   std::uint64_t failed_ = 0;
   std::chrono::nanoseconds next_probe_{0};
 };
-
-/// Which file a store has open, where it is one.
-std::function<Result<wire::agent::StoreFile>(Deadline)> file_of(store::Store& opened) {
-  auto* const sqlite = dynamic_cast<store::SqliteStore*>(&opened);
-  if (sqlite == nullptr) return nullptr;
-  return [sqlite](Deadline deadline) -> Result<wire::agent::StoreFile> {
-    TRY(const os::FileId id, sqlite->file(deadline));
-    return wire::agent::StoreFile{id.device, id.inode};
-  };
-}
 
 /// For a read of annotations that memory does not have.
 constexpr std::chrono::seconds kWishesTime{5};
@@ -408,11 +406,11 @@ constexpr std::size_t kKeptBytes = std::size_t{2} << 20;
       return group.empty() ? std::string("none") : net::echo(group);
     };
     return fail(ErrorCode::invalid_argument,
-                fmt::format("--plugin-store {} and --store {} name another group of Calico's kinds ({} and {}), which "
-                            "may be another register: name the same in both, and in the plugin's configuration "
-                            "(croftd install --store writes it there)",
-                            net::echo(store::without_user(url)), net::echo(store::without_user(options.store_url)),
-                            said(plugins), said(own)));
+                "--plugin-store {} and --store {} name another group of Calico's kinds ({} and {}), which "
+                "may be another register: name the same in both, and in the plugin's configuration "
+                "(croftd install --store writes it there)",
+                net::echo(store::without_user(url)), net::echo(store::without_user(options.store_url)), said(plugins),
+                said(own));
   }
   return {};
 }
@@ -431,8 +429,7 @@ constexpr std::size_t kKeptBytes = std::size_t{2} << 20;
   TRY_VOID(check_groups(options));
   TRY(const auto opened, open_store(options.store_url, store::OpenMode::create, daemon.clock, kDaemonParts));
   TRY(const ClusterOfAgent cluster, cluster_of(options, daemon));
-  AgentProgram program(options, daemon, *opened, file_of(*opened), cluster);
-  return program.run();
+  return AgentProgram(options, daemon, *opened, cluster).run();
 }
 
 }  // namespace

@@ -116,13 +116,20 @@ class KubeCosts : public testing::Test {
     return store::make_kube_store(std::make_unique<NotingApi>(cluster_, clock_, noted_),
                                   {wire::kube::fake_digest, wire::kube::fake_digest}, clock_, {.group = group});
   }
-  /// A plugin without agent: all that it asks.
-  std::vector<std::vector<std::string>> add(const std::string& container) {
-    const auto store = open({});
+  /// A plugin without agent.
+  core::AssignAnswer assign(const core::AssignRequest& wanted,
+                            std::optional<wire::calico::ApiGroup> group = wire::calico::ApiGroup::crd_v1) {
+    const auto store = open(group);
     noted_.take();
-    const auto done = engine::assign({*store, clock_, random_}, engine::World::request(container));
+    const auto done = engine::assign({*store, clock_, random_}, wanted);
     EXPECT_TRUE(done) << done.error().message;
-    return noted_.take();
+    return done.value_or(core::AssignAnswer());
+  }
+  void add(const std::string& container) { assign(engine::World::request(container), std::nullopt); }
+  std::size_t blocks() {
+    std::size_t blocks = 0;
+    for (const auto& [path, object] : cluster_->all()) blocks += path.find("/ipamblocks/") != path.npos ? 1 : 0;
+    return blocks;
   }
 
   os::SystemClock clock_;
@@ -133,16 +140,11 @@ class KubeCosts : public testing::Test {
 
 /// Whatever the number of blocks: what a claim reads of them is in one list of those of other lengths.
 TEST_F(KubeCosts, AClaimAsksLittle) {
-  const auto claim = [&](const std::string& node) {
-    const auto store = open();
-    noted_.take();
-    const auto done = engine::assign({*store, clock_, random_}, engine::World::request("first-of-" + node, node));
-    EXPECT_TRUE(done) << done.error().message;
-    return noted_.take();
-  };
   std::size_t blocks_seen = 0;
   for (int i = 0; i < 600; ++i) {
-    const auto rounds = claim(fmt::format("node-{}", i));
+    const std::string node = fmt::format("node-{}", i);
+    assign(engine::World::request("first-of-" + node, node));
+    const auto rounds = noted_.take();
     if (is_asked(rounds, "ipamblocks?labelSelector=ipam.croft.dev%2Flength%21%3D26")) ++blocks_seen;
     if (i > 2 && i < 590) continue;
     // Among many the first choice may be another's: then three more are asked for together.
@@ -155,47 +157,37 @@ TEST_F(KubeCosts, AClaimAsksLittle) {
 
 /// A namespace is asked for only where a pool selects some.
 TEST_F(KubeCosts, LabelsOfANamespaceAreReadWhereAPoolAsksForThem) {
-  const auto assign = [&](const std::string& container) {
-    const auto store = open();
-    noted_.take();
+  const auto is_served = [&](const std::string& container) {
     auto wanted = engine::World::request(container);
     wanted.pod = {"web-0", "shop", ""};
-    const auto done = engine::assign({*store, clock_, random_}, wanted);
-    EXPECT_TRUE(done) << done.error().message;
-    return std::holds_alternative<core::Assigned>(*done);
+    return std::holds_alternative<core::Assigned>(assign(wanted));
   };
-  EXPECT_TRUE(assign("c0"));
+  EXPECT_TRUE(is_served("c0"));
   EXPECT_FALSE(is_asked(noted_.take(), "namespaces/"));
   cluster_->edit("/apis/crd.projectcalico.org/v1/ippools/a",
                  [](auto& object) { object["spec"]["namespaceSelector"] = "team == 'shop'"; });
-  EXPECT_FALSE(assign("c1")) << "there is no such namespace";
+  EXPECT_FALSE(is_served("c1")) << "there is no such namespace";
   cluster_->make(
       "/api/v1/namespaces/shop",
       {{"apiVersion", "v1"}, {"kind", "Namespace"}, {"metadata", {{"name", "shop"}, {"labels", {{"team", "shop"}}}}}});
-  EXPECT_TRUE(assign("c1"));
+  EXPECT_TRUE(is_served("c1"));
   EXPECT_TRUE(is_asked(noted_.take(), "GET namespaces/shop"));
   cluster_->edit("/api/v1/namespaces/shop", [](auto& object) { object["metadata"]["labels"]["team"] = "other"; });
-  EXPECT_FALSE(assign("c2"));
+  EXPECT_FALSE(is_served("c2"));
 }
 
 /// An API server whose memory lags: a claim of moments ago is found all the same, and no block is claimed beside it.
 TEST_F(KubeCosts, AClaimThatTheListDoesNotShowIsUsed) {
   cluster_->stop_remembering();
   for (int i = 0; i < 70; ++i) add(fmt::format("c{}", i));
-  std::size_t blocks = 0;
-  for (const auto& [path, object] : cluster_->all()) blocks += path.find("/ipamblocks/") != path.npos ? 1 : 0;
-  EXPECT_EQ(blocks, 2U) << "64 addresses each";
+  EXPECT_EQ(blocks(), 2U) << "64 addresses each";
 }
 
 /// What Calico's library wrote has no label: the block is found among those that may be of other lengths.
 TEST_F(KubeCosts, ABlockOfAnotherLengthIsFoundWithAndWithoutItsLabel) {
   for (const bool is_labelled : {true, false}) {
     const std::string node = is_labelled ? "node-a" : "node-b";
-    const auto of = [&](const std::string& container) { return engine::World::request(container, node); };
-    const auto store = open();
-    const engine::Context context{*store, clock_, random_};
-    const auto first = engine::assign(context, of("c0" + node));
-    ASSERT_TRUE(first);
+    const auto first = assign(engine::World::request("c0" + node, node));
     std::string path;
     for (const auto& [one, object] : cluster_->all()) {
       if (one.find("/ipamblocks/") != one.npos && object.dump().find(node) != std::string::npos) path = one;
@@ -207,13 +199,10 @@ TEST_F(KubeCosts, ABlockOfAnotherLengthIsFoundWithAndWithoutItsLabel) {
     cluster_->edit("/apis/crd.projectcalico.org/v1/ippools/a", [](auto& object) { object["spec"]["blockSize"] = 24; });
     std::set<net::Address> all;
     for (int i = 0; i < 300; ++i) {
-      const auto open_store = open();
-      const auto done = engine::assign({*open_store, clock_, random_},
-                                       engine::World::request(fmt::format("{}-{}", node, i), node + "-other"));
-      ASSERT_TRUE(done) << done.error().message;
-      for (const auto& one : std::get<core::Assigned>(*done).addresses) EXPECT_TRUE(all.insert(one.address).second);
+      const auto done = assign(engine::World::request(fmt::format("{}-{}", node, i), node + "-other"));
+      for (const auto& one : std::get<core::Assigned>(done).addresses) EXPECT_TRUE(all.insert(one.address).second);
     }
-    for (const auto& one : std::get<core::Assigned>(*first).addresses) {
+    for (const auto& one : std::get<core::Assigned>(first).addresses) {
       EXPECT_FALSE(all.contains(one.address)) << one.address.to_string();
     }
     cluster_->edit("/apis/crd.projectcalico.org/v1/ippools/a", [](auto& object) { object["spec"]["blockSize"] = 26; });
@@ -228,9 +217,7 @@ TEST_F(KubeCosts, ABlockWhoseAffinityHasNoLabelsIsUsed) {
     cluster_->edit(path, [](auto& edited) { edited["metadata"].erase("labels"); });
   }
   add("c1");
-  std::size_t blocks = 0;
-  for (const auto& [path, object] : cluster_->all()) blocks += path.find("/ipamblocks/") != path.npos ? 1 : 0;
-  EXPECT_EQ(blocks, 1U);
+  EXPECT_EQ(blocks(), 1U);
 
   const auto store = open();
   const auto told = engine::explain({*store, clock_, random_}, engine::World::request("c2"));

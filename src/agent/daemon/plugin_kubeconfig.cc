@@ -9,6 +9,7 @@
 #include "agent/daemon/daemon.h"
 #include "base/net/address.h"
 #include "base/net/echo.h"
+#include "base/texts.h"
 #include "base/time_text.h"
 #include "install/door/node_files.h"
 #include "install/format/node_network.h"
@@ -107,11 +108,14 @@ Result<std::string> PluginKubeconfig::ca() const {
   return os::read_file(access_.ca.file, kPemBytesMax);
 }
 
+Result<wire::kube::KubeAccess> PluginKubeconfig::in_file() const {
+  TRY(const std::string text, os::read_secret_file(options_.file, kFileBytesMax));
+  return wire::kube::decode_kubeconfig(text, os::directory_of(options_.file));
+}
+
 wire::kube::KubeAccess PluginKubeconfig::access_of_plugin() const {
   if (are_numeric(access_.servers)) return access_;
-  const auto text = os::read_secret_file(options_.file, kFileBytesMax);
-  if (!text) return access_;
-  const auto is = wire::kube::decode_kubeconfig(*text, os::directory_of(options_.file));
+  const auto is = in_file();
   if (!is || !are_numeric(is->servers)) return access_;
   wire::kube::KubeAccess access = access_;
   access.servers = is->servers;
@@ -137,38 +141,36 @@ Result<std::string> PluginKubeconfig::text() {
   // The plugin reads it so: what it would refuse, as a token and no https, must not come to be on a node.
   const auto read = wire::kube::decode_kubeconfig(made, os::directory_of(options_.file));
   if (!read) {
-    return fail(Error(read.error())
-                    .in("the plugin would refuse its kubeconfig, so none is written; correct the "
+    return fail(
+        read.error().in("the plugin would refuse its kubeconfig, so none is written; correct the "
                         "API server's address (--api-server, --store)"));
   }
   return made;
 }
 
-Result<void> PluginKubeconfig::write(std::string& content) {
-  TRY(content, text());
-  return os::replace_file_durably(options_.file, content);
+Result<wire::kube::KubeAccess> PluginKubeconfig::write() {
+  TRY(const std::string content, text());
+  TRY_VOID(os::replace_file_durably(options_.file, content));
+  return in_file();
 }
 
-PluginKubeconfig::Reason PluginKubeconfig::reason() {
-  const auto text = os::read_secret_file(options_.file, kFileBytesMax);
-  if (!text && text.error().code == ErrorCode::not_found) return {.text = "it was not there", .is_absent = true};
-  if (!text) return {text.error().message};
-  return reason_of(*text);
+PluginKubeconfig::Reason PluginKubeconfig::reason() const {
+  const auto is = in_file();
+  if (!is && is.error().code == ErrorCode::not_found) return {.text = "it was not there", .is_absent = true};
+  return is ? reason_of(*is) : Reason{is.error().message};
 }
 
-PluginKubeconfig::Reason PluginKubeconfig::reason_of(const std::string& text) const {
-  const auto is = wire::kube::decode_kubeconfig(text, os::directory_of(options_.file));
-  if (!is) return {is.error().message};
+PluginKubeconfig::Reason PluginKubeconfig::reason_of(const wire::kube::KubeAccess& is) const {
   const auto pem = ca();
   const wire::kube::KubeAccess access = access_of_plugin();
-  if (is->servers != access.servers || is->tls_server_name != access.tls_server_name) {
+  if (is.servers != access.servers || is.tls_server_name != access.tls_server_name) {
     return {"the API server is another"};
   }
-  if (pem && is->ca.data != *pem) return {"the CA of the API server is another"};
-  if (!refused_token_.empty() && is->token == refused_token_) {
+  if (pem && is.ca.data != *pem) return {"the CA of the API server is another"};
+  if (!refused_token_.empty() && is.token == refused_token_) {
     return {"the API server refused its token (401)", true};
   }
-  const auto life = wire::kube::life_of_token(is->token);
+  const auto life = wire::kube::life_of_token(is.token);
   if (!life) return {"its token says no end", true};
   if (clock_.now().wall < renew_at(*life, jitter_)) return {};
   return {fmt::format("its token ends at {}", rfc3339_exact(life->end)), true};
@@ -180,11 +182,9 @@ std::chrono::nanoseconds PluginKubeconfig::spread(std::chrono::nanoseconds pause
 
 void PluginKubeconfig::ask_of_token() {
   const Instant now = clock_.now();
-  if (open_as_plugin_ == nullptr || now.since_boot < std::max(next_ask_, next_token_)) return;
+  if (now.since_boot < std::max(next_ask_, next_token_)) return;
   next_ask_ = now.since_boot + spread(kAskEvery);
-  const auto text = os::read_secret_file(options_.file, kFileBytesMax);
-  const auto is = text ? wire::kube::decode_kubeconfig(*text, os::directory_of(options_.file))
-                       : Result<wire::kube::KubeAccess>(fail(text.error()));
+  const auto is = in_file();
   if (!is || is->token.empty() || is->token == refused_token_) return;
   const auto api = open_as_plugin_(options_.file);
   if (api && store::kube::is_token_refused(**api, Deadline::after(now, kAskTime)) == true) refused_token_ = is->token;
@@ -194,14 +194,13 @@ Result<void> PluginKubeconfig::check_it_was_not_taken_back() const {
   TRY(const wire::InstallRecord record, edge::read_record(os::directory_of(options_.file)));
   if (record.kubeconfig) return {};
   return fail(ErrorCode::refused_by_configuration,
-              fmt::format("no installation is recorded beside it ({}): Croft was taken back from this node; croftd "
-                          "install writes both",
-                          wire::kInstallRecordName));
+              "no installation is recorded beside it ({}): Croft was taken back from this node; croftd "
+              "install writes both",
+              wire::kInstallRecordName);
 }
 
-PluginKubeconfig::Tended PluginKubeconfig::judged(const std::string& written, const Reason& why) const {
-  const auto access = wire::kube::decode_kubeconfig(written, os::directory_of(options_.file));
-  const auto life = wire::kube::life_of_token(access ? access->token : std::string());
+PluginKubeconfig::Tended PluginKubeconfig::judged(const wire::kube::KubeAccess& written, const Reason& why) const {
+  const auto life = wire::kube::life_of_token(written.token);
   const WallTime now = clock_.now().wall;
   const std::string done = fmt::format("{} written, as {}", options_.file, why.text);
   if (life && now < renew_at(*life, jitter_)) {
@@ -225,23 +224,20 @@ std::optional<PluginKubeconfig::Tended> PluginKubeconfig::tend() {
   ask_of_token();
   const Reason why = reason();
   if (why.text.empty() || (why.is_of_token && now < next_token_)) return std::nullopt;
-  const auto failed = [&](const Error& error) {
-    return Tended{fmt::format("{} is to be written ({}) and is not: {}", options_.file, why.text, error.message), true};
-  };
   // Nobody installs or takes back meanwhile.
   edge::InstallTurn turn(os::directory_of(options_.file));
   auto done = turn.begin(clock_, Deadline::after(clock_.now(), {}));
   if (!done && done.error().code == ErrorCode::deadline_exceeded) return std::nullopt;  // soon again
   if (done && why.is_absent) done = check_it_was_not_taken_back();
-  std::string content;
-  if (done) done = write(content);
-  if (!done) {
+  const auto written = done ? write() : Result<wire::kube::KubeAccess>(fail(done.error()));
+  if (!written) {
     next_look_ = now + kTryAgain;
-    return failed(done.error());
+    return Tended{
+        fmt::format("{} is to be written ({}) and is not: {}", options_.file, why.text, written.error().message), true};
   }
   jitter_ = random_.next() % kJitterParts;
-  if (why.is_of_token || reason_of(content).is_of_token) next_token_ = now + spread(kTokenPause);
-  return judged(content, why);
+  if (why.is_of_token || reason_of(*written).is_of_token) next_token_ = now + spread(kTokenPause);
+  return judged(*written, why);
 }
 
 }  // namespace croft::app

@@ -44,11 +44,10 @@ class PluginKubeconfig {
   /// Opens the API that the file names, as the plugin does: with the token in it. Connects nothing.
   using OpenAsPlugin = std::function<Result<std::unique_ptr<store::kube::Api>>(const std::string& file)>;
 
-  /// The same with everything given. `options` names servers only by `access`. Without `open_as_plugin` nobody is asked
-  /// whether the token is still taken.
+  /// The same with everything given. `options` names servers only by `access`.
   PluginKubeconfig(PluginKubeconfigOptions options, wire::kube::KubeAccess access,
                    std::unique_ptr<store::kube::Api> api, const Clock& clock, Random& random,
-                   OpenAsPlugin open_as_plugin = nullptr)
+                   OpenAsPlugin open_as_plugin)
       : options_(std::move(options)),
         access_(std::move(access)),
         api_(std::move(api)),
@@ -82,15 +81,16 @@ class PluginKubeconfig {
     bool is_of_token = false;  ///< only the token is to be another
     bool is_absent = false;
   };
-  [[nodiscard]] Reason reason();
-  /// The same of a text that may stand in the file.
-  [[nodiscard]] Reason reason_of(const std::string& text) const;
+  [[nodiscard]] Reason reason() const;
+  /// The same of what stands in the file.
+  [[nodiscard]] Reason reason_of(const wire::kube::KubeAccess& is) const;
+  /// The file, as the plugin reads it.
+  [[nodiscard]] Result<wire::kube::KubeAccess> in_file() const;
   /// Error: refused_by_configuration, where the file was taken back; those of the record.
   [[nodiscard]] Result<void> check_it_was_not_taken_back() const;
-  /// `content` gets the file's text.
-  [[nodiscard]] Result<void> write(std::string& content);
+  [[nodiscard]] Result<wire::kube::KubeAccess> write();
   /// The words about it.
-  [[nodiscard]] Tended judged(const std::string& written, const Reason& why) const;
+  [[nodiscard]] Tended judged(const wire::kube::KubeAccess& written, const Reason& why) const;
   /// Asks the API server, when it is time, whether it still takes the token in the file.
   void ask_of_token();
   /// `pause`, and up to a half more: nodes that were started together ask one after the other.

@@ -41,7 +41,7 @@ std::string token_of(WallTime made, WallTime end) {
                      base64url(fmt::format(R"({{"iat":{},"exp":{}}})", seconds(made), seconds(end))));
 }
 
-/// An API that only makes tokens.
+/// What the API makes tokens of.
 struct Tokens {
   std::string next;
   int made = 0;
@@ -51,39 +51,17 @@ struct Server {  ///< an API as the plugin asks it
   int status = 200;
   int asked = 0;
 };
-class ServerApi final : public store::kube::Api {
+class TestApi final : public store::kube::Api {
  public:
-  explicit ServerApi(Server& server) : server_(server) {}
+  using Call = std::function<store::kube::Answer(const std::string& path)>;
+  explicit TestApi(Call call) : call_(std::move(call)) {}
   [[nodiscard]] store::kube::Answer call(const store::kube::Request& request, Deadline) override {
-    EXPECT_EQ(request.path, "/version");
-    ++server_.asked;
-    store::kube::Answer answer;
-    answer.http_status = server_.status;
-    answer.outcome = server_.status == 200 ? store::kube::Answer::Outcome::done : store::kube::Answer::Outcome::refused;
-    return answer;
+    return call_(request.path);
   }
   [[nodiscard]] store::kube::WatchAnswer watch(const std::string&, Deadline) override { return {}; }
 
  private:
-  Server& server_;
-};
-class TokenApi final : public store::kube::Api {
- public:
-  explicit TokenApi(Tokens& tokens) : tokens_(tokens) {}
-  [[nodiscard]] store::kube::Answer call(const store::kube::Request& request, Deadline) override {
-    EXPECT_EQ(request.path, "/api/v1/namespaces/croft-system/serviceaccounts/croft-plugin/token");
-    ++tokens_.made;
-    if (tokens_.meanwhile) tokens_.meanwhile();
-    store::kube::Answer answer;
-    answer.outcome = store::kube::Answer::Outcome::done;
-    answer.http_status = 201;
-    answer.body = fmt::format(R"({{"kind":"TokenRequest","status":{{"token":"{}"}}}})", tokens_.next);
-    return answer;
-  }
-  [[nodiscard]] store::kube::WatchAnswer watch(const std::string&, Deadline) override { return {}; }
-
- private:
-  Tokens& tokens_;
+  const Call call_;
 };
 
 class PluginKubeconfigTest : public testing::Test {
@@ -97,23 +75,46 @@ class PluginKubeconfigTest : public testing::Test {
   }
   /// As `croftd install --uninstall` does.
   void take_back() const {
-    static_cast<void>(std::remove(directory.file("kubeconfig").c_str()));
+    remove();
     EXPECT_TRUE(os::remove_file_durably(record_path));
   }
   std::unique_ptr<PluginKubeconfig> kubeconfig(const std::string& server = "https://10.0.0.1:6443") {
     PluginKubeconfigOptions options;
-    options.file = directory.file("kubeconfig");
+    options.file = path;
     options.name_space = "croft-system";
     wire::kube::KubeAccess access;
     access.servers.push_back(wire::Url::parse(server).value());
     if (access.servers.front().secure) access.ca.data = "CA\n";
     return std::make_unique<PluginKubeconfig>(
-        std::move(options), std::move(access), std::make_unique<TokenApi>(tokens), clock, random,
+        std::move(options), std::move(access),
+        std::make_unique<TestApi>([this](const std::string& asked) { return make_token(asked); }), clock, random,
         [this](const std::string& file) -> Result<std::unique_ptr<store::kube::Api>> {
-          EXPECT_EQ(file, directory.file("kubeconfig"));
-          return std::make_unique<ServerApi>(plugins);
+          EXPECT_EQ(file, path);
+          return std::make_unique<TestApi>([this](const std::string& asked) { return ask_version(asked); });
         });
   }
+  store::kube::Answer make_token(const std::string& asked) {
+    EXPECT_EQ(asked, "/api/v1/namespaces/croft-system/serviceaccounts/croft-plugin/token");
+    ++tokens.made;
+    if (tokens.meanwhile) tokens.meanwhile();
+    store::kube::Answer answer;
+    answer.outcome = store::kube::Answer::Outcome::done;
+    answer.http_status = 201;
+    answer.body = fmt::format(R"({{"kind":"TokenRequest","status":{{"token":"{}"}}}})", tokens.next);
+    return answer;
+  }
+  store::kube::Answer ask_version(const std::string& asked) {
+    EXPECT_EQ(asked, "/version");
+    ++plugins.asked;
+    store::kube::Answer answer;
+    answer.http_status = plugins.status;
+    answer.outcome = plugins.status == 200 ? store::kube::Answer::Outcome::done : store::kube::Answer::Outcome::refused;
+    return answer;
+  }
+  /// The next token is good for a day from now on.
+  void renew() { tokens.next = token_of(clock.now().wall, clock.now().wall + 24h); }
+  void remove() const { static_cast<void>(std::remove(path.c_str())); }
+  [[nodiscard]] std::string content() const { return os::ScratchDirectory::content_of(path); }
   /// As an agent does, each second.
   std::string tended_for(PluginKubeconfig& one, std::chrono::seconds span) {
     std::string failures;
@@ -127,6 +128,7 @@ class PluginKubeconfigTest : public testing::Test {
   ManualClock clock;
   SeededRandom random{1};
   os::ScratchDirectory directory;
+  const std::string path = directory.file("kubeconfig");
   const std::string record_path = directory.file(wire::kInstallRecordName);
   Tokens tokens;
   Server plugins;
@@ -134,7 +136,7 @@ class PluginKubeconfigTest : public testing::Test {
 
 TEST_F(PluginKubeconfigTest, IsRenewedInTheSecondQuarterOfItsTokensLife) {
   const auto one = kubeconfig();
-  tokens.next = token_of(clock.now().wall, clock.now().wall + 24h);
+  renew();
   EXPECT_EQ(tended_for(*one, 6h - 10s), "");
   EXPECT_EQ(tokens.made, 1);
   tokens.next = token_of(clock.now().wall + 3h, clock.now().wall + 27h);
@@ -144,10 +146,10 @@ TEST_F(PluginKubeconfigTest, IsRenewedInTheSecondQuarterOfItsTokensLife) {
 
 /// The agent asks by a name; `croftd install --api-server` gave the plugin a number.
 TEST_F(PluginKubeconfigTest, ANumericServerIsNotReplacedByAName) {
-  tokens.next = token_of(clock.now().wall, clock.now().wall + 24h);
+  renew();
   static_cast<void>(kubeconfig("https://10.0.0.1:6443")->tend());
   const auto servers = [this] {
-    const std::string text = os::read_file(directory.file("kubeconfig"), 1U << 20U).value();
+    const std::string text = os::read_file(path, 1U << 20U).value();
     return wire::kube::decode_kubeconfig(text, directory.path())->servers;
   };
   const auto numeric = servers();
@@ -156,14 +158,14 @@ TEST_F(PluginKubeconfigTest, ANumericServerIsNotReplacedByAName) {
   EXPECT_EQ(tended_for(*by_name, 60s), "");
   EXPECT_EQ(tokens.made, 1) << "nothing was to be written";
   clock.advance(12h);
-  tokens.next = token_of(clock.now().wall, clock.now().wall + 24h);
+  renew();
   EXPECT_EQ(tended_for(*by_name, 60s), "");
   EXPECT_EQ(tokens.made, 2) << "the token is renewed";
   EXPECT_EQ(servers(), numeric);
   // Nobody knows a number any more.
-  static_cast<void>(std::remove(directory.file("kubeconfig").c_str()));
+  remove();
   EXPECT_THAT(tended_for(*by_name, 60s), AllOf(HasSubstr("api.example"), HasSubstr("--api-server")));
-  EXPECT_FALSE(os::file_status(directory.file("kubeconfig")).value().has_value());
+  EXPECT_FALSE(os::file_status(path).value().has_value());
   EXPECT_EQ(tokens.made, 2) << "no token for nothing";
 }
 
@@ -173,7 +175,7 @@ TEST_F(PluginKubeconfigTest, ANewTokenOfNoUseIsToldAndNotAskedForWithoutPause) {
   const std::string ahead = token_of(now - 12h, now + 12h), ended = token_of(now - 2h, now - 1h);
   for (const std::string& token : {ahead, ended, std::string("opaque"), std::string("a.b.c")}) {
     SCOPED_TRACE(token);
-    static_cast<void>(std::remove(directory.file("kubeconfig").c_str()));
+    remove();
     const auto one = kubeconfig();
     tokens = {token, 0, {}};
     const std::string told = tended_for(*one, 1h);
@@ -185,10 +187,9 @@ TEST_F(PluginKubeconfigTest, ANewTokenOfNoUseIsToldAndNotAskedForWithoutPause) {
     const bool says_a_time = token == ahead || token == ended;
     EXPECT_THAT(told, HasSubstr(says_a_time ? "set the clock" : "does not say until when it is good"));
     EXPECT_THAT(told, Not(HasSubstr("SECRET")));
-    EXPECT_THAT(os::ScratchDirectory::content_of(directory.file("kubeconfig")), HasSubstr(token))
-        << "the server may take it all the same";
+    EXPECT_THAT(content(), HasSubstr(token)) << "the server may take it all the same";
     // Whoever takes the file away has it back at once.
-    static_cast<void>(std::remove(directory.file("kubeconfig").c_str()));
+    remove();
     static_cast<void>(tended_for(*one, 10s));
     EXPECT_EQ(tokens.made, before + 1);
   }
@@ -197,7 +198,7 @@ TEST_F(PluginKubeconfigTest, ANewTokenOfNoUseIsToldAndNotAskedForWithoutPause) {
 /// Else a node that Croft has left would have a token of a day, which nothing takes back.
 TEST_F(PluginKubeconfigTest, WhatWasTakenBackIsNotWrittenAgain) {
   const auto one = kubeconfig();
-  tokens.next = token_of(clock.now().wall, clock.now().wall + 24h);
+  renew();
   EXPECT_EQ(tended_for(*one, 10s), "");
   take_back();
   const std::string told = tended_for(*one, 24h);
@@ -205,22 +206,22 @@ TEST_F(PluginKubeconfigTest, WhatWasTakenBackIsNotWrittenAgain) {
   EXPECT_EQ(tokens.made, 1) << "none is asked for in vain";
   EXPECT_THAT(os::list_directory(directory.file("."), 10).value(), testing::IsEmpty());
   install();
-  tokens.next = token_of(clock.now().wall, clock.now().wall + 24h);
+  renew();
   EXPECT_EQ(tended_for(*one, 40s), "");
-  EXPECT_THAT(os::ScratchDirectory::content_of(directory.file("kubeconfig")), HasSubstr(tokens.next));
+  EXPECT_THAT(content(), HasSubstr(tokens.next));
 }
 
 TEST_F(PluginKubeconfigTest, NothingIsWrittenWhileSomebodyInstallsOrTakesBack) {
   const auto one = kubeconfig();
-  tokens.next = token_of(clock.now().wall, clock.now().wall + 24h);
+  renew();
   {
     edge::InstallTurn turn(directory.file("."));
     ASSERT_TRUE(turn.begin(clock, Deadline::after(clock.now(), 1s)));
     EXPECT_EQ(tended_for(*one, 20s), "");
-    EXPECT_EQ(os::ScratchDirectory::content_of(directory.file("kubeconfig")), "");
+    EXPECT_EQ(content(), "");
   }
   EXPECT_EQ(tended_for(*one, 10s), "");
-  EXPECT_THAT(os::ScratchDirectory::content_of(directory.file("kubeconfig")), HasSubstr(tokens.next));
+  EXPECT_THAT(content(), HasSubstr(tokens.next));
   EXPECT_THAT(os::list_directory(directory.file("."), 10).value(),
               testing::UnorderedElementsAre("kubeconfig", wire::kInstallRecordName));
 }
@@ -231,10 +232,10 @@ TEST_F(PluginKubeconfigTest, ADamagedRecordIsToldOfAFileThatIsGone) {
   tokens.next = "opaque";
   static_cast<void>(tended_for(*one, 10s));
   EXPECT_TRUE(os::replace_file_durably(record_path, "{"));
-  tokens.next = token_of(clock.now().wall, clock.now().wall + 24h);
+  renew();
   EXPECT_EQ(tended_for(*one, 8min), "");
   EXPECT_EQ(tokens.made, 2);
-  static_cast<void>(std::remove(directory.file("kubeconfig").c_str()));
+  remove();
   EXPECT_THAT(tended_for(*one, 10s), HasSubstr(wire::kInstallRecordName));
   EXPECT_EQ(tokens.made, 2);
 }
@@ -242,7 +243,7 @@ TEST_F(PluginKubeconfigTest, ADamagedRecordIsToldOfAFileThatIsGone) {
 /// Its service account was made anew: by itself the token is good for a day.
 TEST_F(PluginKubeconfigTest, ATokenThatTheServerRefusesIsReplaced) {
   const auto one = kubeconfig();
-  tokens.next = token_of(clock.now().wall, clock.now().wall + 24h);
+  renew();
   EXPECT_EQ(tended_for(*one, 1h), "");
   EXPECT_EQ(tokens.made, 1);
   EXPECT_GE(plugins.asked, 3600 / 25) << "by steps of 5 s";
@@ -253,14 +254,14 @@ TEST_F(PluginKubeconfigTest, ATokenThatTheServerRefusesIsReplaced) {
   tokens.meanwhile = [this] { plugins.status = 200; };
   EXPECT_EQ(tended_for(*one, 25s), "") << "an account that was made anew";
   EXPECT_EQ(tokens.made, 2);
-  EXPECT_THAT(os::ScratchDirectory::content_of(directory.file("kubeconfig")), HasSubstr(other));
+  EXPECT_THAT(content(), HasSubstr(other));
   EXPECT_EQ(tended_for(*one, 1h), "");
   EXPECT_EQ(tokens.made, 2);
 }
 
 TEST_F(PluginKubeconfigTest, WhatSaysNothingOfTheTokenIsNoReason) {
   const auto one = kubeconfig();
-  tokens.next = token_of(clock.now().wall, clock.now().wall + 24h);
+  renew();
   for (const int status : {403, 404, 429, 500, 503, 0}) {
     plugins.status = status;
     EXPECT_EQ(tended_for(*one, 10min), "");
@@ -274,7 +275,7 @@ TEST_F(PluginKubeconfigTest, NewTokensThatAreRefusedTooComeSeldom) {
   const auto one = kubeconfig();
   plugins.status = 401;
   tokens.meanwhile = [this] { tokens.next = token_of(clock.now().wall - 1s * tokens.made, clock.now().wall + 24h); };
-  tokens.next = token_of(clock.now().wall, clock.now().wall + 24h);
+  renew();
   tended_for(*one, 24h / 5);
   EXPECT_GE(tokens.made, 35);
   EXPECT_LE(tokens.made, 58);
@@ -288,14 +289,14 @@ TEST_F(PluginKubeconfigTest, NewTokensThatAreRefusedTooComeSeldom) {
 /// The plugin reads no token that everybody on the way would read too.
 TEST_F(PluginKubeconfigTest, ATokenAndNoHttpsIsNotWritten) {
   const auto one = kubeconfig("http://127.0.0.1:8001");
-  tokens.next = token_of(clock.now().wall, clock.now().wall + 24h);
+  renew();
   const auto text = one->text();
   ASSERT_FALSE(text);
   EXPECT_EQ(text.error().code, ErrorCode::invalid_argument);
   EXPECT_THAT(text.error().message, HasSubstr("http://127.0.0.1:8001 is no https"));
   EXPECT_THAT(tended_for(*one, 60s), HasSubstr("is no https"));
   EXPECT_EQ(tokens.made, 3);
-  EXPECT_EQ(os::ScratchDirectory::content_of(directory.file("kubeconfig")), "");
+  EXPECT_EQ(content(), "");
 }
 
 }  // namespace

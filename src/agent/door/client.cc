@@ -3,9 +3,8 @@
 #include <utility>
 #include <variant>
 
-#include <fmt/format.h>
-
 #include "agent/door/agent.h"
+#include "base/texts.h"
 #include "http/grpc_channel.h"
 #include "http/unix_listener.h"
 #include "os/files.h"
@@ -27,8 +26,8 @@ struct Waiting {
 [[nodiscard]] Result<std::string> ask(const std::string& socket, const char* method, const std::string& message,
                                       const Clock& clock, const Waiting& until) {
   if (message.size() > agent::kMessageBytesMax) {
-    return fail(ErrorCode::unavailable, fmt::format("the call has {} bytes; an agent takes no more than {}",
-                                                    message.size(), agent::kMessageBytesMax));
+    return fail(ErrorCode::unavailable, "the call has {} bytes; an agent takes no more than {}", message.size(),
+                agent::kMessageBytesMax);
   }
   os::Endpoint endpoint;
   endpoint.kind = os::Endpoint::Kind::unix_socket;
@@ -41,8 +40,8 @@ struct Waiting {
   const os::GrpcReply reply = channel->call(method, message, until.answer, {},
                                             os::GrpcSigns{agent::is_sign_of_life, until.first, until.silence});
   if (reply.status.ok()) return reply.message;
-  return fail(ErrorCode::unavailable, fmt::format("the agent at {} did not serve: {} (gRPC status {})", socket,
-                                                  reply.status.message, static_cast<int>(reply.status.code)));
+  return fail(ErrorCode::unavailable, "the agent at {} did not serve: {} (gRPC status {})", socket,
+              reply.status.message, static_cast<int>(reply.status.code));
 }
 
 /// The file of a store that is one; nothing when there is none, or it can't be looked at.

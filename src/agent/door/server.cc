@@ -1,6 +1,7 @@
 #include "agent/door/server.h"
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <string>
 #include <utility>
@@ -17,18 +18,13 @@ constexpr std::chrono::milliseconds kFirstSign{100};
 constexpr std::chrono::milliseconds kFirstSignAhead{400};
 
 os::GrpcCode grpc_code_of(ErrorCode code) {
-  switch (code) {
-    case ErrorCode::invalid_argument:
-      return os::GrpcCode::invalid_argument;
-    case ErrorCode::refused_by_configuration:
-      return os::GrpcCode::failed_precondition;
-    case ErrorCode::deadline_exceeded:
-      return os::GrpcCode::deadline_exceeded;
-    case ErrorCode::unavailable:
-      return os::GrpcCode::unavailable;
-    default:
-      return os::GrpcCode::internal;
-  }
+  using Pair = std::pair<ErrorCode, os::GrpcCode>;
+  constexpr std::array kKnown{Pair(ErrorCode::invalid_argument, os::GrpcCode::invalid_argument),
+                              Pair(ErrorCode::refused_by_configuration, os::GrpcCode::failed_precondition),
+                              Pair(ErrorCode::deadline_exceeded, os::GrpcCode::deadline_exceeded),
+                              Pair(ErrorCode::unavailable, os::GrpcCode::unavailable)};
+  const auto* const known = std::ranges::find(kKnown, code, &Pair::first);
+  return known == kKnown.end() ? os::GrpcCode::internal : known->second;
 }
 
 /// The service's result of a call, as gRPC says it.
@@ -43,8 +39,8 @@ os::GrpcAnswer answer_of(os::GrpcCallId call, Result<std::string> done) {
 /// for.
 class AgentServer::Door final : public os::GrpcHandler {
  public:
-  Door(AgentService& service, Lanes& lanes, os::GrpcServer& server, const Clock& clock)
-      : service_(service), lanes_(lanes), server_(server), clock_(clock) {}
+  Door(AgentService& service, Lanes& lanes, const GrpcHealth& health, os::GrpcServer& server, const Clock& clock)
+      : service_(service), lanes_(lanes), health_(health), server_(server), clock_(clock) {}
 
   [[nodiscard]] bool serves(std::string_view method) override {
     return method == wire::agent::kAssignMethod || method == wire::agent::kReleaseMethod ||
@@ -70,9 +66,6 @@ class AgentServer::Door final : public os::GrpcHandler {
     if (!answers_.empty()) server_.answer(std::exchange(answers_, {}));
   }
 
-  /// From any thread.
-  void set_serving(bool serving) { health_.set_serving(serving); }
-
  private:
   void take_in(os::GrpcRequest request) {
     auto call = request.method == wire::agent::kAssignMethod ? service_.take_assign(request.message, request.deadline)
@@ -90,10 +83,10 @@ class AgentServer::Door final : public os::GrpcHandler {
 
   AgentService& service_;
   Lanes& lanes_;
+  const GrpcHealth& health_;
   os::GrpcServer& server_;
   const Clock& clock_;
   const std::string taken_ = wire::agent::encode_sign_of_life();
-  GrpcHealth health_;
   // The calls of this round.
   std::vector<AgentCall> calls_;
   std::vector<os::GrpcAnswer> answers_;
@@ -104,7 +97,7 @@ AgentServer::AgentServer(AgentService& service, std::unique_ptr<os::GrpcServer> 
     : server_(std::move(server)),
       lanes_(
           service, [this](std::vector<AgentAnswer> answers) { send(std::move(answers)); }, room),
-      door_(std::make_unique<Door>(service, lanes_, *server_, clock)) {
+      door_(std::make_unique<Door>(service, lanes_, health_, *server_, clock)) {
   server_->serve(*door_);
 }
 
@@ -121,12 +114,10 @@ Result<std::unique_ptr<AgentServer>> AgentServer::start(AgentService& service,
 
 void AgentServer::stop(Deadline deadline) {
   server_->stop_listening();  // who comes from now on goes to the store at once
-  door_->set_serving(false);
+  health_.set_serving(false);
   server_->stop(deadline);
   lanes_.stop();
 }
-
-void AgentServer::set_serving(bool serving) { door_->set_serving(serving); }
 
 void AgentServer::send(std::vector<AgentAnswer> answers) {
   std::vector<os::GrpcAnswer> sent;

@@ -14,6 +14,21 @@
 
 namespace croft::edge {
 
+/// Check of gRPC's service of health: whether the agent serves, as a whole ("") and by the name of its service. Calls
+/// come as bytes. Its Watch is not served: clients take that for "ask by Check". Safe to use from several threads.
+class GrpcHealth {
+ public:
+  static constexpr std::string_view kCheckMethod = "/grpc.health.v1.Health/Check";
+
+  [[nodiscard]] os::GrpcAnswer check(os::GrpcCallId call, std::string_view message) const;
+
+  /// "Serving" at first.
+  void set_serving(bool serving) { serving_ = serving; }
+
+ private:
+  std::atomic<bool> serving_ = true;
+};
+
 /// The gRPC server of the agent, with gRPC's service of health, on http/grpc_server.h. Bounds what one peer may send:
 /// 64 KiB a message (more is INVALID_ARGUMENT), 8 KiB of metadata, 32 streams a connection, 512 connections.
 /// Connections without a call end after half a minute. Status and health are answered whatever the store does.
@@ -33,7 +48,7 @@ class AgentServer {
   void stop(Deadline deadline);
 
   /// The answer of the health service from now on: "serving" at first.
-  void set_serving(bool serving);
+  void set_serving(bool serving) { health_.set_serving(serving); }
 
   [[nodiscard]] os::GrpcServer::Counts connections() const { return server_->counts(); }
 
@@ -44,22 +59,8 @@ class AgentServer {
 
   std::unique_ptr<os::GrpcServer> server_;
   Lanes lanes_;
+  GrpcHealth health_;
   std::unique_ptr<Door> door_;
-};
-
-/// Check of gRPC's service of health: whether the agent serves, as a whole ("") and by the name of its service. Calls
-/// come as bytes. Its Watch is not served: clients take that for "ask by Check". Safe to use from several threads.
-class GrpcHealth {
- public:
-  static constexpr std::string_view kCheckMethod = "/grpc.health.v1.Health/Check";
-
-  [[nodiscard]] os::GrpcAnswer check(os::GrpcCallId call, std::string_view message) const;
-
-  /// "Serving" at first.
-  void set_serving(bool serving) { serving_ = serving; }
-
- private:
-  std::atomic<bool> serving_ = true;
 };
 
 }  // namespace croft::edge

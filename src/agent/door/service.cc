@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "agent/door/agent.h"
+#include "base/texts.h"
 #include "cni/decision_log.h"
 #include "ipam/use/assign.h"
 #include "ipam/use/release.h"
@@ -90,49 +91,47 @@ bool means_store_of(const AgentWorld& world, std::string_view url) {
                      [&](const std::string& other) { return store::name_one_store(url, other); });
 }
 
-/// The moment after which nothing may be begun for the call. It is kept in the clock that plugin and agent share, and
-/// not as a span from now. A call that lay in the socket while this process was stopped is old, whatever its span.
-Result<Deadline> AgentService::admit(const agent::Caller& caller, Deadline not_after) const {
+/// The moment after which nothing may be begun for the call is kept in the clock that plugin and agent share, and not
+/// as a span from now. A call that lay in the socket while this process was stopped is old, whatever its span.
+Result<AgentCall> AgentService::admit(decltype(AgentCall::what) what, std::string owner, Deadline not_after) const {
+  AgentCall call;
+  call.what = std::move(what);
+  call.owner = std::move(owner);
+  const agent::Caller& caller = caller_of(call);
   if (!means_store_of(world_, caller.store)) {
-    return fail(ErrorCode::refused_by_configuration,
-                fmt::format("this agent serves the store {}, not {}", store::without_user(world_.store),
-                            store::without_user(caller.store)));
+    return fail(ErrorCode::refused_by_configuration, "this agent serves the store {}, not {}",
+                store::without_user(world_.store), store::without_user(caller.store));
   }
   if (caller.node != world_.node) {
-    return fail(ErrorCode::refused_by_configuration,
-                fmt::format("this agent serves node {}, not {}", world_.node, caller.node));
+    return fail(ErrorCode::refused_by_configuration, "this agent serves node {}, not {}", world_.node, caller.node);
   }
   const Instant now = world_.clock.now();
   if (caller.boot != now.boot) {
     return fail(ErrorCode::refused_by_configuration, "the call is of another boot, or of another machine");
   }
-  const Deadline limit{std::min(caller.ends.value_or(caller.expires).at_since_boot, not_after.at_since_boot)};
-  if (limit.passed(now) || caller.expires.passed(now)) {
+  call.limit = Deadline{std::min(caller.ends.value_or(caller.expires).at_since_boot, not_after.at_since_boot)};
+  call.first = caller.expires;
+  if (call.limit.passed(now) || call.first.passed(now)) {
     return fail(ErrorCode::deadline_exceeded, "the call came too late");
   }
   if (caller.network_namespace != 0) network_of_callers_ = caller.network_namespace;
-  return limit;
+  call.came_since_boot = now.since_boot;
+  return call;
 }
 
 Result<AgentCall> AgentService::take_assign(std::string_view message, Deadline not_after) const {
   TRY(agent::AssignCall call, agent::decode_assign_call(message));
-  TRY(const Deadline limit, admit(call.caller, not_after));
-  if (call.annotations && !(world_.remembered_wishes && world_.ask_for_wishes)) {
-    return fail(ErrorCode::refused_by_configuration, "this agent reads no annotations");
-  }
+  const bool is_readable = !call.annotations || (world_.remembered_wishes && world_.ask_for_wishes);
   std::string owner = core::handle_of(call.request.owner);
-  const Deadline first = call.caller.expires;
-  AgentCall taken{0, std::move(call), std::move(owner), limit, first, nullptr, nullptr};
-  taken.came_since_boot = world_.clock.now().since_boot;
+  TRY(AgentCall taken, admit(std::move(call), std::move(owner), not_after));
+  if (!is_readable) return fail(ErrorCode::refused_by_configuration, "this agent reads no annotations");
   return taken;
 }
 
 Result<AgentCall> AgentService::take_release(std::string_view message, Deadline not_after) const {
   TRY(agent::ReleaseCall call, agent::decode_release_call(message));
-  TRY(const Deadline limit, admit(call.caller, not_after));
   std::string owner = core::handle_of(call.owner);
-  const Deadline first = call.caller.expires;
-  return AgentCall{0, std::move(call), std::move(owner), limit, first, nullptr, nullptr};
+  return admit(std::move(call), std::move(owner), not_after);
 }
 
 /// A look at the store's file is only needed when the caller sees another one than was there before: where both agree
@@ -159,11 +158,10 @@ std::optional<Error> AgentService::refusal_of(const AgentCall& call) {
   const auto means_it = means_this_file(call);
   if (!means_it) return means_it.error();
   if (*means_it) return {};
-  return Error{ErrorCode::refused_by_configuration,
-               fmt::format("this agent has another file open at {}: the store was replaced, or the path leads "
-                           "elsewhere for the agent",
-                           world_.store),
-               {}};
+  return make_error(ErrorCode::refused_by_configuration,
+                    "this agent has another file open at {}: the store was replaced, or the path leads "
+                    "elsewhere for the agent",
+                    world_.store);
 }
 
 void AgentService::count(bool from_cache, bool failed) {

@@ -138,7 +138,7 @@ class AgentService {
   [[nodiscard]] std::uint64_t network_of_callers() const { return network_of_callers_; }
 
  private:
-  [[nodiscard]] Result<Deadline> admit(const wire::agent::Caller& caller, Deadline not_after) const;
+  [[nodiscard]] Result<AgentCall> admit(decltype(AgentCall::what) what, std::string owner, Deadline not_after) const;
   /// A refusal that only shows once it is a call's turn: whether its caller is still there, and means this file.
   [[nodiscard]] std::optional<Error> refusal_of(const AgentCall& call);
   [[nodiscard]] Result<bool> means_this_file(const AgentCall& call);

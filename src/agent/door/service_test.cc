@@ -56,11 +56,11 @@ TEST(AgentServiceCalls, ARefusalIsToldToThePod) {
   agent::AssignCall call{on.caller(), {}, engine::World::request("c1")};
   call.request.pod = {"web-0", "shop", ""};
   call.request.pools.v4 = {"none"};
-  EXPECT_TRUE(serve(on.service, on.service.take_assign(agent::encode(call), {})));
+  EXPECT_TRUE(on.add(call));
   ASSERT_EQ(told.size(), 1U);
   EXPECT_EQ(told[0].find("shop/web-0: the given pool (none) does not exist"), 0U) << told[0];
   call.request.pools.v4 = {};
-  EXPECT_TRUE(serve(on.service, on.service.take_assign(agent::encode(call), {})));
+  EXPECT_TRUE(on.add(call));
   EXPECT_EQ(told.size(), 1U) << "an address is no refusal";
 }
 
@@ -74,7 +74,7 @@ TEST(AgentServiceCalls, AnAddressThatSomebodyOnTheNodeLivesWithIsNotGiven) {
   };
   std::vector<std::string> told;
   on.world.living.warn = [&](const std::string& line) { told.push_back(line); };
-  const auto served = serve(on.service, on.service.take_assign(on.assign_message("one"), {}));
+  const auto served = on.add("one");
   ASSERT_TRUE(served);
   const auto outcome = agent::decode_assign_outcome(*served);
   ASSERT_TRUE(living);
@@ -90,9 +90,9 @@ TEST(AgentServiceCalls, AnnotationsOfTheApiAreHeeded) {
     agent::AssignCall call{on.caller(), {}, engine::World::request(container)};
     call.request.pod = {container, "shop", "u"};
     call.annotations = core::WishesWanted{};
-    return agent::encode(call);
+    return call;
   };
-  const auto taken = on.service.take_assign(call_of("c0"), {});
+  const auto taken = on.add(call_of("c0"));
   ASSERT_FALSE(taken) << "an agent without an API leaves it to the plugin";
   EXPECT_EQ(taken.error().code, ErrorCode::refused_by_configuration);
   const auto wishes_for = [](const char* pool) {
@@ -116,7 +116,7 @@ TEST(AgentServiceCalls, AnnotationsOfTheApiAreHeeded) {
     told.push_back(pod.name + ": " + why.message);
   };
   const auto outcome = [&](const std::string& container) -> std::string {
-    const auto answer = serve(on.service, on.service.take_assign(call_of(container), {}));
+    const auto answer = on.add(call_of(container));
     if (!answer) return answer.error().message;
     const auto decoded = agent::decode_assign_outcome(*answer).value();
     if (const auto* assigned = std::get_if<core::Assigned>(&decoded)) return assigned->addresses.front().pool;
@@ -146,12 +146,12 @@ TEST(AgentServiceStore, AnotherFileAtThePathIsNotServed) {
   const agent::StoreFile ours{7, 41};
   on.world.file = [&](Deadline) -> Result<agent::StoreFile> { return ours; };
   agent::ReleaseCall call{on.caller(), core::Owner{"net", "c", "eth0"}};
-  EXPECT_TRUE(serve(on.service, on.service.take_release(agent::encode(call), {}))) << "a plugin that does not say";
+  EXPECT_TRUE(on.del(call)) << "a plugin that does not say";
   call.caller.file = ours;
-  EXPECT_TRUE(serve(on.service, on.service.take_release(agent::encode(call), {})));
+  EXPECT_TRUE(on.del(call));
   for (const agent::StoreFile other : {agent::StoreFile{7, 42}, agent::StoreFile{8, 41}}) {
     call.caller.file = other;
-    const auto answer = serve(on.service, on.service.take_release(agent::encode(call), {}));
+    const auto answer = on.del(call);
     ASSERT_FALSE(answer);
     EXPECT_EQ(answer.error().code, ErrorCode::refused_by_configuration);
   }
@@ -183,12 +183,8 @@ TEST(AgentServiceCalls, OneThatCameTooLateWritesNothing) {
 
 TEST(AgentServiceCalls, CountsWhereAnswersCameFrom) {
   AgentOnMemory on;
-  const auto add = [&](const char* container) {
-    return serve(on.service, on.service.take_assign(on.assign_message(container), {}));
-  };
-  ASSERT_TRUE(add("one"));
-  ASSERT_TRUE(add("two"));
-  ASSERT_TRUE(add("one"));  // again: looked up in the store
+  // The last one again: it is looked up in the store.
+  for (const char* container : {"one", "two", "one"}) ASSERT_TRUE(on.add(container));
   const auto status = agent::decode_status(on.service.status());
   EXPECT_EQ(status->served_from_cache, 2U);
   EXPECT_EQ(status->served_from_store, 1U);
@@ -198,11 +194,10 @@ TEST(AgentServiceCalls, CountsWhereAnswersCameFrom) {
 /// Of a pod's DELs all but the first find nothing: they ask the store for the handle, and memory for the node's blocks.
 TEST(AgentServiceCalls, ADelThatFindsNothingReadsTheHandleAlone) {
   AgentOnMemory on;
-  ASSERT_TRUE(serve(on.service, on.service.take_assign(on.assign_message("one"), {})));
-  const auto del = [&] { return serve(on.service, on.service.take_release(on.release_message("one"), {})); };
-  ASSERT_TRUE(del());
+  ASSERT_TRUE(on.add("one"));
+  ASSERT_TRUE(on.del("one"));
   const auto before = on.store.counts();
-  const auto nothing = del();
+  const auto nothing = on.del("one");
   ASSERT_TRUE(nothing);
   EXPECT_EQ(std::get<0>(*agent::decode_release_outcome(*nothing)).size(), 0U);
   EXPECT_EQ(on.store.counts().read, before.read + 1);
@@ -214,7 +209,7 @@ TEST(AgentServiceCalls, ADelThatFindsNothingReadsTheHandleAlone) {
 TEST(AgentServiceCalls, AClaimAheadThatIsNotNeededTakesNoTurn) {
   AgentOnMemory on;
   const auto add = [&](int i) {
-    ASSERT_TRUE(serve(on.service, on.service.take_assign(on.assign_message("c" + std::to_string(i)), {})));
+    ASSERT_TRUE(on.add("c" + std::to_string(i)));
     on.service.claim_ahead();
   };
   const auto ahead = [&] { return agent::decode_status(on.service.status())->blocks_ahead; };
@@ -235,7 +230,7 @@ TEST(AgentServiceCalls, AClaimAheadThatIsNotNeededTakesNoTurn) {
 TEST(AgentServiceCalls, AStoreInTroubleIsAnAnswer) {
   AgentOnMemory on;
   on.store.set_faults(store::FaultScript().from_commit(on.store.counts().commit + 1, store::Fault::unavailable));
-  const auto served = serve(on.service, on.service.take_assign(on.assign_message("one"), {}));
+  const auto served = on.add("one");
   ASSERT_TRUE(served);
   const auto outcome = agent::decode_assign_outcome(*served);
   EXPECT_EQ(std::get<Error>(*outcome).code, ErrorCode::unavailable);
@@ -268,19 +263,6 @@ TEST(AgentCallTest, IsLeftWithoutASignOfLife) {
   const auto hung_up = std::make_shared<std::atomic<bool>>(true);
   call->hung_up = hung_up;
   EXPECT_TRUE(call->is_left(now));
-}
-
-TEST(AgentCallTest, OneThatIsLeftIsNotBegun) {
-  AgentOnMemory on;
-  wire::agent::AssignCall wanted{on.caller(std::chrono::milliseconds(20)), {}, engine::World::request("one")};
-  wanted.caller.ends = on.in(std::chrono::seconds(14));
-  auto call = on.service.take_assign(wire::agent::encode(wanted), Deadline{std::chrono::nanoseconds::max()});
-  ASSERT_TRUE(call);
-  std::this_thread::sleep_for(std::chrono::milliseconds(30));
-  const auto answer = serve(on.service, std::move(call));
-  ASSERT_FALSE(answer);
-  EXPECT_EQ(answer.error().code, ErrorCode::deadline_exceeded);
-  EXPECT_EQ(on.held("one"), 0U);
 }
 
 using std::chrono::milliseconds;

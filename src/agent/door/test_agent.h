@@ -48,6 +48,17 @@ class StoppableClock final : public Clock {
   std::optional<Instant> stopped_;  ///< guarded by mutex_
 };
 
+/// Serves one call to its end, as Lanes does.
+inline Result<std::string> serve(AgentService& service, Result<AgentCall> taken) {
+  if (!taken) return fail(taken.error());
+  std::vector<AgentCall> calls;
+  calls.push_back(*std::move(taken));
+  AgentService::Together served = service.serve_together(std::move(calls));
+  EXPECT_EQ(served.answers.size() + served.alone.size(), 1U);
+  if (!served.answers.empty()) return std::move(served.answers.front().message);
+  return service.serve_alone(served.alone.front()).message;
+}
+
 /// The agent of node-a over a store in memory, with one pool.
 struct AgentOnMemory {
   AgentOnMemory() {
@@ -67,6 +78,19 @@ struct AgentOnMemory {
   [[nodiscard]] std::string release_message(const std::string& container) const {
     return wire::agent::encode(wire::agent::ReleaseCall{caller(), core::Owner{"net", container, "eth0"}});
   }
+  /// The answers, as they go to the plugin.
+  Result<std::string> add(const wire::agent::AssignCall& call) {
+    return serve(service, service.take_assign(wire::agent::encode(call), {}));
+  }
+  Result<std::string> add(const std::string& container) {
+    return serve(service, service.take_assign(assign_message(container), {}));
+  }
+  Result<std::string> del(const wire::agent::ReleaseCall& call) {
+    return serve(service, service.take_release(wire::agent::encode(call), {}));
+  }
+  Result<std::string> del(const std::string& container) {
+    return serve(service, service.take_release(release_message(container), {}));
+  }
   [[nodiscard]] std::size_t held(const std::string& container) const {
     return engine::held_addresses(context, {"net", container, "eth0"})->size();
   }
@@ -79,16 +103,5 @@ struct AgentOnMemory {
   AgentWorld world{cached, cached.uncached(), clock, random, "memory:", "node-a", {}, [](const std::string&) {}};
   AgentService service{world};
 };
-
-/// Serves one call to its end, as Lanes does.
-inline Result<std::string> serve(AgentService& service, Result<AgentCall> taken) {
-  if (!taken) return fail(taken.error());
-  std::vector<AgentCall> calls;
-  calls.push_back(*std::move(taken));
-  AgentService::Together served = service.serve_together(std::move(calls));
-  EXPECT_EQ(served.answers.size() + served.alone.size(), 1U);
-  if (!served.answers.empty()) return std::move(served.answers.front().message);
-  return service.serve_alone(served.alone.front()).message;
-}
 
 }  // namespace croft::edge

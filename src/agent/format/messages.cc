@@ -8,6 +8,7 @@
 
 #include "base/text/go_text.h"
 #include "base/text/proto.h"
+#include "base/texts.h"
 
 namespace croft::wire::agent {
 namespace {
@@ -20,7 +21,7 @@ struct Rules {
   static constexpr std::size_t kTextBytesMax = agent::kTextBytesMax;
 
   static Error wrong(std::string_view member, std::string_view why) {
-    return {ErrorCode::invalid_argument, fmt::format("agent message: {} {}", member, why), {}};
+    return make_error(ErrorCode::invalid_argument, "agent message: {} {}", member, why);
   }
   static std::string fault_of(std::string_view text, std::size_t bytes_max) {
     if (text.size() > bytes_max) return fmt::format("is longer than {} bytes", bytes_max);

@@ -8,8 +8,6 @@
 namespace croft::wire::agent {
 namespace {
 
-net::Address ip(const char* text) { return net::Address::parse(text).value(); }
-
 AssignCall sample_call() {
   AssignCall call;
   call.caller.store = "sqlite:/var/lib/croft/croft.db";
@@ -22,7 +20,7 @@ AssignCall sample_call() {
       {"b",
        prefix("fd00::/112"),
        {},
-       core::GatewayChoice{core::GatewayChoice::Kind::given, ip("fd00::7")},
+       core::GatewayChoice{core::GatewayChoice::Kind::given, address("fd00::7")},
        std::chrono::seconds(5),
        {}},
       {"c", prefix("10.1.0.0/16"), {}, core::GatewayChoice{core::GatewayChoice::Kind::first_address, {}}, {}, {}},
@@ -36,7 +34,7 @@ AssignCall sample_call() {
   request.count.v6 = 1;
   request.pools.v4 = {"a", core::asked_pool("10.1.0.0/16")};
   request.pools.v6 = {"b"};
-  request.addresses = {ip("10.0.0.9"), ip("fd00::9")};
+  request.addresses = {address("10.0.0.9"), address("fd00::9")};
   request.reserved_addresses = true;
   request.cooling_addresses = true;
   request.use = core::PoolUse::tunnel;
@@ -52,6 +50,16 @@ core::Refusal sample_refusal() {
           "no IPv4 address is free",
           {{"a", prefix("10.0.0.0/16"), "disabled"}, {"b", prefix("fd00::/112"), "full"}},
           core::RefusalCause::full_and_strict};
+}
+
+core::AssignedAddress sample_address() {
+  return {address("10.0.0.9"),
+          "a",
+          prefix("10.0.0.0/16"),
+          address("10.0.0.1"),
+          prefix("10.0.0.0/26"),
+          core::SequenceNumber(~std::uint64_t{0}),
+          true};
 }
 
 TEST(AgentMessages, AssignCallSurvives) {
@@ -92,9 +100,8 @@ TEST(AgentMessages, ReleaseCallSurvives) {
 TEST(AgentMessages, OutcomesSurvive) {
   core::Assigned assigned;
   assigned.addresses = {
-      {ip("10.0.0.9"), "a", prefix("10.0.0.0/16"), ip("10.0.0.1"), prefix("10.0.0.0/26"),
-       core::SequenceNumber(~std::uint64_t{0}), true},
-      {ip("fd00::9"), "", prefix("fd00::/122"), {}, prefix("fd00::/122"), core::SequenceNumber(0), false},
+      sample_address(),
+      {address("fd00::9"), "", prefix("fd00::/122"), {}, prefix("fd00::/122"), core::SequenceNumber(0), false},
   };
   const auto read = decode_assign_outcome(encode(AssignOutcome(assigned)));
   ASSERT_TRUE(read) << read.error().message;
@@ -111,7 +118,7 @@ TEST(AgentMessages, OutcomesSurvive) {
   const Error error{ErrorCode::corrupt, "block 10.0.0.0/26 …", "a\nb"};
   EXPECT_EQ(std::get<Error>(*decode_assign_outcome(encode(AssignOutcome(error)))), error);
   EXPECT_EQ(std::get<Error>(*decode_release_outcome(encode(ReleaseOutcome(error)))), error);
-  const std::vector<net::Address> released = {ip("10.0.0.9"), ip("fd00::9")};
+  const std::vector<net::Address> released = {address("10.0.0.9"), address("fd00::9")};
   EXPECT_EQ(std::get<0>(*decode_release_outcome(encode(ReleaseOutcome(released)))), released);
   EXPECT_TRUE(std::get<0>(*decode_release_outcome(encode(ReleaseOutcome(std::vector<net::Address>())))).empty());
   const AgentStatus status{"0.1.0", "memory:", "node-a", true, 1, 2, 3, 4, 5};
@@ -136,10 +143,7 @@ TEST(AgentMessages, GoldenBytes) {
                 "786803701482010408012001");
   EXPECT_EQ(hex_of(encode(ReleaseCall{call.caller, call.request.owner})),
             caller + "12110a036e65741204306633631a0465746830");
-  core::Assigned assigned;
-  assigned.addresses = {{ip("10.0.0.9"), "a", prefix("10.0.0.0/16"), ip("10.0.0.1"), prefix("10.0.0.0/26"),
-                         core::SequenceNumber(~std::uint64_t{0}), true}};
-  EXPECT_EQ(hex_of(encode(AssignOutcome(assigned))),
+  EXPECT_EQ(hex_of(encode(AssignOutcome(core::Assigned{{sample_address()}}))),
             "0a400a3e0a0831302e302e302e391201611a0b31302e302e302e302f3136220831302e302e302e312a0b31302e302e30"
             "2e302f323630ffffffffffffffffff013801");
   EXPECT_EQ(hex_of(encode(AssignOutcome(sample_refusal()))),
@@ -148,7 +152,7 @@ TEST(AgentMessages, GoldenBytes) {
             "31321a0466756c6c2005");
   EXPECT_EQ(hex_of(encode_sign_of_life()), "2200");
   EXPECT_EQ(hex_of(encode(ReleaseOutcome(Error{ErrorCode::corrupt, "x", "y"}))), "120f0a07636f72727570741201781a0179");
-  EXPECT_EQ(hex_of(encode(ReleaseOutcome(std::vector{ip("fd00::9")}))), "0a090a07666430303a3a39");
+  EXPECT_EQ(hex_of(encode(ReleaseOutcome(std::vector{address("fd00::9")}))), "0a090a07666430303a3a39");
   EXPECT_EQ(hex_of(encode(AgentStatus{"0.1.0", "memory:", "a", true, 1, 2, 3, 4, 5, 6, 7})),
             "0a05302e312e3012076d656d6f72793a1a016120012801300238034004480550065807");
 }
@@ -171,41 +175,28 @@ TEST(AgentMessages, EveryCauseAndCodeSurvives) {
   }
 }
 
-void expect_refused(const AssignCall& call, const std::string& member) {
-  const auto read = decode_assign_call(encode(call));
-  ASSERT_FALSE(read) << member;
-  EXPECT_EQ(read.error().code, ErrorCode::invalid_argument);
-  EXPECT_NE(read.error().message.find(member), std::string::npos) << read.error().message;
-}
-
 TEST(AgentMessages, BoundsAreKept) {
-  AssignCall call = sample_call();
-  call.request.count.v4 = kCountMax + 1;
-  expect_refused(call, "ipv4");
-  call = sample_call();
-  call.request.owner.container_id.clear();
-  expect_refused(call, "owner.container_id");
-  call = sample_call();
-  call.request.owner.network = std::string("a\0b", 3);
-  expect_refused(call, "owner.network");
-  call = sample_call();
-  call.request.pod.uid.assign(kTextBytesMax + 1, 'x');
-  expect_refused(call, "pod.uid");
-  call = sample_call();
-  call.request.addresses.assign(kAddressesMax + 1, ip("10.0.0.1"));
-  expect_refused(call, "addresses");
-  call = sample_call();
-  call.pools.assign(kPoolSpecsMax + 1, call.pools.front());
-  expect_refused(call, "pools");
-  call = sample_call();
-  call.request.pools.v6.assign(kAskedPoolsMax + 1, "a");
-  expect_refused(call, "ipv6_pools");
-  call = sample_call();
-  for (std::size_t i = 0; i <= kLabelsMax; ++i) call.request.namespace_labels[std::to_string(i)] = "";
-  expect_refused(call, "namespace_labels");
-  call = sample_call();
-  call.request.namespace_labels["x"].assign(kMessageBytesMax, 'x');
-  expect_refused(call, "the whole");
+  const auto expect_refused = [](const std::string& member, void (*change)(AssignCall&)) {
+    AssignCall call = sample_call();
+    change(call);
+    const auto read = decode_assign_call(encode(call));
+    ASSERT_FALSE(read) << member;
+    EXPECT_EQ(read.error().code, ErrorCode::invalid_argument);
+    EXPECT_NE(read.error().message.find(member), std::string::npos) << read.error().message;
+  };
+  expect_refused("ipv4", [](AssignCall& call) { call.request.count.v4 = kCountMax + 1; });
+  expect_refused("owner.container_id", [](AssignCall& call) { call.request.owner.container_id.clear(); });
+  expect_refused("owner.network", [](AssignCall& call) { call.request.owner.network = std::string("a\0b", 3); });
+  expect_refused("pod.uid", [](AssignCall& call) { call.request.pod.uid.assign(kTextBytesMax + 1, 'x'); });
+  expect_refused("addresses",
+                 [](AssignCall& call) { call.request.addresses.assign(kAddressesMax + 1, address("10.0.0.1")); });
+  expect_refused("pools", [](AssignCall& call) { call.pools.assign(kPoolSpecsMax + 1, call.pools.front()); });
+  expect_refused("ipv6_pools", [](AssignCall& call) { call.request.pools.v6.assign(kAskedPoolsMax + 1, "a"); });
+  expect_refused("namespace_labels", [](AssignCall& call) {
+    for (std::size_t i = 0; i <= kLabelsMax; ++i) call.request.namespace_labels[std::to_string(i)] = "";
+  });
+  expect_refused("the whole",
+                 [](AssignCall& call) { call.request.namespace_labels["x"].assign(kMessageBytesMax, 'x'); });
 }
 
 TEST(AgentMessages, GarbageIsAnError) {

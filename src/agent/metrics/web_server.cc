@@ -21,6 +21,7 @@
 
 #include "base/net/echo.h"
 #include "base/printable.h"
+#include "base/texts.h"
 
 namespace croft::edge {
 namespace {
@@ -144,7 +145,7 @@ Result<MetricsAddress> MetricsAddress::parse(std::string_view text, std::string_
   constexpr std::string_view kForm =
       "must be an address and a port, as in 127.0.0.1:9600, [::1]:9600 or :9600; names are not looked up";
   const auto wrong = [&](std::string_view why) {
-    return invalid_argument(fmt::format("{} address {} {}", served, net::echo(text), why));
+    return make_error(ErrorCode::invalid_argument, "{} address {} {}", served, net::echo(text), why);
   };
   const bool is_bracketed = text.starts_with('[');
   const std::size_t colon = text.rfind(':');
@@ -245,8 +246,7 @@ Result<std::unique_ptr<WebServer>> WebServer::start(Handler handler, const Metri
                                                     std::string_view served) {
   auto parts = std::make_unique<Parts>(std::move(handler));
   if (const error_code error = parts->listen(address)) {
-    return fail(ErrorCode::already_exists,
-                fmt::format("{} can't be served at {}: {}", served, address.text(), error.message()));
+    return fail(ErrorCode::already_exists, "{} can't be served at {}: {}", served, address.text(), error.message());
   }
   parts->serve();
   return std::unique_ptr<WebServer>(new WebServer(std::move(parts)));

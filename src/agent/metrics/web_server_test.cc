@@ -135,10 +135,12 @@ class Client {
 };
 
 /// A server at a port that was free a moment ago.
-struct Served {
-  explicit Served(const char* host = "127.0.0.1") {
-    port = Listening().address().port;
-    auto started = serve_metrics([this] { return text; }, {*net::parse_address(host), port}, &health);
+struct AtPort {
+  explicit AtPort(const WebServer::Handler& handler) {
+    take(WebServer::start(handler, {*net::parse_address("127.0.0.1"), port}, "desk"));
+  }
+  AtPort() = default;
+  void take(Result<std::unique_ptr<WebServer>> started) {
     EXPECT_TRUE(started) << started.error().message;
     if (started) server = *std::move(started);
   }
@@ -149,11 +151,21 @@ struct Served {
     return client.answer();
   }
 
+  std::uint16_t port = Listening().address().port;
+  std::unique_ptr<WebServer> server;
+};
+
+struct Served : AtPort {
+  explicit Served(const char* host = "127.0.0.1") {
+    take(serve_metrics([this] { return text; }, {*net::parse_address(host), port}, &health));
+  }
+  ~Served() { server.reset(); }  // before what it uses
+  Served(const Served&) = delete;
+  Served& operator=(const Served&) = delete;
+
   ManualClock clock;
   Health health{clock};
   std::string text = "croft_pool_capacity 1\n";
-  std::uint16_t port = 0;
-  std::unique_ptr<WebServer> server;
 };
 
 constexpr const char* kScrape = "GET /metrics HTTP/1.1\r\nHost: elsewhere\r\n\r\n";
@@ -205,44 +217,29 @@ TEST(MetricsServer, TakesNothingElse) {
 }
 
 TEST(WebServer, AHandlerSeesTheRequestAndSaysTheAnswer) {
-  const std::uint16_t port = Listening().address().port;
-  const auto handler = [](const WebRequest& request) -> WebAnswer {
+  const AtPort served([](const WebRequest& request) -> WebAnswer {
     const std::string seen = std::string(request.path) + "|" + std::string(request.query) + "|" +
                              std::string(request.host) + "|" + std::string(request.authorization);
     return {403, seen, "application/json", {{"X-More", "yes"}}};
-  };
-  const auto server = WebServer::start(handler, {*net::parse_address("127.0.0.1"), port}, "desk");
-  ASSERT_TRUE(server) << server.error().message;
-  const auto ask = [&](std::string_view request) {
-    const Client client(port);
-    client.send(request);
-    return client.answer();
-  };
-  const std::string said = ask("GET /a/b?c=d&e HTTP/1.1\r\nHost: desk.example:1\r\nAuthorization: Bearer t\r\n\r\n");
+  });
+  const std::string said =
+      served.ask("GET /a/b?c=d&e HTTP/1.1\r\nHost: desk.example:1\r\nAuthorization: Bearer t\r\n\r\n");
   EXPECT_THAT(said, StartsWith("HTTP/1.1 403 Forbidden\r\n"));
   EXPECT_THAT(said, HasSubstr("Content-Type: application/json\r\n"));
   EXPECT_THAT(said, HasSubstr("X-More: yes\r\n"));
   EXPECT_THAT(said, HasSubstr("X-Content-Type-Options: nosniff\r\n"));
   EXPECT_THAT(said, HasSubstr("Cache-Control: no-store\r\n"));
   EXPECT_THAT(said, EndsWith("\r\n\r\n/a/b|c=d&e|desk.example:1|Bearer t"));
-  EXPECT_THAT(ask("HEAD /?x HTTP/1.1\r\n\r\n"), EndsWith("\r\n\r\n")) << "no body";
+  EXPECT_THAT(served.ask("HEAD /?x HTTP/1.1\r\n\r\n"), EndsWith("\r\n\r\n")) << "no body";
 }
 
 TEST(WebServer, AHandlerThatThrowsIsOneFailedAnswer) {
-  const std::uint16_t port = Listening().address().port;
-  const auto handler = [](const WebRequest& request) -> WebAnswer {
+  const AtPort served([](const WebRequest& request) -> WebAnswer {
     if (request.path.empty()) throw std::bad_alloc();
     return {200, "fine"};
-  };
-  const auto server = WebServer::start(handler, {*net::parse_address("127.0.0.1"), port}, "desk");
-  ASSERT_TRUE(server) << server.error().message;
-  const auto ask = [&](std::string_view request) {
-    const Client client(port);
-    client.send(request);
-    return client.answer();
-  };
-  EXPECT_THAT(ask("GET ? HTTP/1.1\r\n\r\n"), StartsWith("HTTP/1.1 500 "));
-  EXPECT_THAT(ask("GET / HTTP/1.1\r\n\r\n"), EndsWith("fine"));
+  });
+  EXPECT_THAT(served.ask("GET ? HTTP/1.1\r\n\r\n"), StartsWith("HTTP/1.1 500 "));
+  EXPECT_THAT(served.ask("GET / HTTP/1.1\r\n\r\n"), EndsWith("fine"));
 }
 
 TEST(MetricsServer, WhoSaysNothingKeepsNobodyFromAnAnswer) {

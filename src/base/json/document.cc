@@ -1,6 +1,7 @@
 #include "base/json/document.h"
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 
 #include <fmt/format.h>
@@ -160,23 +161,9 @@ Result<JsonDocument> parse_json(std::string_view text, const JsonLimits& limits)
 }
 
 std::string_view name_of(JsonKind kind) {
-  switch (kind) {
-    case JsonKind::null:
-      return "null";
-    case JsonKind::boolean:
-      return "a boolean";
-    case JsonKind::integer:
-      return "an integer";
-    case JsonKind::number:
-      return "a number";
-    case JsonKind::string:
-      return "a string";
-    case JsonKind::array:
-      return "an array";
-    case JsonKind::object:
-      return "an object";
-  }
-  return "";
+  constexpr auto kNames = std::to_array<std::string_view>(
+      {"null", "a boolean", "an integer", "a number", "a string", "an array", "an object"});  // in their order
+  return kNames.at(static_cast<std::size_t>(kind));
 }
 
 JsonDocument::JsonDocument() : nodes_(1) { nodes_.front().end = 1; }

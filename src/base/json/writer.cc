@@ -13,27 +13,6 @@
 namespace croft::wire {
 namespace {
 
-std::string_view short_escape(char32_t code) {
-  switch (code) {
-    case '"':
-      return "\\\"";
-    case '\\':
-      return "\\\\";
-    case '\b':
-      return "\\b";
-    case '\f':
-      return "\\f";
-    case '\n':
-      return "\\n";
-    case '\r':
-      return "\\r";
-    case '\t':
-      return "\\t";
-    default:
-      return {};
-  }
-}
-
 /// How many bytes of the front are ASCII that stands for itself.
 std::size_t plain_prefix(std::string_view text) {
   constexpr std::uint64_t kOnes = 0x0101010101010101;
@@ -155,8 +134,10 @@ void JsonWriter::append_string(std::string_view value) {
     value.remove_prefix(plain);
     if (value.empty()) break;
     const Rune rune = first_rune(value);
-    if (const std::string_view escape = short_escape(rune.code); !escape.empty()) {
-      out_ += escape;
+    const char letter = escape_letter(rune.code);
+    if (letter != '\0' && rune.code != '\a' && rune.code != '\v') {
+      out_ += '\\';
+      out_ += letter;
     } else if (needs_unicode_escape(rune)) {
       fmt::format_to(std::back_inserter(out_), "\\u{:04x}", static_cast<unsigned>(rune.code));
     } else {

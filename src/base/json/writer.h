@@ -39,6 +39,12 @@ class JsonWriter {
   void unsigned_integer(std::string_view name, std::uint64_t value) { key(name), unsigned_integer(value); }
   void boolean(std::string_view name, bool value) { key(name), boolean(value); }
   void raw(std::string_view name, std::string_view json) { key(name), raw(json); }
+  /// A list of texts.
+  void texts(std::string_view name, const auto& values) {
+    begin_array(name);
+    for (const auto& value : values) text(value);
+    end_array();
+  }
   /// JSON that is written already, in one line: a value of somebody else's that is passed on.
   void raw(std::string_view json);
 

@@ -6,6 +6,7 @@
 
 #include "base/net/echo.h"
 #include "base/net/prefix.h"
+#include "base/texts.h"
 
 namespace croft::net {
 namespace {
@@ -119,12 +120,7 @@ std::string AddressWithLength::to_string() const {
 }
 
 std::string joined(std::span<const Prefix> prefixes, std::string_view separator) {
-  std::string text;
-  for (const Prefix& one : prefixes) {
-    if (!text.empty()) text += separator;
-    text += one.to_string();
-  }
-  return text;
+  return fmt::format("{}", fmt::join(prefixes, separator));
 }
 
 }  // namespace croft::net

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -208,6 +209,13 @@ class Address {
     CROFT_ASSERT(value <= U128::low_bits(bit_length(family)));
     return {family, value};
   }
+  /// As packets and the kernel carry it, in network order; nullopt for other than 4 or 16 bytes.
+  [[nodiscard]] static constexpr std::optional<Address> of_bytes(std::span<const std::uint8_t> bytes) {
+    if (bytes.size() != 4 && bytes.size() != 16) return std::nullopt;
+    U128 value;
+    for (const std::uint8_t byte : bytes) value = value << 8 | U128{byte};
+    return Address{bytes.size() == 4 ? Family::v4 : Family::v6, value};
+  }
 
   /// Reads dotted quad or the text forms of RFC 4291 §2.2, an embedded dotted quad included. It is as strict as Go's
   /// netip.ParseAddr: octets without leading zeros, groups of 1 to 4 hex digits, nothing before or after. Unlike there,
@@ -226,6 +234,15 @@ class Address {
   }
   /// The address as a number; IPv4 in the low 32 bits; 0 when invalid.
   [[nodiscard]] constexpr U128 value() const { return value_; }
+  /// In network order, IPv4 in the first four; the address must be valid.
+  [[nodiscard]] constexpr std::array<std::uint8_t, 16> bytes() const {
+    std::array<std::uint8_t, 16> bytes{};
+    const int size = bit_length(family()) / 8;
+    for (int i = 0; i < size; ++i) {
+      bytes[static_cast<std::size_t>(i)] = static_cast<std::uint8_t>((value_ >> 8 * (size - 1 - i)).lo);
+    }
+    return bytes;
+  }
 
   /// True inside ::ffff:0:0/96.
   [[nodiscard]] constexpr bool is_v4_mapped() const { return is_v6() && (value_ >> 32) == U128{0xffff}; }
@@ -235,16 +252,14 @@ class Address {
   }
 
   /// The neighbour; nullopt at the end of the family. The address must be valid.
-  [[nodiscard]] constexpr std::optional<Address> next() const { return offset_by(1); }
+  [[nodiscard]] constexpr std::optional<Address> next() const {
+    if (value_ == U128::low_bits(bit_length(family()))) return std::nullopt;
+    return Address{family_, value_ + 1};
+  }
   [[nodiscard]] constexpr std::optional<Address> previous() const {
     CROFT_ASSERT(is_valid());
     if (value_ == U128{}) return std::nullopt;
     return Address{family_, value_ - 1};
-  }
-  /// The address `offset` places up; nullopt past the end of the family. The address must be valid.
-  [[nodiscard]] constexpr std::optional<Address> offset_by(U128 offset) const {
-    if (offset > U128::low_bits(bit_length(family())) - value_) return std::nullopt;
-    return Address{family_, value_ + offset};
   }
 
   /// Dotted quad, or RFC 5952: lower case, no leading zeros, the longest run of two or more zero groups (the first of

@@ -15,6 +15,7 @@
 
 #include "base/net/address.h"
 #include "base/net/prefix.h"
+#include "base/span_text.h"
 
 namespace croft::core {
 
@@ -132,10 +133,9 @@ class Command {
   }
   /// 30s, 15m, 2h
   static std::chrono::seconds span_of(std::string_view text) {
-    static const std::map<char, int> kUnits = {{'s', 1}, {'m', 60}, {'h', 3600}};
-    const auto unit = text.empty() ? kUnits.end() : kUnits.find(text.back());
-    if (unit == kUnits.end()) throw Malformed(fmt::format("{} is no time: 30s, 15m, 2h", text));
-    return std::chrono::seconds(std::int64_t{number_of(text.substr(0, text.size() - 1))} * unit->second);
+    const auto span = croft::span_of(text);
+    if (!span) throw Malformed(fmt::format("{} is no time: 30s, 15m, 2h", text));
+    return *span;
   }
   static net::Address address_of(std::string_view text) {
     const auto parsed = net::Address::parse(text);

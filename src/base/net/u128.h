@@ -7,6 +7,7 @@
 #include <functional>
 
 #include "base/assert.h"
+#include "base/hex.h"
 
 namespace croft::net {
 
@@ -71,14 +72,9 @@ struct U128 {
 
 template <>
 struct std::hash<croft::net::U128> {
-  /// The multiply-and-fold of splitmix64 over both halves: neighbouring addresses land far apart.
-  std::size_t operator()(const croft::net::U128& v) const noexcept { return mix(mix(v.hi) ^ v.lo); }
-
- private:
-  static constexpr std::uint64_t mix(std::uint64_t x) noexcept {
-    x += 0x9e3779b97f4a7c15U;
-    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9U;
-    x = (x ^ (x >> 27)) * 0x94d049bb133111ebU;
-    return x ^ (x >> 31);
+  /// splitmix64 over both halves.
+  std::size_t operator()(const croft::net::U128& v) const noexcept {
+    constexpr std::uint64_t kStep = 0x9e3779b97f4a7c15;
+    return croft::mixed((croft::mixed(v.hi + kStep) ^ v.lo) + kStep);
   }
 };

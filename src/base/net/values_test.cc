@@ -297,10 +297,6 @@ TEST(U128, LowBitsHasThatWidth) {
   for (int count = 0; count <= 128; ++count) EXPECT_EQ(U128::low_bits(count).bit_width(), count);
 }
 
-}  // namespace
-
-namespace {
-
 /// As net.ParseIP of Go 1.16.
 TEST(LenientAddress, IsReadAsKubernetesReadsIt) {
   const std::pair<const char*, const char*> cases[] = {

@@ -35,51 +35,13 @@ bool in_any(const std::array<CodeRange, N>& ranges, char32_t code) {
                      [code](const CodeRange& r) { return r.first <= code && code <= r.last; });
 }
 
-/// Length and smallest value of a sequence by its first byte; length 0 for a byte that begins none.
-struct Lead {
-  std::size_t size;
-  char32_t smallest;
-  char32_t bits;
-};
-Lead lead_of(unsigned char byte) {
-  if (byte < 0x80) return {1, 0, byte};
-  if ((byte & 0xE0) == 0xC0) return {2, 0x80, byte & 0x1FU};
-  if ((byte & 0xF0) == 0xE0) return {3, 0x800, byte & 0x0FU};
-  if ((byte & 0xF8) == 0xF0) return {4, 0x10000, byte & 0x07U};
-  return {0, 0, 0};
-}
-
-std::string_view short_escape(char32_t code) {
-  switch (code) {
-    case '\a':
-      return "\\a";
-    case '\b':
-      return "\\b";
-    case '\f':
-      return "\\f";
-    case '\n':
-      return "\\n";
-    case '\r':
-      return "\\r";
-    case '\t':
-      return "\\t";
-    case '\v':
-      return "\\v";
-    case '"':
-      return "\\\"";
-    case '\\':
-      return "\\\\";
-    default:
-      return {};
-  }
-}
-
 void append_quoted(std::string& out, std::string_view bytes, const Rune& rune) {
   const auto sink = std::back_inserter(out);
   if (!rune.valid) {
     fmt::format_to(sink, "\\x{:02x}", static_cast<unsigned>(static_cast<unsigned char>(bytes.front())));
-  } else if (const std::string_view escape = short_escape(rune.code); !escape.empty()) {
-    out += escape;
+  } else if (const char letter = escape_letter(rune.code); letter != '\0') {
+    out += '\\';
+    out += letter;
   } else if (rune.code < 0x20 || rune.code == 0x7F) {
     fmt::format_to(sink, "\\x{:02x}", static_cast<unsigned>(rune.code));
   } else if (!in_any(kWithoutPicture, rune.code)) {
@@ -101,20 +63,10 @@ char32_t folded(char32_t code) {
 
 }  // namespace
 
-Rune first_rune(std::string_view text) {
-  if (text.empty()) return {};
-  const Lead lead = lead_of(static_cast<unsigned char>(text.front()));
-  const Rune bad{0xFFFD, 1, false};
-  if (lead.size == 0 || text.size() < lead.size) return bad;
-  char32_t code = lead.bits;
-  for (std::size_t i = 1; i < lead.size; ++i) {
-    const auto byte = static_cast<unsigned char>(text[i]);
-    if ((byte & 0xC0) != 0x80) return bad;
-    code = (code << 6) | (byte & 0x3FU);
-  }
-  const bool surrogate = code >= 0xD800 && code <= 0xDFFF;
-  if (code < lead.smallest || code > 0x10FFFF || surrogate) return bad;
-  return {code, lead.size, true};
+char escape_letter(char32_t code) {
+  constexpr std::string_view kCharacters = "\"\\\b\f\n\r\t\a\v", kLetters = "\"\\bfnrtav";
+  const std::size_t at = code < 0x80 ? kCharacters.find(static_cast<char>(code)) : kCharacters.npos;
+  return at == kCharacters.npos ? '\0' : kLetters[at];
 }
 
 bool is_plain_text(std::string_view text) {

@@ -2,20 +2,16 @@
 
 // Rules of text that Go applies and CNI callers have come to depend on.
 
-#include <cstddef>
 #include <string>
 #include <string_view>
 
+#include "base/printable.h"
+
 namespace croft::wire {
 
-/// One code point at the front of a UTF-8 text. `size` is 0 for an empty text. An invalid byte sequence gives
-/// `valid == false`, size 1 and U+FFFD, as Go's utf8.DecodeRune.
-struct Rune {
-  char32_t code = 0xFFFD;
-  std::size_t size = 0;
-  bool valid = false;
-};
-[[nodiscard]] Rune first_rune(std::string_view text);
+/// The letter behind the backslash by which Go writes a character in quotes, 0 for one that has none. JSON has them
+/// too, but for `\a` and `\v`.
+[[nodiscard]] char escape_letter(char32_t code);
 
 /// True when the text is valid UTF-8 without control characters (U+0000–U+001F, U+007F–U+009F): fit for a key, an
 /// attribute or a line of a log.

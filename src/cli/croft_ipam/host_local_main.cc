@@ -27,14 +27,10 @@ std::function<void(const std::string&)> log_if_wanted() {
 
 int serve_host_local(const edge::CniHost& host) {
   const os::SystemClock clock;
-  const auto open = [&clock](OpenMode mode) {
-    return [&clock, mode](const std::string& data_dir, const std::string& network) {
-      return store::hostlocal::open_reservations(data_dir, network, mode, clock);
-    };
-  };
   const edge::HostLocalWorld world{
-      open(OpenMode::create),
-      open(OpenMode::existing),
+      [&clock](const std::string& data_dir, const std::string& network, OpenMode mode) {
+        return store::hostlocal::open_reservations(data_dir, network, mode, clock);
+      },
       store::hostlocal::check_directory,
       clock,
       [](const std::string& line) { static_cast<void>(os::write_standard_error(line + "\n")); },

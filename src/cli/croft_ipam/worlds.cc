@@ -16,7 +16,6 @@
 #include "os/interfaces.h"
 #include "os/log_file.h"
 #include "os/process.h"
-#include "vpc/door/adapters.h"
 #include "vpc/door/agent_client.h"
 
 namespace croft::app {
@@ -54,15 +53,13 @@ template <class Answer, class Ask>
 
 [[nodiscard]] std::optional<net::Address> node_address(const core::StockAddress& given, const Clock& clock) {
   const Deadline deadline = Deadline::after(clock.now(), kHostTime);
-  os::MacBytes mac{};
-  std::ranges::copy(given.mac.bytes, mac.begin());
-  const auto interface = os::find_interface(mac, clock, deadline);
+  const auto interface = os::find_interface(given.mac, clock, deadline);
   const auto addresses = interface ? os::list_addresses(clock, deadline) : fail(interface.error());
   if (!addresses) return std::nullopt;
   const auto subnet = net::Prefix::containing(given.address, static_cast<int>(given.prefix_length));
   for (const os::AddressOnInterface& one : *addresses) {
-    const net::Address address = edge::from_bytes(one.address);
-    if (one.interface_index == interface->index && subnet.contains(address) && address != given.address) return address;
+    const bool is_there = one.interface_index == interface->index && subnet.contains(one.address);
+    if (is_there && one.address != given.address) return one.address;
   }
   return std::nullopt;
 }
@@ -70,11 +67,10 @@ template <class Answer, class Ask>
 /// Addresses of the host's own namespace: `ptp` makes a route to each pod there.
 [[nodiscard]] Result<std::set<net::Address>> used_by_host(const Clock& clock) {
   const Deadline deadline = Deadline::after(clock.now(), kHostTime);
-  std::set<net::Address> used;
   TRY(const auto routes, os::list_host_routes(clock, deadline));
-  for (const auto& one : routes) used.insert(edge::from_bytes(one));
+  std::set<net::Address> used(routes.begin(), routes.end());
   TRY(const auto addresses, os::list_addresses(clock, deadline));
-  for (const os::AddressOnInterface& one : addresses) used.insert(edge::from_bytes(one.address));
+  for (const os::AddressOnInterface& one : addresses) used.insert(one.address);
   return used;
 }
 
@@ -89,7 +85,7 @@ std::unique_ptr<edge::Agent> find_agent(const std::string& socket, const Clock& 
 
 engine::DeviceOf device_of_living(const Clock& clock) {
   return [&clock](const net::Address& address) {
-    return os::device_of_living(edge::to_bytes(address), clock, Deadline::after(clock.now(), kKernelTime));
+    return os::device_of_living(address, clock, Deadline::after(clock.now(), kKernelTime));
   };
 }
 

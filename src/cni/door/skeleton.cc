@@ -5,8 +5,6 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "base/quoted.h"
-#include "cni/door/cni_call.h"
 #include "cni/error_table.h"
 
 namespace croft::edge {
@@ -44,17 +42,8 @@ MaybeError read_config(const CniHost& host, CniRequest& request) {
 
 /// The version of the specification that introduced a command; nothing for those of the first one.
 std::optional<std::string_view> introduced_in(Command command) {
-  switch (command) {
-    case Command::check:
-      return "0.4.0";
-    case Command::gc:
-    case Command::status:
-      return "1.1.0";
-    case Command::add:
-    case Command::del:
-    case Command::version:
-      return {};
-  }
+  if (command == Command::check) return "0.4.0";
+  if (command == Command::gc || command == Command::status) return "1.1.0";
   return {};
 }
 
@@ -98,17 +87,12 @@ MaybeError check_version(const CniPlugin& plugin, CniRequest& request) {
 MaybeError check_netns(const CniHost& host, Command command) {
   const bool concerned = command == Command::add || command == Command::del;
   if (!concerned || host.environment.overrides_netns_check()) return {};
-  switch (host.compare_netns(host.environment.netns)) {
-    case NetnsAnswer::same:
-      return wire::cni::Error{
-          Code::invalid_netns, "plugin's netns and netns from CNI_NETNS should not be the same", {}};
-    case NetnsAnswer::own_cannot_open:
-      return wire::cni::Error{Code::invalid_netns, "get plugin's netns failed", {}};
-    case NetnsAnswer::different:
-    case NetnsAnswer::cannot_open:
-      return {};
+  const NetnsAnswer answer = host.compare_netns(host.environment.netns);
+  if (answer == NetnsAnswer::same) {
+    return wire::cni::Error{Code::invalid_netns, "plugin's netns and netns from CNI_NETNS should not be the same", {}};
   }
-  return {};
+  if (answer != NetnsAnswer::own_cannot_open) return {};
+  return wire::cni::Error{Code::invalid_netns, "get plugin's netns failed", {}};
 }
 
 /// GC and STATUS don't validate what they don't require, so nobody may use it.
@@ -209,36 +193,6 @@ int serve_cni(const CniPlugin& plugin, const CniHost& host, const std::function<
   if (answer.out.empty() || write_out(answer.out)) return answer.exit_code;
   static_cast<void>(write_err("standard output cannot be written; the caller does not know the outcome\n"));
   return 1;
-}
-
-CniCall::CniCall(const Clock& clock, std::string subject, WriteLine write, Logs logs,
-                 const std::optional<CallSoFar>& so_far)
-    : write_(std::move(write)), logs_(logs) {
-  if (write_) line_.emplace(clock, std::move(subject), so_far ? so_far->began : clock.now());
-}
-
-void CniCall::log_success(const std::string& words) const {
-  if (line_ && logs_ == Logs::every_outcome) write_(line_->ended("ok", words));
-}
-
-void CniCall::log_failure(wire::cni::Code code, const std::string& words) const {
-  if (line_) write_(line_->ended("error", fmt::format("cni={} {}", static_cast<int>(code), words)));
-}
-
-void CniCall::warn(const std::string& what) const {
-  if (line_) write_(line_->ended("warning", "why=" + in_quotes(what)));
-}
-
-wire::cni::Error CniCall::cni_error(const Error& error) { return to_cni_error(error); }
-
-std::string attachment_text(const CniRequest& request) {
-  using wire::cni::Command;
-  if (request.command == Command::gc || request.command == Command::status) return {};
-  return fmt::format(" container={} ifname={}", request.environment.container_id, request.environment.interface_name);
-}
-
-std::unique_ptr<Agent> AgentDoor::open() const {
-  return find && !socket.empty() && socket != kNoAgent ? find(socket) : nullptr;
 }
 
 }  // namespace croft::edge

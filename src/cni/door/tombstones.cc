@@ -8,6 +8,7 @@
 
 #include "base/hex.h"
 #include "base/quoted.h"
+#include "base/texts.h"
 #include "cni/decision_log.h"
 #include "cni/error_table.h"
 #include "ipam/use/release.h"
@@ -83,8 +84,8 @@ Result<std::size_t> Tombstones::leave(wire::Tombstone tombstone, Sign sign) cons
     TRY(auto names, os::list_directory(directory_, 2 * kTombstonesMax));
     std::erase_if(names, [](const std::string& name) { return name.ends_with(kUnsure); });
     if (names.size() >= kTombstonesMax) {
-      return fail(ErrorCode::exhausted, fmt::format("{} holds {} files already: they go once the store can be reached",
-                                                    directory_, names.size()));
+      return fail(ErrorCode::exhausted, "{} holds {} files already: they go once the store can be reached", directory_,
+                  names.size());
     }
   }
   tombstone.left_at = clock_.now().wall;

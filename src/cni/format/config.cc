@@ -249,11 +249,7 @@ MaybeFault read_cooldown(const JsonAt& at, PoolSpec& out) {
 }
 
 MaybeFault read_disabled(const JsonAt& at, PoolSpec& out) {
-  if (at.value.is_null()) return {};
-  bool disabled = false;
-  if (auto fault = read_boolean(at, disabled)) return fault;
-  out.disabled = disabled;
-  return {};
+  return at.value.is_null() ? MaybeFault() : read_boolean(at, out.disabled.emplace());
 }
 
 constexpr std::array<JsonMember<PoolSpec>, 6> kPoolMembers = {{{"name", read_name},
@@ -286,38 +282,35 @@ MaybeFault check_apart(const JsonAt& at, const std::vector<PoolSpec>& pools) {
   return {};
 }
 
-MaybeFault read_cidr_choice(const JsonAt& at, net::Family family, core::AskedPool& out) {
-  const auto cidr = net::AddressWithLength::parse(at.value.text());
-  if (!cidr) return at.bad_value(cidr.error().message);
-  if (cidr->address.family() != family) {
-    return at.bad_value(fmt::format("{} is not {}", net::echo(at.value.text()), net::name_of(family)));
-  }
-  out = cidr->network();
-  return {};
-}
-
-template <net::Family kFamily>
-MaybeFault read_choice(const JsonAt& at, core::AskedPool& out) {
+MaybeFault read_choice(const JsonAt& at, net::Family family, core::AskedPool& out) {
   if (at.value.kind() != JsonKind::string) return at.wrong_type("a string");
   const std::string text(at.value.text());
-  if (text.find('/') != text.npos) return read_cidr_choice(at, kFamily, out);
-  if (const auto checked = core::check_pool_name(text); !checked) return at.bad_value(checked.error().message);
-  out = text;
+  if (text.find('/') == text.npos) {
+    if (const auto checked = core::check_pool_name(text); !checked) return at.bad_value(checked.error().message);
+    out = text;
+    return {};
+  }
+  const auto cidr = net::AddressWithLength::parse(text);
+  if (!cidr) return at.bad_value(cidr.error().message);
+  if (cidr->address.family() != family) {
+    return at.bad_value(fmt::format("{} is not {}", net::echo(text), net::name_of(family)));
+  }
+  out = cidr->network();
   return {};
 }
 
 }  // namespace
 
 /// Reads pools of which each passes core::make_pool and no two share a name or an address.
-static MaybeFault read_pool_specs(const JsonAt& at, std::size_t count_max, std::vector<PoolSpec>& out) {
-  if (auto fault = read_list<PoolSpec>(at, count_max, read_pool_spec, out)) return fault;
+static MaybeFault read_pool_specs(const JsonAt& at, std::vector<PoolSpec>& out) {
+  if (auto fault = read_list<PoolSpec>(at, kConfiguredPoolsMax, read_pool_spec, out)) return fault;
   return check_apart(at, out);
 }
 
-MaybeFault read_asked_pools(const JsonAt& at, net::Family family, std::size_t count_max,
-                            std::vector<core::AskedPool>& out) {
-  return family == net::Family::v4 ? read_list<core::AskedPool>(at, count_max, read_choice<net::Family::v4>, out)
-                                   : read_list<core::AskedPool>(at, count_max, read_choice<net::Family::v6>, out);
+MaybeFault read_asked_pools(const JsonAt& at, net::Family family, std::vector<core::AskedPool>& out) {
+  out.clear();
+  return each_element(at, kAskedPoolsMax,
+                      [&](const JsonAt& element) { return read_choice(element, family, out.emplace_back()); });
 }
 
 namespace {
@@ -333,7 +326,7 @@ struct Draft {
   std::string store;
   std::string log_file;
   std::string agent;
-  std::vector<net::Address> from_args_member, from_runtime, from_ipam;  ///< requested addresses by channel
+  std::vector<net::Address> from_args, from_args_member, from_runtime, from_ipam;  ///< requested, by channel
   PodWishes wishes;
   bool asks_api = false;  ///< for further ones
 };
@@ -386,18 +379,14 @@ MaybeFault read_source_of_annotations(const JsonAt& at, Draft& out) {
 }
 
 constexpr std::array<JsonMember<Draft>, 8> kAssignmentMembers = {
-    {{"pools", [](const JsonAt& a, Draft& d) { return read_pool_specs(a, kConfiguredPoolsMax, d.config.ipam.pools); }},
+    {{"pools", [](const JsonAt& a, Draft& d) { return read_pool_specs(a, d.config.ipam.pools); }},
      {"annotations", read_source_of_annotations},
      {"assign_ipv4", [](const JsonAt& a, Draft& d) { return read_switch(a, true, d.config.ipam.assign_v4); }},
      {"assign_ipv6", [](const JsonAt& a, Draft& d) { return read_switch(a, false, d.config.ipam.assign_v6); }},
      {"ipv4_pools",
-      [](const JsonAt& a, Draft& d) {
-        return read_asked_pools(a, net::Family::v4, kAskedPoolsMax, d.config.ipam.asked_pools.v4);
-      }},
+      [](const JsonAt& a, Draft& d) { return read_asked_pools(a, net::Family::v4, d.config.ipam.asked_pools.v4); }},
      {"ipv6_pools",
-      [](const JsonAt& a, Draft& d) {
-        return read_asked_pools(a, net::Family::v6, kAskedPoolsMax, d.config.ipam.asked_pools.v6);
-      }},
+      [](const JsonAt& a, Draft& d) { return read_asked_pools(a, net::Family::v6, d.config.ipam.asked_pools.v6); }},
      {"routes", [](const JsonAt& a,
                    Draft& d) { return read_list<Route>(a, kConfiguredRoutesMax, read_route, d.config.ipam.routes); }},
      {"ips", [](const JsonAt& a, Draft& d) { return read_requested_addresses(a, d.from_ipam); }}}};
@@ -450,10 +439,23 @@ Error missing(std::string_view field) {
 
 // ---- CNI_ARGS
 
-std::optional<Error> gather_requested(const std::vector<net::Address>& from_args, Draft& draft) {
+/// Reads them. Where they are not needed whatever the runtime says of the pod stands in nobody's way: it is for the
+/// log.
+std::optional<Error> take_args(const std::string& text, bool are_needed, core::PodIdentity& pod,
+                               std::vector<net::Address>& ips) {
+  const auto args = parse_args(text, kCroftArgKeys);
+  core::PodIdentity said;
+  auto error = args ? take_pod(*args, said) : Error{Code::invalid_environment, args.error().message, "CNI_ARGS"};
+  if (error) return are_needed ? error : std::nullopt;
+  pod = std::move(said);
+  ips = args->ips;
+  return {};
+}
+
+std::optional<Error> gather_requested(Draft& draft) {
   std::vector<net::Address>& all = draft.config.requested_addresses;
   for (const auto* channel : std::initializer_list<const std::vector<net::Address>*>{
-           &from_args, &draft.from_args_member, &draft.from_runtime, &draft.wishes.addresses, &draft.from_ipam}) {
+           &draft.from_args, &draft.from_args_member, &draft.from_runtime, &draft.wishes.addresses, &draft.from_ipam}) {
     for (const net::Address& address : *channel) {
       if (std::find(all.begin(), all.end(), address) == all.end()) all.push_back(address);
     }
@@ -462,13 +464,6 @@ std::optional<Error> gather_requested(const std::vector<net::Address>& from_args
   return Error{Code::invalid_network_config,
                fmt::format("{} addresses are requested, at most {} are allowed", all.size(), kRequestedAddressesMax),
                {}};
-}
-
-std::optional<Error> take_args(const std::string& text, Draft& draft) {
-  const auto args = parse_args(text, kCroftArgKeys);
-  if (!args) return Error{Code::invalid_environment, args.error().message, "CNI_ARGS"};
-  if (auto error = take_pod(*args, draft.config.pod)) return error;
-  return gather_requested(args->ips, draft);
 }
 
 std::optional<std::string> unless_empty(const std::string& text) {
@@ -494,14 +489,9 @@ Checked<NetworkConfig> decode_croft_ipam_config(const Network& network, const st
     return config_error_of(*fault);
   if (!needs.lenient && !draft.has_ipam) return missing("ipam");
   if (!needs.lenient && draft.type.empty()) return missing("ipam.type");
-  if (needs.assignment) {
-    if (auto error = take_args(args, draft)) return *std::move(error);
-  } else {
-    // Only for the log: whatever the runtime says of the pod stands in nobody's way.
-    const auto read = parse_args(args, kCroftArgKeys);
-    core::PodIdentity pod;
-    if (read && !take_pod(*read, pod)) draft.config.pod = std::move(pod);
-  }
+  auto error = take_args(args, needs.assignment, draft.config.pod, draft.from_args);
+  if (!error && needs.assignment) error = gather_requested(draft);
+  if (error) return *std::move(error);
   NetworkConfig& config = draft.config;
   if (draft.asks_api) {
     const PodWishes& handed = draft.wishes;
@@ -562,9 +552,8 @@ MaybeFault read_wish(const JsonAt& at, std::string_view name, PodWishes& out) {
     return read_list_in(at, [&](const JsonAt& list) { return read_families(list, out.families); });
   }
   const net::Family family = name == "ipv4pools" ? net::Family::v4 : net::Family::v6;
-  return read_list_in(at, [&](const JsonAt& list) {
-    return read_asked_pools(list, family, kAskedPoolsMax, out.pools[family].emplace());
-  });
+  return read_list_in(at,
+                      [&](const JsonAt& list) { return read_asked_pools(list, family, out.pools[family].emplace()); });
 }
 
 constexpr std::array<std::string_view, 4> kWishes = {"ipv4pools", "ipv6pools", "ipAddrs", "ipFamilies"};
@@ -594,8 +583,6 @@ MaybeFault read_pod_annotations(const JsonAt& at, PodWishes& out) { return read_
 MaybeFault read_namespace_annotations(const JsonAt& at, PodWishes& out) { return read_annotations(at, false, out); }
 
 namespace {
-
-constexpr std::int64_t kCooldownSecondsMax = 1200;
 
 struct VpcDraft {
   VpcConfig config;
@@ -631,7 +618,9 @@ constexpr std::array<JsonMember<VpcDraft>, 14> kVpcMembers = {
      {"routes", [](const JsonAt& a,
                    VpcDraft& d) { return read_list<Route>(a, kConfiguredRoutesMax, read_route, d.config.routes); }},
      {"cooldownSeconds",
-      [](const JsonAt& a, VpcDraft& d) { return read_integer(a, 0, kCooldownSecondsMax, d.config.cooldown_seconds); }},
+      [](const JsonAt& a, VpcDraft& d) {
+        return read_integer(a, 0, core::kCooldownMax.count(), d.config.cooldown_seconds);
+      }},
      {"api", [](const JsonAt& a, VpcDraft& d) { return read_plain_text(a, kPathBytesMax, d.config.api); }},
      {"metadata", [](const JsonAt& a, VpcDraft& d) { return read_plain_text(a, kPathBytesMax, d.config.metadata); }},
      {"interface", [](const JsonAt& a, VpcDraft& d) { return read_plain_text(a, kPathBytesMax, d.config.interface); }},
@@ -662,9 +651,7 @@ Checked<VpcConfig> decode_vpc_config(const Network& network, const std::string& 
   const JsonAt root{network.document.root(), nullptr, {}, {}};
   if (const auto fault = read_object<VpcDraft>(root, kVpcTopLevel, draft)) return config_error_of(*fault);
   if (!draft.is_lenient && (!draft.has_ipam || draft.type.empty())) {
-    return Error{Code::invalid_network_config,
-                 fmt::format("invalid network config: {} is missing", draft.has_ipam ? "ipam.type" : "ipam"),
-                 {}};
+    return missing(draft.has_ipam ? "ipam.type" : "ipam");
   }
   if (command == Command::check) {
     if (const auto fault = read_previous_addresses(root, draft.config.previous_addresses))
@@ -673,15 +660,8 @@ Checked<VpcConfig> decode_vpc_config(const Network& network, const std::string& 
   if (command == Command::gc) {
     if (const auto fault = read_valid_attachments(root, draft.config.valid_attachments)) return config_error_of(*fault);
   }
-  const auto read = parse_args(args, kCroftArgKeys);
-  core::PodIdentity pod;
-  if (!read) {
-    if (command == Command::add) return Error{Code::invalid_environment, read.error().message, "CNI_ARGS"};
-  } else if (auto error = take_pod(*read, pod)) {
-    if (command == Command::add) return *std::move(error);
-  } else {
-    draft.config.pod = std::move(pod);
-  }
+  std::vector<net::Address> ips;  // which the cloud chooses
+  if (auto error = take_args(args, command == Command::add, draft.config.pod, ips)) return *std::move(error);
   draft.config.name = network.name;
   if (!draft.log_file.empty()) draft.config.log_file = std::move(draft.log_file);
   if (draft.config.agent.empty()) draft.config.agent = kDefaultVpcSocket;

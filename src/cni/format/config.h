@@ -134,8 +134,7 @@ Checked<NetworkConfig> decode_croft_ipam_config(const Network& network, const st
 
 /// Reads names and CIDRs; a text with a slash is a CIDR (host bits are dropped, as Calico does) and must be of
 /// `family`.
-[[nodiscard]] MaybeFault read_asked_pools(const JsonAt& at, net::Family family, std::size_t count_max,
-                                          std::vector<core::AskedPool>& out);
+[[nodiscard]] MaybeFault read_asked_pools(const JsonAt& at, net::Family family, std::vector<core::AskedPool>& out);
 
 using core::PodWishes;
 

@@ -1,13 +1,13 @@
 #include "cni/format/conflist.h"
 
+#include <algorithm>
 #include <utility>
-
-#include <fmt/format.h>
 
 #include "base/json/document.h"
 #include "base/json/writer.h"
 #include "base/net/echo.h"
 #include "base/text/go_text.h"
+#include "base/texts.h"
 
 namespace croft::wire::cni {
 namespace {
@@ -15,13 +15,6 @@ namespace {
 /// The capability by which containerd 2 hands annotations to plugins: then annotations of pods need no access to the
 /// API.
 constexpr std::string_view kPodAnnotations = "io.kubernetes.cri.pod-annotations";
-
-void write_names(JsonWriter& out, std::string_view name, const std::vector<std::string>& names) {
-  if (names.empty()) return;
-  out.begin_array(name);
-  for (const std::string& one : names) out.text(one);
-  out.end_array();
-}
 
 /// The plugin ptp makes the routes that it is told, and no default route of its own.
 void write_default_routes(JsonWriter& out, const NetworkList& list) {
@@ -44,8 +37,8 @@ void write_ipam(JsonWriter& out, const NetworkList& list) {
   // As Calico's plugin takes them: texts.
   out.text("assign_ipv4", list.assign_v4 ? "true" : "false");
   out.text("assign_ipv6", list.assign_v6 ? "true" : "false");
-  write_names(out, "ipv4_pools", list.pools_v4);
-  write_names(out, "ipv6_pools", list.pools_v6);
+  if (!list.pools_v4.empty()) out.texts("ipv4_pools", list.pools_v4);
+  if (!list.pools_v6.empty()) out.texts("ipv6_pools", list.pools_v6);
   if (list.main == MainPlugin::ptp) write_default_routes(out, list);
   out.end_object();
 }
@@ -56,14 +49,9 @@ void write_capability(JsonWriter& out, std::string_view name) {
   out.end_object();
 }
 
-void write_mtu(JsonWriter& out, const NetworkList& list) {
-  if (list.mtu <= 0) return;
-  out.integer("mtu", list.mtu);
-}
-
 void write_own_main(JsonWriter& out, const NetworkList& list) {
   out.text("type", list.main == MainPlugin::ptp ? "ptp" : "bridge");
-  write_mtu(out, list);
+  if (list.mtu > 0) out.integer("mtu", list.mtu);
   out.boolean("ipMasq", list.masquerades);
   if (list.main == MainPlugin::bridge) {
     out.text("bridge", "cni0");
@@ -79,7 +67,7 @@ void write_calico(JsonWriter& out, const NetworkList& list) {
   out.text("type", "calico");
   out.text("datastore_type", "kubernetes");
   out.text("nodename", list.node);
-  write_mtu(out, list);
+  if (list.mtu > 0) out.integer("mtu", list.mtu);
   write_ipam(out, list);
   out.begin_object("policy");
   out.text("type", "k8s");
@@ -101,17 +89,8 @@ void write_flannel_plugin(JsonWriter& out) {
 }  // namespace
 
 std::vector<std::string> plugins_of(MainPlugin main) {
-  switch (main) {
-    case MainPlugin::ptp:
-      return {"ptp", "portmap"};
-    case MainPlugin::bridge:
-      return {"bridge", "portmap"};
-    case MainPlugin::calico:
-      return {"calico", "portmap"};
-    case MainPlugin::flannel:
-      return {"flannel", "bridge", "portmap"};
-  }
-  return {};
+  if (main == MainPlugin::flannel) return {"flannel", "bridge", "portmap"};
+  return {std::string(std::ranges::find(kMainPlugins, main, &MainPluginName::plugin)->text), "portmap"};
 }
 
 std::string_view network_file_of(MainPlugin main) {
@@ -130,17 +109,12 @@ std::string encode_network_list(const NetworkList& list) {
   out.boolean("loadOnlyInlinedPlugins", true);
   out.begin_array("plugins");
   out.begin_object();
-  switch (list.main) {
-    case MainPlugin::ptp:
-    case MainPlugin::bridge:
-      write_own_main(out, list);
-      break;
-    case MainPlugin::calico:
-      write_calico(out, list);
-      break;
-    case MainPlugin::flannel:
-      write_flannel_plugin(out);
-      break;
+  if (list.main == MainPlugin::calico) {
+    write_calico(out, list);
+  } else if (list.main == MainPlugin::flannel) {
+    write_flannel_plugin(out);
+  } else {
+    write_own_main(out, list);
   }
   out.end_object();
   out.begin_object();
@@ -177,20 +151,18 @@ namespace {
 
 Result<Network> network_as_called(const NetworkList& list) {
   const auto refusal = [](const Error& error) {
-    return fail(ErrorCode::invalid_argument,
-                fmt::format("Croft's plugin would refuse the network configuration: {}{}{}", error.msg,
-                            error.details.empty() ? "" : ": ", error.details.empty() ? "" : net::echo(error.details)));
+    return fail(ErrorCode::invalid_argument, "Croft's plugin would refuse the network configuration: {}{}{}", error.msg,
+                error.details.empty() ? "" : ": ", error.details.empty() ? "" : net::echo(error.details));
   };
   for (const std::string* text : texts_of(list)) {
     if (is_utf8(*text)) continue;
     // It would be written as U+FFFD: another name or path.
-    return fail(ErrorCode::invalid_argument,
-                fmt::format("{} is no UTF-8: the network configuration would name another", net::echo(*text)));
+    return fail(ErrorCode::invalid_argument, "{} is no UTF-8: the network configuration would name another",
+                net::echo(*text));
   }
   const auto whole = parse_json(encode_network_list(list));
   if (!whole) {
-    return fail(ErrorCode::invalid_argument,
-                fmt::format("the network configuration would be no JSON: {}", whole.error().message));
+    return fail(ErrorCode::invalid_argument, "the network configuration would be no JSON: {}", whole.error().message);
   }
   const auto plugins = member_of(whole->root(), "plugins");
   auto config = parse_network_config(as_called(whole->root(), plugins->first_child().value()));

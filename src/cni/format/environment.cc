@@ -10,20 +10,17 @@
 #include "base/net/echo.h"
 #include "base/net/prefix.h"
 #include "base/text/go_text.h"
+#include "base/texts.h"
 
 namespace croft::wire::cni {
 namespace {
 
-struct CommandWord {
-  Command command;
-  std::string_view word;
-};
-constexpr std::array<CommandWord, 6> kCommands = {{{Command::add, "ADD"},
-                                                   {Command::del, "DEL"},
-                                                   {Command::check, "CHECK"},
-                                                   {Command::gc, "GC"},
-                                                   {Command::status, "STATUS"},
-                                                   {Command::version, "VERSION"}}};
+constexpr core::Words<Command, 6> kCommands = {{{"ADD", Command::add},
+                                                {"DEL", Command::del},
+                                                {"CHECK", Command::check},
+                                                {"GC", Command::gc},
+                                                {"STATUS", Command::status},
+                                                {"VERSION", Command::version}}};
 
 constexpr unsigned bit(Command command) { return 1U << static_cast<unsigned>(command); }
 constexpr unsigned kAttachment = bit(Command::add) | bit(Command::check) | bit(Command::del);
@@ -50,15 +47,9 @@ bool is_forbidden_in_interface(char32_t code) { return code == '/' || code == ':
 
 }  // namespace
 
-std::string_view name_of(Command command) {
-  const auto row = std::find_if(kCommands.begin(), kCommands.end(), [&](auto& c) { return c.command == command; });
-  return row->word;
-}
+std::string_view name_of(Command command) { return core::word_in(kCommands, command); }
 
-std::optional<Command> parse_command(std::string_view word) {
-  const auto row = std::find_if(kCommands.begin(), kCommands.end(), [&](auto& c) { return c.word == word; });
-  return row == kCommands.end() ? std::nullopt : std::optional(row->command);
-}
+std::optional<Command> parse_command(std::string_view word) { return core::value_in(kCommands, word); }
 
 Environment Environment::from(const char* (*get)(const char* name)) {
   Environment environment;
@@ -172,9 +163,8 @@ namespace {
 /// Go's strconv.Atoi: decimal digits with an optional sign, 64 bits.
 [[nodiscard]] Result<std::int64_t> part(std::string_view name, std::string_view text) {
   const auto failed = [&](std::string_view why) {
-    return fail(ErrorCode::invalid_argument,
-                fmt::format("failed to convert {} version part {}: strconv.Atoi: parsing {}: {}", name, go_quote(text),
-                            go_quote(text), why));
+    return fail(ErrorCode::invalid_argument, "failed to convert {} version part {}: strconv.Atoi: parsing {}: {}", name,
+                go_quote(text), go_quote(text), why);
   };
   std::string_view digits = text;
   if (digits.starts_with('+')) digits.remove_prefix(1);
@@ -192,43 +182,31 @@ namespace {
 Result<VersionNumber> parse_version(std::string_view text) {
   VersionNumber number;
   if (text.empty()) text = kDefaultVersion;
-  std::array<std::string_view, 3> parts;
-  std::size_t count = 0;
-  for (std::string_view rest = text;;) {
-    if (count == parts.size()) {
-      return fail(ErrorCode::invalid_argument, fmt::format("invalid version {}: too many parts", go_quote(text)));
-    }
-    const auto dot = rest.find('.');
-    parts[count++] = rest.substr(0, dot);
-    if (dot == rest.npos) break;
-    rest.remove_prefix(dot + 1);
+  const auto parts = split(text, '.');
+  if (parts.size() > 3) {
+    return fail(ErrorCode::invalid_argument, "invalid version {}: too many parts", go_quote(text));
   }
   TRY(number.major, part("major", parts[0]));
-  if (count > 1) {
+  if (parts.size() > 1) {
     TRY(number.minor, part("minor", parts[1]));
   }
-  if (count > 2) {
+  if (parts.size() > 2) {
     TRY(number.micro, part("micro", parts[2]));
   }
   return number;
 }
 
 std::string incompatible_details(std::string_view config, std::span<const std::string_view> supported) {
-  std::string list;
-  for (const std::string_view version : supported) {
-    if (!list.empty()) list += ' ';
-    list += go_quote(version);
-  }
-  return fmt::format("config is {}, plugin supports [{}]", go_quote(config), list);
+  std::vector<std::string> quoted;
+  for (const std::string_view version : supported) quoted.push_back(go_quote(version));
+  return fmt::format("config is {}, plugin supports [{}]", go_quote(config), joined(quoted, " "));
 }
 
 std::string print_versions(std::span<const std::string_view> supported) {
   JsonWriter out(JsonWriter::Layout::compact);
   out.begin_object();
-  out.text("cniVersion", kNewestVersion);
-  out.begin_array("supportedVersions");
-  for (const std::string_view version : supported) out.text(version);
-  out.end_array();
+  out.text("cniVersion", kSupportedVersions.back());
+  out.texts("supportedVersions", supported);
   out.end_object();
   return std::move(out).take() + "\n";
 }
@@ -240,10 +218,10 @@ struct Pair {
 };
 
 croft::Error bad_value(const Pair& pair, std::string_view why) {
-  return invalid_argument(fmt::format("ARGS: error parsing value of pair {}: {}", go_quote(pair.text), why));
+  return make_error(ErrorCode::invalid_argument, "ARGS: error parsing value of pair {}: {}", go_quote(pair.text), why);
 }
 
-[[nodiscard]] Result<Pair> split(std::string_view text) {
+[[nodiscard]] Result<Pair> pair_of(std::string_view text) {
   const auto equals = text.find('=');
   if (equals == text.npos || text.find('=', equals + 1) != text.npos) {
     return fail(invalid_argument("ARGS: invalid pair " + go_quote(text)));
@@ -264,14 +242,10 @@ croft::Error bad_value(const Pair& pair, std::string_view why) {
   if (pair.value.empty()) return {};  // unset, as in the reference
   const bool is_list = pair.value.find(',') != pair.value.npos;
   std::vector<net::Address> addresses;
-  for (std::string_view rest = pair.value;;) {
-    const auto comma = rest.find(',');
-    const std::string_view item = rest.substr(0, comma);
+  for (const std::string_view item : split(pair.value, ',')) {
     const auto address = parse_requested_address(is_list ? trimmed(item) : item);
     if (!address) return fail(bad_value(pair, fmt::format("invalid IP address {}", item)));
     addresses.push_back(*address);
-    if (comma == rest.npos) break;
-    rest.remove_prefix(comma + 1);
   }
   out.ips = std::move(addresses);
   return {};
@@ -307,20 +281,20 @@ std::string_view trimmed(std::string_view text, std::string_view blanks) {
 
 Result<Args> parse_args(std::string_view text, std::span<const std::string_view> known_keys) {
   if (text.size() > kArgsBytesMax) {
-    return fail(
-        invalid_argument(fmt::format("ARGS: {} bytes are too many, at most {} are read", text.size(), kArgsBytesMax)));
+    return fail(ErrorCode::invalid_argument, "ARGS: {} bytes are too many, at most {} are read", text.size(),
+                kArgsBytesMax);
   }
   Args args;
-  std::string unknown;
-  for (std::string_view rest = text; !text.empty();) {
-    const auto semicolon = rest.find(';');
-    TRY(const Pair pair, split(rest.substr(0, semicolon)));
+  if (text.empty()) return args;
+  std::vector<std::string> unknown;
+  for (const std::string_view one : split(text, ';')) {
+    TRY(const Pair pair, pair_of(one));
     TRY(const bool known, take(pair, known_keys, args));
-    if (!known) unknown += (unknown.empty() ? "" : " ") + go_quote(pair.text);
-    if (semicolon == rest.npos) break;
-    rest.remove_prefix(semicolon + 1);
+    if (!known) unknown.push_back(go_quote(pair.text));
   }
-  if (!unknown.empty() && !args.ignore_unknown) return fail(invalid_argument("ARGS: unknown args [" + unknown + "]"));
+  if (!unknown.empty() && !args.ignore_unknown) {
+    return fail(ErrorCode::invalid_argument, "ARGS: unknown args [{}]", joined(unknown, " "));
+  }
   return args;
 }
 

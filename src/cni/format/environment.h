@@ -134,7 +134,6 @@ inline constexpr std::array<std::string_view, 7> kSupportedVersions = {"0.1.0", 
                                                                        "0.4.0", "1.0.0", "1.1.0"};
 /// The meaning of an absent `cniVersion`.
 inline constexpr std::string_view kDefaultVersion = "0.1.0";
-inline constexpr std::string_view kNewestVersion = kSupportedVersions.back();
 
 /// Orders versions (docs/notes/cni.md#versions): one to three integer parts, missing ones 0, the empty text 0.1.0.
 struct VersionNumber {

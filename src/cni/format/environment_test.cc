@@ -198,16 +198,6 @@ TEST(CniVersion, Order) {
   EXPECT_EQ(number("+1.-2"), (VersionNumber{1, -2, 0}));
 }
 
-TEST(CniVersion, TextsOfTheReference) {
-  EXPECT_EQ(
-      print_versions(kSupportedVersions),
-      "{\"cniVersion\":\"1.1.0\",\"supportedVersions\":[\"0.1.0\",\"0.2.0\",\"0.3.0\",\"0.3.1\",\"0.4.0\",\"1.0.0\","
-      "\"1.1.0\"]}\n");
-  EXPECT_EQ(
-      incompatible_details("0.3.2", kSupportedVersions),
-      "config is \"0.3.2\", plugin supports [\"0.1.0\" \"0.2.0\" \"0.3.0\" \"0.3.1\" \"0.4.0\" \"1.0.0\" \"1.1.0\"]");
-}
-
 // ---- CNI_ARGS
 
 std::string args_refusal(std::string_view text) {

@@ -37,10 +37,7 @@ void put_number(JsonWriter& out, std::string_view key, std::optional<std::int64_
 std::optional<std::int64_t> unless_zero(std::int64_t value) { return value == 0 ? std::nullopt : std::optional(value); }
 
 void put_list(JsonWriter& out, std::string_view key, const std::vector<std::string>& values) {
-  if (values.empty()) return;
-  out.begin_array(key);
-  for (const std::string& value : values) out.text(value);
-  out.end_array();
+  if (!values.empty()) out.texts(key, values);
 }
 
 std::string text_of(const net::AddressWithLength& destination) {
@@ -48,30 +45,18 @@ std::string text_of(const net::AddressWithLength& destination) {
 }
 
 void put_route(JsonWriter& out, const Route& route, Form form) {
+  const bool is_sorted = form == Form::alphabetical;
   out.begin_object();
-  switch (form) {
-    case Form::by_family:
-      out.text("dst", text_of(route.destination));
-      put_address(out, "gw", route.gateway);
-      break;
-    case Form::list:
-      out.text("dst", text_of(route.destination));
-      put_address(out, "gw", route.gateway);
-      put_number(out, "mtu", unless_zero(route.mtu));
-      put_number(out, "advmss", unless_zero(route.advmss));
-      put_number(out, "priority", unless_zero(route.priority));
-      put_number(out, "table", route.table);
-      put_number(out, "scope", route.scope);
-      break;
-    case Form::alphabetical:
-      put_number(out, "advmss", unless_zero(route.advmss));
-      out.text("dst", text_of(route.destination));
-      put_address(out, "gw", route.gateway);
-      put_number(out, "mtu", unless_zero(route.mtu));
-      put_number(out, "priority", unless_zero(route.priority));
-      put_number(out, "scope", route.scope);
-      put_number(out, "table", route.table);
-      break;
+  if (is_sorted) put_number(out, "advmss", unless_zero(route.advmss));
+  out.text("dst", text_of(route.destination));
+  put_address(out, "gw", route.gateway);
+  if (form != Form::by_family) {
+    put_number(out, "mtu", unless_zero(route.mtu));
+    if (!is_sorted) put_number(out, "advmss", unless_zero(route.advmss));
+    put_number(out, "priority", unless_zero(route.priority));
+    if (is_sorted) put_number(out, "scope", route.scope);
+    put_number(out, "table", route.table);
+    if (!is_sorted) put_number(out, "scope", route.scope);
   }
   out.end_object();
 }
@@ -87,22 +72,18 @@ void put_routes(JsonWriter& out, const std::vector<Route>& routes, Form form, Fi
 }
 
 void put_dns(JsonWriter& out, const Dns& dns, Form form) {
-  if (form == Form::alphabetical && dns == Dns{}) return;
+  const bool is_sorted = form == Form::alphabetical;
+  if (is_sorted && dns == Dns{}) return;
   out.begin_object("dns");
   const auto put_domain = [&] {
     if (!dns.domain.empty()) out.text("domain", dns.domain);
   };
-  if (form == Form::alphabetical) {
-    put_domain();
-    put_list(out, "nameservers", dns.nameservers);
-    put_list(out, "options", dns.options);
-    put_list(out, "search", dns.search);
-  } else {
-    put_list(out, "nameservers", dns.nameservers);
-    put_domain();
-    put_list(out, "search", dns.search);
-    put_list(out, "options", dns.options);
-  }
+  if (is_sorted) put_domain();
+  put_list(out, "nameservers", dns.nameservers);
+  if (!is_sorted) put_domain();
+  if (!is_sorted) put_list(out, "search", dns.search);
+  put_list(out, "options", dns.options);
+  if (is_sorted) put_list(out, "search", dns.search);
   out.end_object();
 }
 
@@ -147,23 +128,15 @@ Checked<std::string> print_result(const AddResult& result, std::string_view vers
   JsonWriter out;
   out.begin_object();
   out.text("cniVersion", version);
-  switch (*form) {
-    case Form::by_family:
-      put_family(out, result, Family::v4);
-      put_family(out, result, Family::v6);
-      put_dns(out, result.dns, *form);
-      break;
-    case Form::list:
-      put_ips(out, result.ips, *form);
-      put_routes(out, result.routes, *form, [](const Route&) { return true; });
-      put_dns(out, result.dns, *form);
-      break;
-    case Form::alphabetical:
-      put_dns(out, result.dns, *form);
-      put_ips(out, result.ips, *form);
-      put_routes(out, result.routes, *form, [](const Route&) { return true; });
-      break;
+  if (*form == Form::alphabetical) put_dns(out, result.dns, *form);
+  if (*form == Form::by_family) {
+    put_family(out, result, Family::v4);
+    put_family(out, result, Family::v6);
+  } else {
+    put_ips(out, result.ips, *form);
+    put_routes(out, result.routes, *form, [](const Route&) { return true; });
   }
+  if (*form != Form::alphabetical) put_dns(out, result.dns, *form);
   out.end_object();
   return std::move(out).take();
 }

@@ -78,17 +78,6 @@ INSTANTIATE_TEST_SUITE_P(EveryVersion, ResultGolden, testing::ValuesIn(kSupporte
   return name;
 });
 
-TEST(Result, GoldenBytesOfTheReference) {
-  const AddResult one{{kV4}, {}, {}};
-  EXPECT_EQ(*print_result(one, "1.0.0"),
-            "{\n    \"cniVersion\": \"1.0.0\",\n    \"ips\": [\n        {\n            \"address\": \"10.1.2.2/24\",\n"
-            "            \"gateway\": \"10.1.2.1\"\n        }\n    ]\n}");
-  EXPECT_EQ(*print_result(one, "0.4.0"),
-            "{\n    \"cniVersion\": \"0.4.0\",\n    \"ips\": [\n        {\n            \"version\": \"4\",\n"
-            "            \"address\": \"10.1.2.2/24\",\n            \"gateway\": \"10.1.2.1\"\n        }\n    ],\n"
-            "    \"dns\": {}\n}");
-}
-
 // Row 116.
 TEST(Result, OldVersionsDropRoutesOfAFamilyWithoutAddress) {
   const AddResult result{{kV4}, {route("::/0"), route("0.0.0.0/0")}, {}};

@@ -3,11 +3,10 @@
 #include <array>
 #include <cstdint>
 
-#include <fmt/format.h>
-
 #include "base/json/decode.h"
 #include "base/json/document.h"
 #include "base/json/writer.h"
+#include "base/texts.h"
 #include "base/time_text.h"
 
 namespace croft::wire {
@@ -73,8 +72,8 @@ Result<Tombstone> decode_tombstone(std::string_view bytes) {
   const MaybeFault fault = read_object<Read>(JsonAt{document->root(), nullptr, {}, {}}, kMembers, read, kRules);
   // A newer version may mean anything else.
   if (read.version > kVersion) {
-    return fail(ErrorCode::newer_version,
-                fmt::format("version: {} is newer than this program, which knows {}", read.version, kVersion));
+    return fail(ErrorCode::newer_version, "version: {} is newer than this program, which knows {}", read.version,
+                kVersion);
   }
   if (fault) return fail(ErrorCode::corrupt, fault->to_string());
   if (read.version != kVersion) return fail(ErrorCode::corrupt, "version: is missing");

@@ -23,6 +23,7 @@
 #include "base/printable.h"
 #include "base/result.h"
 #include "base/time_text.h"
+#include "cli/croft/data.h"
 #include "cli/stores/open_store.h"
 #include "cni/error_table.h"
 #include "collector/door/static_facts.h"
@@ -56,19 +57,6 @@ struct LeaderElectionFlags {
   std::int64_t lease_duration_ms = 15'000;
   std::string resource_namespace = "croft-system";
 };
-
-void add_leader_election_flags(CLI::App& command, LeaderElectionFlags& flags) {
-  command.add_flag("--leader-elect", flags.leader_elect,
-                   "On a kube: store only the controller that holds the Lease works, and others wait for it (default: "
-                   "true; not with --once or --dry-run); --leader-elect=false turns it off");
-  command
-      .add_option("--leader-elect-lease-duration-ms", flags.lease_duration_ms,
-                  "Others take a Lease that was not renewed for so long; rounded up to seconds")
-      ->check(CLI::Range(std::int64_t{1000}, std::int64_t{24} * 3'600'000))
-      ->capture_default_str();
-  command.add_option("--leader-elect-resource-namespace", flags.resource_namespace, "Namespace of the Lease")
-      ->capture_default_str();
-}
 
 /// Leads or waits to, in a thread of its own, until the process is told to end. From then on nothing more is
 /// committed.
@@ -180,8 +168,6 @@ class LeaderElection {
 
 using Json = nlohmann::ordered_json;
 using core::collect::Evidence;
-
-Json text_or_null(const std::string& text) { return text.empty() ? Json() : Json(text); }
 
 Json json_of(const Evidence& evidence) {
   return {{"what", name_of(evidence.what)},
@@ -707,7 +693,18 @@ void add_controller_command(CLI::App& app, Daemon& daemon) {
   add_duration("--work-timeout", options->work_timeout_ms, 1,
                "Longest time of a pass; a longer one is stuck and ends the process with exit code 1")
       ->default_str("15m");
-  add_leader_election_flags(*command, options->leader_election);
+  command->add_flag("--leader-elect", options->leader_election.leader_elect,
+                    "On a kube: store only the controller that holds the Lease works, and others wait for it (default: "
+                    "true; not with --once or --dry-run); --leader-elect=false turns it off");
+  command
+      ->add_option("--leader-elect-lease-duration-ms", options->leader_election.lease_duration_ms,
+                   "Others take a Lease that was not renewed for so long; rounded up to seconds")
+      ->check(CLI::Range(std::int64_t{1000}, std::int64_t{24} * 3'600'000))
+      ->capture_default_str();
+  command
+      ->add_option("--leader-elect-resource-namespace", options->leader_election.resource_namespace,
+                   "Namespace of the Lease")
+      ->capture_default_str();
   add_history_flags(*command, options->history);
   add_desk_flags(*command, options->desk);
   command->add_flag("--dry-run", options->dry_run, "Show what would be released and write nothing");

@@ -8,6 +8,7 @@
 
 #include "base/counted.h"
 #include "base/planted.h"
+#include "base/texts.h"
 #include "base/time_text.h"
 #include "register/records.h"
 
@@ -29,13 +30,14 @@ std::optional<Distrust> empty_list(const RegisterView& view, const Facts& facts)
   return {};
 }
 
-/// Two names are enough to see what is wrong with them.
-std::string some_of(const std::vector<std::string>& names) {
-  constexpr std::size_t kNamed = 2;
-  std::string text;
-  for (std::size_t i = 0; i < names.size() && i < kNamed; ++i) text += (i == 0 ? "" : ", ") + names[i];
-  return names.size() > kNamed ? text + ", …" : text;
+/// "a, b, …"
+template <class T>
+std::string first_of(std::span<const T> all, std::size_t named) {
+  return fmt::format("{}{}", fmt::join(all.first(std::min(all.size(), named)), ", "), all.size() > named ? ", …" : "");
 }
+
+/// Two names are enough to see what is wrong with them.
+std::string some_of(const std::vector<std::string>& names) { return first_of(std::span(names), 2); }
 
 /// Nodes go, but not all that hold something at once. Then the list speaks of another cluster, or names nodes otherwise
 /// than the allocations do (a host name is not always the node's name).
@@ -80,6 +82,24 @@ std::optional<Distrust> older_list(const Facts& facts, const Memory& before) {
                   *facts.pods_revision, *before.pods_revision)};
 }
 
+std::string absent_node(std::string_view node, const Facts& facts, Leak::NodeEnd end) {
+  return fmt::format("node {} is not among {} nodes, {}", node, facts.node_count(),
+                     end == Leak::NodeEnd::removed ? "and was removed by hand" : "and was in an earlier list");
+}
+
+Evidence evidence_about(Evidence::What what, std::string subject, std::string reason, std::string node,
+                        const Sighting& first, const Instant& now, std::string fact) {
+  Evidence evidence;
+  evidence.what = what;
+  evidence.subject = std::move(subject);
+  evidence.reason = std::move(reason);
+  evidence.node = std::move(node);
+  evidence.first_look = first;
+  evidence.last_look = Sighting::at(now);
+  evidence.facts.push_back(std::move(fact));
+  return evidence;
+}
+
 }  // namespace
 
 std::string_view name_of(Alarm::Kind kind) {
@@ -113,22 +133,9 @@ bool clock_stepped(const Instant& before, const Instant& now) {
   return step > kClockStep || step < -kClockStep;
 }
 
-namespace {
-
-std::string absent_node(std::string_view node, const Facts& facts, Leak::NodeEnd end) {
-  return fmt::format("node {} is not among {} nodes, {}", node, facts.node_count(),
-                     end == Leak::NodeEnd::removed ? "and was removed by hand" : "and was in an earlier list");
-}
-
-}  // namespace
-
 std::string addresses_text(std::span<const net::Address> addresses) {
   constexpr std::size_t kAddressesNamed = 8;  // no pod has more in practice
-  std::string text;
-  for (std::size_t i = 0; i < addresses.size() && i < kAddressesNamed; ++i) {
-    text += (i == 0 ? "" : ", ") + addresses[i].to_string();
-  }
-  return addresses.size() > kAddressesNamed ? text + ", …" : text;
+  return first_of(addresses, kAddressesNamed);
 }
 
 std::string pod_fact(const AllocationOwner& owner, const Facts::Pod& pod, const Facts& facts) {
@@ -214,23 +221,6 @@ bool is_left_out(const Evidence& by_list, const PodFact& pod) {
   const auto address = net::Address::parse(by_list.subject);
   return address && std::ranges::find(pod.addresses, *address) != pod.addresses.end();
 }
-
-namespace {
-
-Evidence evidence_about(Evidence::What what, std::string subject, std::string reason, std::string node,
-                        const Sighting& first, const Instant& now, std::string fact) {
-  Evidence evidence;
-  evidence.what = what;
-  evidence.subject = std::move(subject);
-  evidence.reason = std::move(reason);
-  evidence.node = std::move(node);
-  evidence.first_look = first;
-  evidence.last_look = Sighting::at(now);
-  evidence.facts.push_back(std::move(fact));
-  return evidence;
-}
-
-}  // namespace
 
 Evidence evidence_of(const BlockToRelease& block, const Facts& facts, const Instant& now) {
   const std::string& node = block.release.owner.name;

@@ -1,6 +1,7 @@
 #include "collector/decide/register_view.h"
 
 #include <algorithm>
+#include <array>
 
 #include "base/assert.h"
 #include "base/letters.h"
@@ -33,6 +34,11 @@ bool is_uid_of_file(std::string_view uid) {
   return uid.size() == kDigits && uid.find_first_not_of("0123456789abcdef") == std::string_view::npos;
 }
 
+std::uint32_t line_of(const AllocationOwner& owner) {
+  const std::string both = std::string(owner.network) + '\0' + std::string(owner.interface_name);
+  return static_cast<std::uint32_t>(std::hash<std::string>{}(both));
+}
+
 }  // namespace
 
 AllocationOwner owner_of_allocation(const Attribute& attribute) {
@@ -60,21 +66,9 @@ AllocationOwner owner_of_allocation(const Attribute& attribute) {
 }
 
 std::string_view name_of(Doubt doubt) {
-  switch (doubt) {
-    case Doubt::none:
-      return "none";
-    case Doubt::pod_gone:
-      return "pod_gone";
-    case Doubt::pod_evicted:
-      return "pod_evicted";
-    case Doubt::pod_replaced:
-      return "pod_replaced";
-    case Doubt::not_the_pods:
-      return "not_the_pods";
-    case Doubt::node_gone:
-      return "node_gone";
-  }
-  return "unknown";
+  constexpr std::array<std::string_view, 6> kNames = {"none",         "pod_gone",     "pod_evicted",
+                                                      "pod_replaced", "not_the_pods", "node_gone"};
+  return kNames[static_cast<std::size_t>(doubt)];
 }
 
 Doubt doubt_of_pod(const Facts& facts, const Facts::Pod& pod, const HeldForPod& held) {
@@ -97,15 +91,6 @@ Doubt doubt_of_pod(const Facts& facts, const Facts::Pod& pod, const HeldForPod& 
   }
   return doubted(Doubt::not_the_pods);
 }
-
-namespace {
-
-std::uint32_t line_of(const AllocationOwner& owner) {
-  const std::string both = std::string(owner.network) + '\0' + std::string(owner.interface_name);
-  return static_cast<std::uint32_t>(std::hash<std::string>{}(both));
-}
-
-}  // namespace
 
 std::uint64_t handle_identity(const std::string& handle_id) { return std::hash<std::string>{}(handle_id); }
 

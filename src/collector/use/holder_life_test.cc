@@ -30,11 +30,9 @@ class Holders : public testing::Test, public World {
   State state(const LifeKnown& known) { return life(known).state; }
 
   /// A cluster that has one pod of the name, or none.
-  static LifeKnown cluster(const std::optional<core::collect::PodFact>& pod) {
+  static LifeKnown cluster(const Result<std::optional<core::collect::PodFact>>& pod) {
     LifeKnown known;
-    known.find_pod = [pod](const std::string& /*namespace_name*/, const std::string& /*name*/) {
-      return Result<std::optional<core::collect::PodFact>>(pod);
-    };
+    known.find_pod = [pod](const std::string& /*namespace_name*/, const std::string& /*name*/) { return pod; };
     return known;
   }
   static core::collect::PodFact fact(const std::string& uid, std::vector<net::Address> addresses) {
@@ -70,15 +68,9 @@ TEST_F(Holders, AClusterProvesByThePodsName) {
 }
 
 TEST_F(Holders, AClusterThatCannotBeAskedIsAnError) {
-  LifeKnown known;
-  known.find_pod = [](const std::string& /*namespace_name*/, const std::string& /*name*/) {
-    return Result<std::optional<core::collect::PodFact>>(fail(ErrorCode::unavailable, "away"));
-  };
-  EXPECT_FALSE(life_of_holder(context, show_address(context, address_).value(), known));
-  known.find_pod = [](const std::string& /*namespace_name*/, const std::string& /*name*/) {
-    return Result<std::optional<core::collect::PodFact>>(fail(ErrorCode::permission_denied, "no right"));
-  };
-  EXPECT_EQ(state(known), State::unknown);
+  const LifeKnown away = cluster(fail(ErrorCode::unavailable, "away"));
+  EXPECT_FALSE(life_of_holder(context, show_address(context, address_).value(), away));
+  EXPECT_EQ(state(cluster(fail(ErrorCode::permission_denied, "no right"))), State::unknown);
 }
 
 TEST_F(Holders, ANodeThatTheClusterDoesNotHaveHasNoPodWithTheAddress) {

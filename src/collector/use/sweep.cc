@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <iterator>
 #include <set>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -204,13 +205,20 @@ class Pass {
 
   void run(const core::collect::Verdict& verdict) {
     release_leaks(verdict.leaks);
-    for (const auto& block : verdict.blocks) release_block(block);
-    for (const auto& affinity : verdict.affinities) drop_affinity(affinity);
-    mend_handles(verdict.handles);
-    free_cooled(verdict.cooled);
-    if (not_done_ > kNotDoneNamedMax) {
-      report_.alarms.push_back({Alarm::Kind::not_done, fmt::format("and {} more", not_done_ - kNotDoneNamedMax)});
+    for (const auto& block : verdict.blocks) {
+      release(evidence_of(block, facts_, now()), [&]() -> Result<bool> {
+        TRY(const auto outcome, decided(context_, core::plan_release_affinity, block.release));
+        return outcome == core::AffinityOutcome::released;
+      });
     }
+    for (const auto& stray : verdict.affinities) {
+      release(evidence_of(stray, now()), [&] { return decided(context_, plan_stray_affinity, stray.affinity); });
+    }
+    for (const auto& stray : first_of(verdict.handles, kSweepHandlesMax)) {
+      release(evidence_of(stray, now()), [&] { return decided(context_, core::plan_mend_handle, stray.id); });
+    }
+    if (!dry_run_) free_cooled(first_of(verdict.cooled, kSweepBlocksMax));
+    if (not_done_ > kNotDoneNamedMax) tell_not_done(fmt::format("and {} more", not_done_ - kNotDoneNamedMax));
   }
 
   /// Writes of no consequence: what was said of them is done.
@@ -223,13 +231,18 @@ class Pass {
   }
 
  private:
+  template <class T>
+  static std::span<const T> first_of(const std::vector<T>& all, std::size_t most) {
+    return std::span(all).first(std::min(all.size(), most));
+  }
+
+  void tell_not_done(std::string text) { report_.alarms.push_back({Alarm::Kind::not_done, std::move(text)}); }
   /// An error of one record stays there; a store that is away ends the pass.
   void note(const Error& error, const std::string& subject) {
     const bool is_about_the_record = error.code == ErrorCode::corrupt || error.code == ErrorCode::invalid_argument ||
                                      error.code == ErrorCode::internal || error.code == ErrorCode::newer_version;
     if (++not_done_ <= kNotDoneNamedMax) {
-      const std::string_view remedy = is_about_the_record ? kRemedy : std::string_view();
-      report_.alarms.push_back({Alarm::Kind::not_done, fmt::format("{}: {}{}", subject, error.message, remedy)});
+      tell_not_done(fmt::format("{}: {}{}", subject, error.message, is_about_the_record ? kRemedy : ""));
     }
     if (!is_about_the_record) report_.failure = error;
   }
@@ -241,10 +254,8 @@ class Pass {
     silent_ += is_silent ? 1 : 0;
     const bool is_about_all = silent_in_a_row_ == kSilentInARowMax || error.code == ErrorCode::permission_denied;
     if (++not_done_ <= kNotDoneNamedMax) {
-      report_.alarms.push_back(
-          {Alarm::Kind::not_done,
-           fmt::format("{}: {}; what is held for it is kept{}", subject, error.message,
-                       is_about_all ? "" : ": look at what answers as the API when this one is asked for")});
+      tell_not_done(fmt::format("{}: {}; what is held for it is kept{}", subject, error.message,
+                                is_about_all ? "" : ": look at what answers as the API when this one is asked for"));
     }
     if (is_about_all) report_.failure = error;
   }
@@ -252,11 +263,10 @@ class Pass {
   [[nodiscard]] bool may_ask() {
     if (silent_ < kSilentMax) return true;
     if (!std::exchange(is_told_silent_, true)) {
-      report_.alarms.push_back(
-          {Alarm::Kind::not_done,
-           fmt::format("{} pods and nodes were not answered for; the rest is not asked for in this "
-                       "pass, and what is held for it is kept",
-                       silent_)});
+      tell_not_done(
+          fmt::format("{} pods and nodes were not answered for; the rest is not asked for in this "
+                      "pass, and what is held for it is kept",
+                      silent_));
     }
     return false;
   }
@@ -357,41 +367,11 @@ class Pass {
     std::ranges::move(done->released, std::back_inserter(report_.released));
   }
 
-  void release_block(const core::collect::BlockToRelease& block) {
+  /// `decide` tells whether it is released; false: it is not proven any more.
+  template <class Decide>
+  void release(Evidence evidence, Decide decide) {
     if (failed()) return;
-    Evidence evidence = evidence_of(block, facts_, now());
-    if (dry_run_) return report_.released.push_back(std::move(evidence));
-    const auto outcome = decided(context_, core::plan_release_affinity, block.release);
-    if (!outcome) {
-      note(outcome.error(), "block " + block.release.cidr.to_string());
-    } else if (*outcome == core::AffinityOutcome::released) {
-      report_.released.push_back(std::move(evidence));
-    } else {
-      ++report_.changed_meanwhile;
-    }
-  }
-
-  void drop_affinity(const core::collect::StrayAffinity& stray) {
-    if (failed()) return;
-    Evidence evidence = evidence_of(stray, now());
-    if (dry_run_) return report_.released.push_back(std::move(evidence));
-    const auto done = decided(context_, plan_stray_affinity, stray.affinity);
-    count(done, std::move(evidence));
-  }
-
-  void mend_handles(const std::vector<core::collect::StrayHandle>& handles) {
-    for (std::size_t i = 0; i < std::min(handles.size(), kSweepHandlesMax) && !failed(); ++i) {
-      Evidence evidence = evidence_of(handles[i], now());
-      if (dry_run_) {
-        report_.released.push_back(std::move(evidence));
-        continue;
-      }
-      const auto done = decided(context_, core::plan_mend_handle, handles[i].id);
-      count(done, std::move(evidence));
-    }
-  }
-
-  void count(const Result<bool>& done, Evidence evidence) {
+    const Result<bool> done = dry_run_ ? Result<bool>(true) : decide();
     if (!done) {
       note(done.error(), std::string(name_of(evidence.what)) + " " + evidence.subject);
     } else if (*done) {
@@ -401,15 +381,12 @@ class Pass {
     }
   }
 
-  void free_cooled(const std::vector<net::Prefix>& blocks) {
-    if (dry_run_) return;
-    for (std::size_t i = 0; i < std::min(blocks.size(), kSweepBlocksMax) && !failed(); ++i) {
-      const auto done = decided(context_, core::plan_free_cooled, blocks[i]);
-      if (!done) {
-        note(done.error(), "block " + blocks[i].to_string());
-      } else if (*done) {
-        ++report_.cooled_blocks;
-      }
+  void free_cooled(std::span<const net::Prefix> blocks) {
+    for (const net::Prefix& block : blocks) {
+      if (failed()) return;
+      const auto done = decided(context_, core::plan_free_cooled, block);
+      if (!done) note(done.error(), "block " + block.to_string());
+      if (done && *done) ++report_.cooled_blocks;
     }
   }
 

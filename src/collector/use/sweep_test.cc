@@ -36,8 +36,12 @@ struct TestFacts final : FactSource {
   std::map<std::string, Error> odd;           ///< of pods, by name
 
   void node(const std::string& name) { nodes.push_back({name, {}, {}}); }
+  static core::collect::PodFact fact(const std::string& name, const std::vector<net::Address>& addresses,
+                                     const std::string& node = "node-a") {
+    return {"ns", name, "", node, "Running", "", addresses, false};
+  }
   void pod(const std::string& name, const std::vector<net::Address>& addresses, const std::string& node = "node-a") {
-    pods->push_back({"ns", name, "", node, "Running", "", addresses, false});
+    pods->push_back(fact(name, addresses, node));
   }
   void remove_pod(const std::string& name) {
     std::erase_if(*pods, [&](const core::collect::PodFact& p) { return p.name == name; });
@@ -131,11 +135,14 @@ class Sweep : public testing::Test, public World {
     if (alive) facts.pod(name, {ip(address.c_str())}, node);
     return address;
   }
-  Texts after_grace() {
+  /// Behind a first pass, and the grace.
+  SweepReport second_pass() {
     collector.pass();
     clock.advance(collector.options.settings.grace);
-    return texts_of(collector.pass());
+    facts.asked.clear();
+    return collector.pass();
   }
+  Texts after_grace() { return texts_of(second_pass()); }
   bool is_held(const std::string& address) {
     return show_address(context, ip(address.c_str()))->state == core::AddressState::held;
   }
@@ -163,16 +170,12 @@ class AskingSweep : public Sweep {
     pool("a", "10.1.0.0/28", 29);
     facts.one_by_one = true;
   }
-  static core::collect::PodFact reported(const std::string& name, const std::string& address,
-                                         const std::string& node = "node-a") {
-    return {"ns", name, "", node, "Running", "", {ip(address.c_str())}, false};
-  }
 };
 
 TEST_F(AskingSweep, APodThatTheListLeavesOutKeepsItsAddress) {
   const std::string dead = add_pod("dead");
   const std::string alive = add_pod("alive");
-  facts.there.push_back(reported("alive", alive));
+  facts.there.push_back(TestFacts::fact("alive", {ip(alive.c_str())}));
   collector.pass();
   EXPECT_THAT(facts.asked, IsEmpty()) << "in the first look nothing is to be freed";
   clock.advance(collector.options.settings.grace);
@@ -190,7 +193,7 @@ TEST_F(AskingSweep, APodThatTheListLeavesOutKeepsItsAddress) {
 TEST_F(AskingSweep, ADryRunAsksToo) {
   collector.options.dry_run = true;
   const std::string alive = add_pod("alive");
-  facts.there.push_back(reported("alive", alive));
+  facts.there.push_back(TestFacts::fact("alive", {ip(alive.c_str())}));
   EXPECT_THAT(after_grace(), IsEmpty());
   EXPECT_THAT(facts.asked, ElementsAre("alive"));
 }
@@ -198,9 +201,7 @@ TEST_F(AskingSweep, ADryRunAsksToo) {
 TEST_F(AskingSweep, APodThatCannotBeAskedForKeepsItsAddress) {
   const std::string dead = add_pod("dead");
   facts.refusal = Error{ErrorCode::permission_denied, "get a pod: no; `get` and `list` of pods", {}};
-  collector.pass();
-  clock.advance(collector.options.settings.grace);
-  const SweepReport report = collector.pass();
+  const SweepReport report = second_pass();
   EXPECT_THAT(texts_of(report), IsEmpty());
   EXPECT_TRUE(report.failure);
   ASSERT_THAT(alarms_of(report), ElementsAre("not_done"));
@@ -221,9 +222,7 @@ TEST_F(AskingSweep, AnOddAnswerAboutOnePodIsAboutThatPod) {
                                ErrorCode::invalid_argument, ErrorCode::refused_by_configuration}) {
     const std::string odd = add_pod("a-odd"), dead = add_pod("b-dead");
     facts.odd.emplace("a-odd", Error{code, "get a pod: 410 Gone", {}});
-    collector.pass();
-    clock.advance(collector.options.settings.grace);
-    const SweepReport report = collector.pass();
+    const SweepReport report = second_pass();
     EXPECT_THAT(texts_of(report), ElementsAre("address " + dead + " pod_gone")) << name_of(code);
     EXPECT_FALSE(report.failure) << name_of(code);
     ASSERT_THAT(alarms_of(report), ElementsAre("not_done"));
@@ -242,10 +241,7 @@ TEST_F(AskingSweep, ThreeInARowThatAreNotAnsweredForEndThePass) {
     facts.odd.emplace(name, Error{ErrorCode::deadline_exceeded, "get a pod: no answer", {}});
   }
   const std::string dead = add_pod("web");
-  collector.pass();
-  clock.advance(collector.options.settings.grace);
-  facts.asked.clear();
-  const SweepReport report = collector.pass();
+  const SweepReport report = second_pass();
   EXPECT_THAT(texts_of(report), IsEmpty());
   EXPECT_TRUE(report.failure);
   EXPECT_THAT(facts.asked, ElementsAre("hangs-0", "hangs-1", "hangs-2"));
@@ -259,10 +255,7 @@ TEST_F(AskingSweep, AfterSomeThatAreNotAnsweredForNoneIsAskedForInThisPass) {
     add_pod(name);
     if (i % 2 == 0) facts.odd.emplace(name, Error{ErrorCode::deadline_exceeded, "get a pod: no answer", {}});
   }
-  collector.pass();
-  clock.advance(collector.options.settings.grace);
-  facts.asked.clear();
-  const SweepReport report = collector.pass();
+  const SweepReport report = second_pass();
   EXPECT_FALSE(report.failure);
   EXPECT_THAT(facts.asked, SizeIs(9)) << "the fifth that hangs is the last";
   EXPECT_THAT(texts_of(report), SizeIs(4));
@@ -350,10 +343,7 @@ TEST_F(Sweep, WithoutARightToNodesThoseThatPodsNameAreThereAndStay) {
   Hidden hidden(store);
   const Context of_hidden{hidden, clock, random};
   Pods pods;
-  pods.all.resize(1);
-  pods.all[0].namespace_name = "default";
-  pods.all[0].name = "alive";
-  pods.all[0].node = "node-a";
+  pods.all = {TestFacts::fact("alive", {})};
   EXPECT_EQ(NodeFacts(of_hidden, &pods).facts().error().code, ErrorCode::permission_denied);
 
   std::vector<std::string> denied;
@@ -425,9 +415,7 @@ TEST_F(Sweep, ACorruptBlockIsNamedAndLeftAlone) {
   for (const net::Prefix& cidr : cidrs) {
     if (!cidr.contains(ip(dead.c_str()))) store.damage(core::block_key(cidr));
   }
-  collector.pass();
-  clock.advance(15min);
-  const SweepReport report = collector.pass();
+  const SweepReport report = second_pass();
   EXPECT_THAT(alarms_of(report), ElementsAre("block_corrupt"));
   // Handles and claims may be those of the block that can't be read: none goes.
   EXPECT_THAT(texts_of(report), ElementsAre("address " + dead + " pod_gone"));
@@ -439,9 +427,7 @@ TEST_F(Sweep, ADamagedHandleKeepsItsOwnAddressesAndNoOthers) {
   const std::string damaged = add_pod("damaged");
   const std::string two = add_pod("two");
   store.damage(core::handle_key(core::handle_of({"net", "c-damaged", "eth0"})));
-  collector.pass();
-  clock.advance(15min);
-  const SweepReport report = collector.pass();
+  const SweepReport report = second_pass();
   EXPECT_THAT(texts_of(report), UnorderedElementsAre("address " + one + " pod_gone", "address " + two + " pod_gone"));
   EXPECT_TRUE(is_held(damaged));
   EXPECT_FALSE(report.failure);

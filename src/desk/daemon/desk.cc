@@ -13,6 +13,7 @@
 
 #include "agent/daemon/daemon.h"
 #include "agent/metrics/web_server.h"
+#include "base/texts.h"
 #include "calico/crd.h"
 #include "collector/audit/leaks.h"
 #include "collector/daemon/running_pods.h"
@@ -180,9 +181,9 @@ Result<std::unique_ptr<Desk>> Desk::start(const DeskFlags& flags, const std::str
   TRY(const auto address, edge::MetricsAddress::parse(flags.address, "desk"));
   if (flags.token_file.empty() && !edge::is_loopback_host(address.text())) {
     return fail(ErrorCode::invalid_argument,
-                fmt::format("--desk {}: whoever reaches this address would see all pods; name a token with "
-                            "--desk-token-file, or listen at 127.0.0.1 or [::1]",
-                            flags.address));
+                "--desk {}: whoever reaches this address would see all pods; name a token with "
+                "--desk-token-file, or listen at 127.0.0.1 or [::1]",
+                flags.address);
   }
   if (!flags.token_file.empty()) {
     const auto read = os::read_secret_file(flags.token_file, edge::Doorkeeper::kTokenBytesMax);

@@ -11,6 +11,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/net/echo.h"
+#include "base/texts.h"
 #include "base/time_text.h"
 #include "cli/croft/data.h"
 #include "cli/croft/json_output.h"
@@ -54,21 +55,12 @@ edge::WebAnswer in_json(unsigned status, const Json& json) {
 edge::WebAnswer refused(unsigned status, std::string_view why) { return in_json(status, {{"error", why}}); }
 
 unsigned status_of(ErrorCode code) {
-  switch (code) {
-    case ErrorCode::invalid_argument:
-      return 400;
-    case ErrorCode::permission_denied:
-      return 403;
-    case ErrorCode::not_found:
-      return 404;
-    case ErrorCode::refused_for_safety:
-      return 409;
-    case ErrorCode::unavailable:
-    case ErrorCode::deadline_exceeded:
-      return 503;
-    default:
-      return 500;
-  }
+  using Pair = std::pair<ErrorCode, unsigned>;
+  constexpr std::array kKnown{Pair(ErrorCode::invalid_argument, 400), Pair(ErrorCode::permission_denied, 403),
+                              Pair(ErrorCode::not_found, 404),        Pair(ErrorCode::refused_for_safety, 409),
+                              Pair(ErrorCode::unavailable, 503),      Pair(ErrorCode::deadline_exceeded, 503)};
+  const auto* const known = std::ranges::find(kKnown, code, &Pair::first);
+  return known == kKnown.end() ? 500 : known->second;
 }
 
 /// The objects of a listing of `croft -o json` (docs/formats/cli-json.md).
@@ -112,17 +104,8 @@ Json pool_json(const core::PoolFill& fill, const core::desk::AddressMap& map, Js
 }
 
 Mark mark_of(const engine::AddressView& view) {
-  switch (view.state) {
-    case core::AddressState::held:
-      return view.borrowed() ? Mark::borrowed : Mark::used;
-    case core::AddressState::cooling:
-      return Mark::cooling;
-    case core::AddressState::reserved:
-      return Mark::reserved;
-    case core::AddressState::free:
-      break;
-  }
-  return view.block ? Mark::free : Mark::outside;
+  if (view.state == core::AddressState::free && !view.block) return Mark::outside;
+  return engine::mark_of(view.state, view.borrowed());
 }
 
 /// The letter of its state where all addresses of a cell have the same; else the numbers, in the order of Mark.
@@ -207,15 +190,12 @@ class DeskPages::Query {
     const auto values = all(name);
     return values.empty() ? std::string() : values.front();
   }
-  [[nodiscard]] Result<net::Prefix> prefix(const std::string& name) const {
-    const auto value = net::Prefix::parse(text(name));
-    if (!value) return fail(value.error().in(name));
-    return *value;
-  }
-  [[nodiscard]] Result<net::Address> address(const std::string& name) const {
-    const auto value = net::Address::parse(text(name));
-    if (!value) return fail(value.error().in(name));
-    return *value;
+  /// A prefix or an address.
+  template <class T>
+  [[nodiscard]] Result<T> value(const std::string& name) const {
+    const auto parsed = T::parse(text(name));
+    if (!parsed) return fail(parsed.error().in(name));
+    return *parsed;
   }
   /// A moment of the past; nothing where none is given.
   [[nodiscard]] Result<std::optional<WallTime>> moment(const std::string& name) const {
@@ -316,8 +296,8 @@ Result<std::shared_ptr<const DeskPages::Checked>> DeskPages::checked() {
   for (const core::PoolFill& fill : now->pools) held += fill.held;
   if (held > kCheckedMax) {
     return fail(ErrorCode::refused_for_safety,
-                fmt::format("{} addresses are held, more than the {} that are checked here: run croft check instead",
-                            held, kCheckedMax));
+                "{} addresses are held, more than the {} that are checked here: run croft check instead", held,
+                kCheckedMax);
   }
   auto seen = checked_.get(kPatience);
   if (seen.is_being_made) return fail(ErrorCode::unavailable, "the register is being checked");
@@ -364,7 +344,7 @@ Result<Json> DeskPages::overview(const Query& /*query*/) {
 }
 
 Result<Json> DeskPages::map(const Query& query) {
-  TRY(const net::Prefix part, query.prefix("cidr"));
+  TRY(const net::Prefix part, query.value<net::Prefix>("cidr"));
   TRY(const auto at, query.moment("at"));
   if (!at) {
     TRY(const auto now, scene());
@@ -380,7 +360,7 @@ Result<Json> DeskPages::map(const Query& query) {
 }
 
 Result<Json> DeskPages::who(const Query& query) {
-  TRY(const net::Address address, query.address("address"));
+  TRY(const net::Address address, query.value<net::Address>("address"));
   TRY(const auto at, query.moment("at"));
   if (at) {
     TRY(const auto file, open_history(parts_.history));

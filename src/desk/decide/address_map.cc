@@ -25,11 +25,10 @@ std::string_view name_of(Mark mark) {
 }
 
 void AddressMap::freeze() {
-  std::sort(blocks_.begin(), blocks_.end(), [](const Block& a, const Block& b) { return a.cidr < b.cidr; });
-  const auto by_address = [](const auto& a, const auto& b) { return a.first < b.first; };
-  std::stable_sort(single_.begin(), single_.end(), by_address);
-  const auto same = [](const auto& a, const auto& b) { return a.first == b.first; };
-  single_.erase(std::unique(single_.begin(), single_.end(), same), single_.end());
+  std::ranges::sort(blocks_, {}, &Block::cidr);
+  std::ranges::stable_sort(single_, {}, &Single::first);
+  const auto same = std::ranges::unique(single_, {}, &Single::first);
+  single_.erase(same.begin(), same.end());
   std::erase_if(single_, [&](const auto& one) {
     const Block* found = block_of(one.first);
     if (found == nullptr) return false;
@@ -59,8 +58,7 @@ const AddressMap::Block* AddressMap::block_of(const net::Address& address) const
 
 Mark AddressMap::mark_of(const net::Address& address) const {
   if (const Block* block = block_of(address)) return block->marks[net::ordinal_of(block->cidr, address)->value];
-  const auto before = [](const auto& one, const net::Address& wanted) { return one.first < wanted; };
-  const auto found = std::lower_bound(single_.begin(), single_.end(), address, before);
+  const auto found = std::ranges::lower_bound(single_, address, {}, &Single::first);
   if (found != single_.end() && found->first == address) return found->second;
   return reserved_->contains(address) ? Mark::reserved : Mark::outside;
 }
@@ -101,8 +99,7 @@ Tile AddressMap::tile(const net::Prefix& part, int cells_log2) const {
   std::vector<net::Count> reserved_in_blocks(count);
   const auto [begin, end] = blocks_in(part);
   for (Blocks block = begin; block != end; ++block) add_block_to(tile, *block, reserved_in_blocks);
-  const auto before = [](const auto& one, const net::Address& wanted) { return one.first < wanted; };
-  auto lone = std::lower_bound(single_.begin(), single_.end(), part.first(), before);
+  auto lone = std::ranges::lower_bound(single_, part.first(), {}, &Single::first);
   for (std::size_t cell = 0; cell < count; ++cell) {
     const net::Prefix cidr = part.subprefix(cell, tile.cell_length);
     Tally& tally = tile.cells[cell];

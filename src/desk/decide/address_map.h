@@ -65,12 +65,13 @@ class AddressMap {
 
  private:
   using Blocks = std::vector<Block>::const_iterator;
+  using Single = std::pair<net::Address, Mark>;
   /// The blocks that share addresses with `part`.
   [[nodiscard]] std::pair<Blocks, Blocks> blocks_in(const net::Prefix& part) const;
   void add_block_to(Tile& tile, const Block& block, std::vector<net::Count>& reserved_in_blocks) const;
 
-  std::vector<Block> blocks_;                          ///< ascending once frozen
-  std::vector<std::pair<net::Address, Mark>> single_;  ///< likewise; then those outside of blocks
+  std::vector<Block> blocks_;   ///< ascending once frozen
+  std::vector<Single> single_;  ///< likewise; then those outside of blocks
   std::shared_ptr<const net::Intervals> reserved_ = std::make_shared<net::Intervals>();
 };
 

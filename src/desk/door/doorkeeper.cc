@@ -4,6 +4,7 @@
 #include <optional>
 #include <utility>
 
+#include "base/letters.h"
 #include "base/net/prefix.h"
 #include "os/digest.h"
 #include "os/files.h"
@@ -24,9 +25,7 @@ std::string_view trimmed(std::string_view text) {
 /// The token of `Bearer TOKEN`; empty where there is none, or what is none.
 std::string_view bearer_of(std::string_view authorization) {
   constexpr std::string_view kScheme = "bearer ";
-  const auto is_same = [](char given, char wanted) { return (given | 0x20) == wanted || given == wanted; };
-  const std::string_view scheme = authorization.substr(0, kScheme.size());
-  if (!std::ranges::equal(scheme, kScheme, is_same)) return {};
+  if (!equals_ignoring_case(authorization.substr(0, kScheme.size()), kScheme)) return {};
   const std::string_view token = trimmed(authorization.substr(kScheme.size()));
   const bool is_printable = std::ranges::all_of(token, [](char c) { return c > ' ' && c < 0x7f; });
   return is_printable && token.size() <= Doorkeeper::kTokenBytesMax ? token : std::string_view();

@@ -1,6 +1,7 @@
 #include "desk/use/scene.h"
 
 #include <algorithm>
+#include <array>
 #include <utility>
 
 #include "base/counted.h"
@@ -16,24 +17,14 @@ namespace {
 using core::desk::AddressMap;
 using core::desk::Mark;
 
-Mark mark_of(const BlockView& view, net::Ordinal ordinal) {
-  switch (view.states[ordinal.value]) {
-    case core::AddressState::free:
-      return Mark::free;
-    case core::AddressState::cooling:
-      return Mark::cooling;
-    case core::AddressState::reserved:
-      return Mark::reserved;
-    case core::AddressState::held:
-      break;
-  }
-  return core::is_borrowed(view.block, *core::attribute_of(view.block, ordinal)) ? Mark::borrowed : Mark::used;
-}
-
 AddressMap::Block block_of(const BlockView& view) {
   AddressMap::Block block{view.block.cidr, view.block.affinity ? to_string(*view.block.affinity) : "", {}};
   block.marks.reserve(view.states.size());
-  for (std::uint32_t i = 0; i < view.states.size(); ++i) block.marks.push_back(mark_of(view, net::Ordinal(i)));
+  for (std::uint32_t i = 0; i < view.states.size(); ++i) {
+    const bool is_borrowed = view.states[i] == core::AddressState::held &&
+                             core::is_borrowed(view.block, *core::attribute_of(view.block, net::Ordinal(i)));
+    block.marks.push_back(mark_of(view.states[i], is_borrowed));
+  }
   return block;
 }
 
@@ -53,9 +44,9 @@ AddressMap::Block block_of(const BlockView& view) {
   TRY(const auto objects, service_cidrs(context));
   for (const TakenSpace& one : objects) scene.service_ranges.push_back(one.cidr);
   TRY_VOID(add_bitmap_ranges(context, scene.service_ranges));
-  std::sort(scene.service_ranges.begin(), scene.service_ranges.end());
-  const auto same = std::unique(scene.service_ranges.begin(), scene.service_ranges.end());
-  scene.service_ranges.erase(same, scene.service_ranges.end());
+  std::ranges::sort(scene.service_ranges);
+  const auto same = std::ranges::unique(scene.service_ranges);
+  scene.service_ranges.erase(same.begin(), same.end());
   scene.are_service_ranges_known = true;
   return {};
 }
@@ -69,6 +60,11 @@ AddressMap::Block block_of(const BlockView& view) {
 }
 
 }  // namespace
+
+Mark mark_of(core::AddressState state, bool is_borrowed) {
+  constexpr std::array kMarks{Mark::free, Mark::used, Mark::cooling, Mark::reserved};
+  return is_borrowed ? Mark::borrowed : kMarks[static_cast<std::size_t>(state)];
+}
 
 Result<Scene> read_scene(const Context& context) {
   Scene scene;

@@ -25,6 +25,9 @@ struct Scene {
   std::vector<std::string> notes;  ///< what is not shown, and why
 };
 
+/// `is_borrowed`: it is held in a block of another node.
+[[nodiscard]] core::desk::Mark mark_of(core::AddressState state, bool is_borrowed);
+
 /// Reads all blocks, a page of them at a time. Services and blocks that cannot be read are a note. Errors: those of the
 /// store.
 [[nodiscard]] Result<Scene> read_scene(const Context& context);

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "base/assert.h"
+#include "base/texts.h"
 
 namespace croft::core::host_local {
 namespace {
@@ -30,13 +31,13 @@ std::string text_of(const AddressWithLength& subnet) {
   if (subnet.address.is_v4_mapped()) return fail(invalid_argument("IPNet IP and Mask version mismatch"));
   const Prefix network = subnet.network();
   if (network.address() == subnet.address) return network;
-  return fail(invalid_argument(
-      fmt::format("Network has host bits set. For a subnet mask of length {} the network address is {}", subnet.length,
-                  network.address().to_string())));
+  return fail(ErrorCode::invalid_argument,
+              "Network has host bits set. For a subnet mask of length {} the network address is {}", subnet.length,
+              network.address());
 }
 
 Error outside(std::string_view member, const Address& address, const Prefix& subnet) {
-  return invalid_argument(fmt::format("{} {} not in network {}", member, address.to_string(), subnet.to_string()));
+  return make_error(ErrorCode::invalid_argument, "{} {} not in network {}", member, address, subnet);
 }
 
 /// Also false when the end is not in the subnet itself but below the start: the reference finds that here.
@@ -47,6 +48,12 @@ bool is_start(const Address& first, const Address& last, const Prefix& subnet) {
 /// The last address of the subnet that is handed out when no end is given: never IPv4's broadcast address.
 Address default_last(const Prefix& subnet) {
   return subnet.family() == net::Family::v4 ? *subnet.last().previous() : subnet.last();
+}
+
+AddressRange between(const Address& first, const Address& last) {
+  const auto range = AddressRange::make(first, last);
+  CROFT_ASSERT(range.has_value());
+  return *range;
 }
 
 }  // namespace
@@ -93,8 +100,7 @@ Result<RangeSet> RangeSet::make(const std::vector<RangeSpec>& specs) {
     const auto b =
         std::find_if(a + 1, ranges.end(), [&](const Range& r) { return r.addresses.overlaps(a->addresses); });
     if (b == ranges.end()) continue;
-    return fail(
-        invalid_argument(fmt::format("subnets {} and {} overlap", a->addresses.to_string(), b->addresses.to_string())));
+    return fail(ErrorCode::invalid_argument, "subnets {} and {} overlap", a->addresses, b->addresses);
   }
   return RangeSet(std::move(ranges));
 }
@@ -121,16 +127,6 @@ std::string RangeSet::to_string() const {
   return text;
 }
 
-namespace {
-
-net::AddressRange between(const net::Address& first, const net::Address& last) {
-  const auto range = net::AddressRange::make(first, last);
-  CROFT_ASSERT(range.has_value());
-  return *range;
-}
-
-}  // namespace
-
 std::optional<net::AddressRange> behind(const net::AddressRange& range, const net::Address& address) {
   CROFT_ASSERT(range.contains(address));
   if (address == range.last()) return std::nullopt;
@@ -156,17 +152,15 @@ std::vector<Stretch> ring_of(const RangeSet& set, const std::optional<net::Addre
 
 namespace {
 
-using net::Address;
-
-Error refusal(std::string message) { return {ErrorCode::refused_by_configuration, std::move(message), {}}; }
-
 /// The outcome for one set: a pick or a refusal.
 struct Outcome {
   std::optional<Candidate> candidate;
   Error refusal;
 };
 
-Outcome refused(Error error) { return {std::nullopt, std::move(error)}; }
+Outcome refused(std::string why, ErrorCode code = ErrorCode::refused_by_configuration) {
+  return {std::nullopt, {code, std::move(why), {}}};
+}
 
 /// One call of assign.
 class Assignment {
@@ -175,28 +169,21 @@ class Assignment {
       : sets_(sets), request_(request), remaining_(request.requested), taken_(taken) {}
 
   [[nodiscard]] Result<Decision> run() {
-    TRY(Decision decision, choose());
-    decision.warnings = std::move(warnings_);
-    return decision;
-  }
-
- private:
-  [[nodiscard]] Result<Decision> choose() {
-    Decision decision;
     for (std::size_t i = 0; i < sets_.size(); ++i) {
       TRY(const Outcome outcome, decide(i));
       if (!outcome.candidate) {
-        decision.refusal = outcome.refusal;
-        decision.refusal->message.insert(0, fmt::format("failed to allocate for range {}: ", i));
-        return decision;
+        decision_.refusal = outcome.refusal;
+        decision_.refusal->message.insert(0, fmt::format("failed to allocate for range {}: ", i));
+        return std::move(decision_);
       }
       const Range& range = sets_[i].ranges()[outcome.candidate->range];
-      decision.picks.push_back({i, {outcome.candidate->address, range.subnet.length()}, range.gateway});
+      decision_.picks.push_back({i, {outcome.candidate->address, range.subnet.length()}, range.gateway});
     }
-    if (!remaining_.empty()) decision.refusal = nowhere();
-    return decision;
+    if (!remaining_.empty()) decision_.refusal = nowhere();
+    return std::move(decision_);
   }
 
+ private:
   [[nodiscard]] Result<Outcome> decide(std::size_t set) {
     const auto requested = take_requested(sets_[set]);
     return requested ? requested_one(sets_[set], *requested) : next_one(set);
@@ -214,28 +201,27 @@ class Assignment {
   [[nodiscard]] Result<Outcome> requested_one(const RangeSet& set, const Address& address) {
     const std::size_t range = *set.find(address);
     if (address == set.ranges()[range].gateway) {
-      return refused(refusal(fmt::format("requested ip {} is subnet's gateway", address.to_string())));
+      return refused(fmt::format("requested ip {} is subnet's gateway", address));
     }
     TRY(const bool is_taken, taken_.is_taken(address));
     if (!is_taken) return Outcome{Candidate{range, address}, {}};
-    return refused(refusal(
-        fmt::format("requested IP address {} is not available in range set {}", address.to_string(), set.to_string())));
+    return refused(fmt::format("requested IP address {} is not available in range set {}", address, set));
   }
 
   [[nodiscard]] Result<Outcome> next_one(std::size_t number) {
     const RangeSet& set = sets_[number];
     TRY(const std::optional<Address> held, held_in(set));
     if (held) {
-      return refused(refusal(fmt::format("{} has been allocated to {}, duplicate allocation is not allowed",
-                                         held->to_string(), request_.container_id)));
+      return refused(fmt::format("{} has been allocated to {}, duplicate allocation is not allowed", *held,
+                                 request_.container_id));
     }
     const auto cursor = taken_.cursor(number);
-    if (!cursor) warnings_.push_back("Error retrieving last reserved ip: " + cursor.error().message);
+    if (!cursor) decision_.warnings.push_back("Error retrieving last reserved ip: " + cursor.error().message);
     TRY(const std::optional<Candidate> free,
         find_free(set, cursor.value_or(std::nullopt),
                   [this](const net::AddressRange& range) { return taken_.next_free(range); }));
     if (free) return Outcome{*free, {}};
-    return refused({ErrorCode::exhausted, "no IP addresses available in range set: " + set.to_string(), {}});
+    return refused("no IP addresses available in range set: " + set.to_string(), ErrorCode::exhausted);
   }
 
   [[nodiscard]] Result<std::optional<Address>> held_in(const RangeSet& set) {
@@ -249,14 +235,14 @@ class Assignment {
   [[nodiscard]] Error nowhere() const {
     std::string text = "failed to allocate all requested IPs:";
     for (const Address& address : remaining_) text += " " + address.to_string();
-    return refusal(std::move(text));
+    return {ErrorCode::refused_by_configuration, std::move(text), {}};
   }
 
   const std::vector<RangeSet>& sets_;
   const Request& request_;
   std::vector<Address> remaining_;
   std::optional<std::vector<Address>> held_;
-  std::vector<std::string> warnings_;
+  Decision decision_;
   Taken& taken_;
 };
 

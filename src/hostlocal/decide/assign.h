@@ -95,12 +95,8 @@ struct Reservation {
   friend bool operator==(const Reservation&, const Reservation&) = default;
 };
 
-}  // namespace croft::core::host_local
-
 // The decision of a host-local ADD, pure: which address of each range set an attachment gets, or why none
 // (docs/notes/host-local.md#add). The texts of refusals are the reference's.
-
-namespace croft::core::host_local {
 
 // The order in which the addresses of a set are tried (docs/notes/host-local.md#round-robin). It is a ring over all
 // ranges of the set, from the address behind the cursor round to the cursor itself, each address once, a range's own

@@ -160,14 +160,7 @@ TEST(RangeSet, PrintsItsRangesInOrder) {
   EXPECT_EQ(set.find(address_or_none("192.168.99.99")), std::nullopt);
 }
 
-}  // namespace
-}  // namespace croft::core::host_local
-
 // Numbers in brackets are rows of docs/notes/host-local.md#cases.
-
-namespace croft::core::host_local {
-
-namespace {
 
 using net::Address;
 using net::AddressRange;
@@ -447,7 +440,9 @@ struct World {
   static constexpr int kSubnetsMax = 4;
   Address base;
 
-  [[nodiscard]] Address near(int offset) const { return *base.offset_by(net::U128{static_cast<unsigned>(offset)}); }
+  [[nodiscard]] Address near(int offset) const {
+    return Address::from(base.family(), base.value() + static_cast<unsigned>(offset));
+  }
 };
 
 World any_world() {

@@ -275,16 +275,12 @@ std::string age_text(std::chrono::nanoseconds age) {
   constexpr std::array<std::pair<std::int64_t, char>, 4> kUnits = {{{86400, 'd'}, {3600, 'h'}, {60, 'm'}, {1, 's'}}};
   std::int64_t rest = std::max<std::int64_t>(0, std::chrono::duration_cast<seconds>(age).count());
   std::string text;
-  for (std::size_t i = 0; i < kUnits.size(); ++i) {
-    const auto [unit, letter] = kUnits[i];
-    if (rest < unit && !(text.empty() && unit == 1)) {
-      if (!text.empty()) break;
-      continue;
-    }
-    const bool second = !text.empty();
-    text += fmt::format("{}{}", rest / unit, letter);
+  for (const auto& [unit, letter] : kUnits) {
+    if (text.empty() && rest < unit && unit > 1) continue;
+    const bool is_second = !text.empty();
+    if (!is_second || rest >= unit) text += fmt::format("{}{}", rest / unit, letter);
+    if (is_second) break;
     rest %= unit;
-    if (second) break;
   }
   return text;
 }

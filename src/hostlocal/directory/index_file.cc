@@ -8,6 +8,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "base/hex.h"
 #include "base/net/u128.h"
 
 namespace croft::store::hostlocal {
@@ -62,11 +63,7 @@ static_assert(sizeof(Slot) == 24 && std::is_trivially_copyable_v<Slot>);
 
 std::uint64_t checksum_of(Header header) {
   header.checksum = 0;
-  std::array<unsigned char, sizeof(Header)> bytes;
-  std::memcpy(bytes.data(), &header, sizeof header);
-  std::uint64_t x = 0xcbf29ce484222325U;
-  for (const unsigned char b : bytes) x = (x ^ b) * 0x100000001b3U;
-  return x;
+  return hash_of_name({reinterpret_cast<const char*>(&header), sizeof header});
 }
 
 std::uint64_t holders_offset(const Header& header) {
@@ -273,13 +270,9 @@ class TakenTable {
       return !slot.is_used() || (slot.key_hi == wanted.key_hi && slot.key_lo == wanted.key_lo);
     });
   }
-  /// splitmix64's last steps over both halves.
   static std::uint32_t home_of(U128 number) {
     const U128 key = neighbourhood_of(number);
-    std::uint64_t x = key.lo ^ (key.hi * 0x9e3779b97f4a7c15U);
-    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9U;
-    x = (x ^ (x >> 27)) * 0x94d049bb133111ebU;
-    return static_cast<std::uint32_t>(x ^ (x >> 31));
+    return static_cast<std::uint32_t>(mixed(key.lo ^ (key.hi * 0x9e3779b97f4a7c15U)));
   }
 
   PagedArray<Slot> slots_;
@@ -366,13 +359,7 @@ std::string index_directory(const std::string& data_dir) { return data_dir + "/.
 
 }  // namespace
 
-std::uint32_t content_hash(std::string_view key) {
-  std::uint64_t x = 0xcbf29ce484222325U;  // FNV-1a, then the last steps of splitmix64
-  for (const char c : key) x = (x ^ static_cast<unsigned char>(c)) * 0x100000001b3U;
-  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9U;
-  x = (x ^ (x >> 27)) * 0x94d049bb133111ebU;
-  return static_cast<std::uint32_t>(x ^ (x >> 31));
-}
+std::uint32_t content_hash(std::string_view key) { return static_cast<std::uint32_t>(mixed(hash_of_name(key))); }
 
 std::string index_path(const std::string& data_dir, const std::string& network) {
   return index_directory(data_dir) + "/" + network + ".index";

@@ -55,10 +55,7 @@ std::string directory_path(const std::string& data_dir, const std::string& netwo
 }
 
 /// The content a holder is found by.
-std::string key_of(const Holder& holder, Match match) {
-  const Holder sought = match == Match::exact ? holder : Holder{holder.container_id, ""};
-  return std::string(files::holder_key(files::print_holder(sought)));
-}
+std::string key_of(const Holder& holder) { return std::string(files::holder_key(files::print_holder(holder))); }
 
 /// Reads names of a directory into their places.
 class DirectoryReader {
@@ -187,8 +184,7 @@ class ReservationFiles {
     return placed ? Reserved::done : Reserved::taken;
   }
   [[nodiscard]] Result<void> move_cursor(const NewReservation& to) const {
-    if (!to.set) return {};
-    return directory_.overwrite(files::cursor_file_name(*to.set).c_str(), to.address.to_string(), kFileMode);
+    return directory_.overwrite(files::cursor_file_name(to.set).c_str(), to.address.to_string(), kFileMode);
   }
 
  private:
@@ -401,8 +397,8 @@ class DirectoryReservations final : public Reservations {
     return there && there->id == ours.id;
   }
 
-  [[nodiscard]] Result<std::vector<Reservation>> held_by(const Holder& holder, Match match, Care care) override {
-    const std::string key = key_of(holder, match);
+  [[nodiscard]] Result<std::vector<Reservation>> held_by(const Holder& holder, Care care) override {
+    const std::string key = key_of(holder);
     TRY(auto* view, upkeep_.need_view());
     TRY(auto found, find_in_files(*view, key));
     const bool believed = found && (!found->empty() || care == Care::quick || view->is_first_hand() ||
@@ -448,8 +444,7 @@ class DirectoryReservations final : public Reservations {
     std::vector<os::DraftFile> drafts;
     std::size_t done = 0;
     const auto failed = [&](const Error& error, const NewReservation& at) {
-      return undo(wanted.first(done),
-                  fail(at.set ? error.in(fmt::format("failed to allocate for range {}", *at.set)) : error));
+      return undo(wanted.first(done), fail(error.in(fmt::format("failed to allocate for range {}", at.set))));
     };
     for (const NewReservation& reservation : wanted) {
       auto draft = files_.prepare(reservation, content, drafts.size());

@@ -10,7 +10,6 @@
 #include <fstream>
 #include <functional>
 #include <set>
-#include <sstream>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -67,12 +66,7 @@ class HostLocalDirectory : public testing::Test {
     fs::create_directories(scratch_.file("net"));
     std::ofstream(path(name), std::ios::binary) << content;
   }
-  [[nodiscard]] std::string read(const std::string& name) const {
-    std::ifstream in(path(name), std::ios::binary);
-    std::ostringstream text;
-    text << in.rdbuf();
-    return text.str();
-  }
+  [[nodiscard]] std::string read(const std::string& name) const { return os::ScratchDirectory::content_of(path(name)); }
   [[nodiscard]] std::set<std::string> names() const {
     std::set<std::string> result;
     for (const auto& entry : fs::directory_iterator(scratch_.file("net"))) result.insert(entry.path().filename());
@@ -93,7 +87,7 @@ class HostLocalDirectory : public testing::Test {
   }
   [[nodiscard]] std::vector<Address> held(const Holder& holder, Care care = Care::quick) const {
     std::vector<Address> addresses;
-    const auto reservations = open()->held_by(holder, Match::exact, care).value();
+    const auto reservations = open()->held_by(holder, care).value();
     for (const Reservation& r : reservations) addresses.push_back(r.address);
     return addresses;
   }
@@ -181,7 +175,7 @@ TEST_F(HostLocalDirectory, ReleasesOnlyWhatIsAsItWasRead) {
   write("10.0.0.5", "dummy\r\neth0");
   write("10.0.0.6", "dummy\r\neth0");
   const auto reservations = open();
-  const auto held = reservations->held_by(kDummy, Match::exact, Care::thorough).value();
+  const auto held = reservations->held_by(kDummy, Care::thorough).value();
   ASSERT_EQ(held.size(), 2U);
   write("10.0.0.6", "somebody else");
   ASSERT_TRUE(reservations->release(held));
@@ -191,7 +185,7 @@ TEST_F(HostLocalDirectory, ReleasesOnlyWhatIsAsItWasRead) {
 TEST_F(HostLocalDirectory, ADirectoryInPlaceOfAFileIsAnErrorOfRelease) {
   write("10.0.0.5", "dummy\r\neth0");
   const auto reservations = open();
-  auto held = reservations->held_by(kDummy, Match::exact, Care::thorough).value();
+  auto held = reservations->held_by(kDummy, Care::thorough).value();
   held[0].holder = std::nullopt;
   fs::remove(path("10.0.0.5"));
   fs::create_directories(path("10.0.0.5"));
@@ -209,11 +203,11 @@ TEST_F(HostLocalDirectory, FindsHoldersByContentAndKnowsForeignFiles) {
   write("notes.txt", "dummy\r\neth0");
   write("last_reserved_ip.0", "dummy");
   const auto reservations = open();
-  const auto exact = reservations->held_by(kDummy, Match::exact, Care::quick).value();
+  const auto exact = reservations->held_by(kDummy, Care::quick).value();
   ASSERT_EQ(exact.size(), 2U);
   EXPECT_EQ(exact[0].file, "10.0.0.1");
   EXPECT_EQ(exact[1].file, "2001:DB8::7");
-  const auto container = reservations->held_by(kDummy, Match::container, Care::quick).value();
+  const auto container = reservations->held_by({"dummy", ""}, Care::quick).value();
   ASSERT_EQ(container.size(), 1U);
   EXPECT_EQ(container[0].address, "10.0.0.2"_ip);
   const auto all = reservations->list().value();
@@ -265,7 +259,7 @@ TEST_F(HostLocalDirectory, ALargeOneGetsOneThatFollowsEveryChange) {
     ASSERT_TRUE(index_counts());
     ASSERT_EQ(held(kDummy), std::vector{address});
     const auto reservations = open();
-    ASSERT_TRUE(reservations->release(reservations->held_by(kDummy, Match::exact, Care::quick).value()));
+    ASSERT_TRUE(reservations->release(reservations->held_by(kDummy, Care::quick).value()));
   }
   ASSERT_TRUE(index_counts());
   EXPECT_TRUE(held(kDummy).empty());
@@ -320,7 +314,7 @@ TEST_F(HostLocalDirectory, WhatChangedInThisTickIsReadUnderAMark) {
     write("10.0.0.90", "c90\r\neth0");
     fs::remove(path("10.0.0.90"));
     clock_.at_each_look = [&] { ++(marked() ? looks.under_a_mark : looks.without); };
-    EXPECT_TRUE(open()->held_by({"nobody", ""}, Match::container, Care::quick)->empty());
+    EXPECT_TRUE(open()->held_by({"nobody", ""}, Care::quick)->empty());
     clock_.at_each_look = {};
     EXPECT_TRUE(has_index());
     return looks;
@@ -410,10 +404,10 @@ TEST_F(HostLocalDirectory, AChangeBetweenTheLookAndOurOwnIsNotTakenForOurs) {
   ASSERT_TRUE(index_counts());
   {
     const auto reservations = open();
-    ASSERT_TRUE(reservations->held_by(kDummy, Match::exact, Care::quick));  // the index is in use
-    write("10.0.6.6", "restored\r\neth0");                                  // by somebody who does not lock
+    ASSERT_TRUE(reservations->held_by(kDummy, Care::quick));  // the index is in use
+    write("10.0.6.6", "restored\r\neth0");                    // by somebody who does not lock
     fs::remove(path("10.0.0.7"));
-    const NewReservation wanted{"10.0.5.0"_ip, {}};
+    const NewReservation wanted{"10.0.5.0"_ip, 0};
     ASSERT_EQ(reservations->reserve(kDummy, std::span(&wanted, 1)).value(), Reserved::done);
   }
   EXPECT_FALSE(index_counts());
@@ -434,7 +428,7 @@ TEST_F(HostLocalDirectory, WhatCouldNotBeReadMakesNoIndex) {
   EXPECT_TRUE(held(kDummy).empty());
   EXPECT_FALSE(index_counts());
   const auto reservations = open();
-  static_cast<void>(reservations->held_by(kDummy, Match::exact, Care::thorough));
+  static_cast<void>(reservations->held_by(kDummy, Care::thorough));
   EXPECT_TRUE(reservations->unreadable());
 }
 
@@ -442,13 +436,7 @@ TEST_F(HostLocalDirectory, ADamagedIndexIsNoIndex) {
   fill(200);
   static_cast<void>(next_free());
   ASSERT_TRUE(index_counts());
-  std::string whole;
-  {
-    std::ifstream in(index_file(), std::ios::binary);
-    std::ostringstream text;
-    text << in.rdbuf();
-    whole = text.str();
-  }
+  const std::string whole = os::ScratchDirectory::content_of(index_file());
   const auto put = [&](const std::string& bytes) { std::ofstream(index_file(), std::ios::binary) << bytes; };
   for (std::size_t at = 0; at < 104; ++at) {
     std::string bad = whole;

@@ -21,6 +21,7 @@ namespace cni = wire::cni;
 using cni::Checked;
 using cni::HostLocalConfig;
 using store::Holder;
+using store::OpenMode;
 
 constexpr std::size_t kResolvConfBytesMax = std::size_t{1} << 20;
 
@@ -50,7 +51,7 @@ class Call final : public CniCall {
   [[nodiscard]] Result<Added> add() const {
     cni::AddResult result;
     TRY(result.dns, read_dns(config_));
-    TRY(const auto reservations, make_reservations());
+    TRY(const auto reservations, open(OpenMode::create));
     TRY(const auto picks,
         engine::assign_from_ranges(*reservations, holder_, config_.sets, config_.requested_addresses, world_.warn));
     std::vector<net::Address> addresses;
@@ -66,7 +67,7 @@ class Call final : public CniCall {
     return "released=" + list_of(released);
   }
   [[nodiscard]] Result<std::string> check() const {
-    TRY(const auto reservations, make_reservations());
+    TRY(const auto reservations, open(OpenMode::create));
     std::vector<net::Address> previous;
     for (const net::AddressWithLength& address : config_.previous_addresses) {
       previous.push_back(address.address.unmapped());
@@ -81,7 +82,7 @@ class Call final : public CniCall {
   [[nodiscard]] Result<void> status() const {
     TRY_VOID(world_.check_directory(config_.data_dir, config_.name));
     if (!config_.status_when_full) return {};
-    TRY(const auto reservations, make_reservations());
+    TRY(const auto reservations, open(OpenMode::create));
     return engine::check_not_full(*reservations, config_.sets);
   }
 
@@ -97,14 +98,14 @@ class Call final : public CniCall {
                        in_quotes_if_needed(config.data_dir), attachment_text(request));
   }
 
-  [[nodiscard]] Result<std::unique_ptr<store::Reservations>> make_reservations() const {
-    return world_.make_reservations(config_.data_dir, config_.name);
+  [[nodiscard]] Result<std::unique_ptr<store::Reservations>> open(OpenMode mode) const {
+    return world_.open_reservations(config_.data_dir, config_.name, mode);
   }
   /// A directory that is not there and cannot be made holds nothing.
   [[nodiscard]] Result<std::vector<net::Address>> release() const {
-    auto reservations = make_reservations();
+    auto reservations = open(OpenMode::create);
     if (!reservations && forbids_making(reservations.error().code)) {
-      const auto existing = world_.open_reservations(config_.data_dir, config_.name);
+      const auto existing = open(OpenMode::existing);
       if (!existing && existing.error().code == ErrorCode::not_found) return std::vector<net::Address>();
     }
     if (!reservations) return fail(reservations.error());
@@ -116,7 +117,7 @@ class Call final : public CniCall {
     }
     // Before the lock is waited for: what was reserved meanwhile is young, the list does not know it.
     const Instant now = world_.clock.now();
-    const auto reservations = world_.open_reservations(config_.data_dir, config_.name);
+    const auto reservations = open(OpenMode::existing);
     if (!reservations && reservations.error().code == ErrorCode::not_found) return engine::CollectedReservations();
     if (!reservations) return fail(reservations.error());
     std::set<Holder> alive;

@@ -8,16 +8,15 @@
 #include "base/result.h"
 #include "cni/door/skeleton.h"
 #include "hostlocal/reservations.h"
+#include "store/store_url.h"
 
 namespace croft::edge {
 
 /// The outside of the personality `host-local`; `app` fills it in.
 struct HostLocalWorld {
-  /// Opens and locks a network's reservations; makes the directory when it is missing.
-  std::function<Result<std::unique_ptr<store::Reservations>>(const std::string& data_dir, const std::string& network)>
-      make_reservations;
-  /// The same for a directory that must exist: not_found.
-  std::function<Result<std::unique_ptr<store::Reservations>>(const std::string& data_dir, const std::string& network)>
+  /// Opens and locks a network's reservations; one that must exist and does not is not_found.
+  std::function<Result<std::unique_ptr<store::Reservations>>(const std::string& data_dir, const std::string& network,
+                                                             store::OpenMode mode)>
       open_reservations;
   /// Whether an ADD could write there now.
   std::function<Result<void>(const std::string& data_dir, const std::string& network)> check_directory;

@@ -73,9 +73,8 @@ void look_at_namespaces(bool own_processes_are_all, core::host_local::SignsOfLif
   life.unseen.insert(life.unseen.end(), survey.unseen.begin(), survey.unseen.end());
   for (const os::NetworkNamespace& found : survey.namespaces) {
     for (const os::InterfaceAddress& configured : found.addresses) {
-      const auto address = net::parse_address(configured.address);
-      if (!address) continue;
-      life.configured.emplace(address->unmapped(), fmt::format("{} in {}", configured.interface_name, found.where));
+      life.configured.emplace(configured.address.unmapped(),
+                              fmt::format("{} in {}", configured.interface_name, found.where));
     }
   }
 }

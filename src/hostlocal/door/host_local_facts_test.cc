@@ -20,6 +20,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::Not;
+using testing::SizeIs;
 using Netns = core::RuntimeAttachment::Netns;
 
 class HostLocalFacts : public testing::Test {
@@ -101,22 +102,10 @@ TEST_F(HostLocalFacts, SetsComeFromTheFirstSourceThatHasThem) {
   EXPECT_FALSE(find_range_sets(sources));
 }
 
-}  // namespace
-
-namespace {
-
-using testing::HasSubstr;
-using testing::SizeIs;
-using Netns = core::RuntimeAttachment::Netns;
-
-class CniCacheTest : public testing::Test {
+class CniCacheTest : public HostLocalFacts {
  protected:
-  void SetUp() override { std::filesystem::create_directory(results()); }
-  [[nodiscard]] std::string results() const { return scratch_.path() + "/results"; }
-  void write(const std::string& container, const std::string& netns) const {
-    std::ofstream(results() + "/net-" + container + "-eth0")
-        << R"({"kind":"cniCacheV1","containerId":")" << container << R"(","config":"e30=","ifName":"eth0",)"
-        << R"("networkName":"net","netns":")" << netns << R"(","result":{}})";
+  void write_entry(const std::string& container, const std::string& netns) const {
+    write("results/net-" + container + "-eth0", cached(container, netns, "e30="));
   }
   [[nodiscard]] std::map<std::string, Netns> looked_at(bool is_the_machine) const {
     std::map<std::string, Netns> found;
@@ -126,14 +115,13 @@ class CniCacheTest : public testing::Test {
     }
     return found;
   }
-  os::ScratchDirectory scratch_;
 };
 
 TEST_F(CniCacheTest, ReadsAttachmentsAndNamesWhatItCannotRead) {
-  EXPECT_EQ(read_cni_caches({scratch_.path() + "/none"}, true).error().code, ErrorCode::not_found);
-  write("c1", "");
-  std::ofstream(results() + "/net-c2-eth0") << "";
-  std::ofstream(results() + "/net-c3-eth0") << R"({"kind":"cniCacheV1"})";
+  EXPECT_EQ(read_cni_caches({path("none")}, true).error().code, ErrorCode::not_found);
+  write_entry("c1", "");
+  write("results/net-c2-eth0", "");
+  write("results/net-c3-eth0", R"({"kind":"cniCacheV1"})");
   const auto cache = read_cni_caches({scratch_.path()}, true).value().attachments;
   ASSERT_THAT(cache.entries, SizeIs(1));
   EXPECT_EQ(cache.entries[0].owner, (core::Owner{"net", "c1", "eth0"}));
@@ -143,24 +131,23 @@ TEST_F(CniCacheTest, ReadsAttachmentsAndNamesWhatItCannotRead) {
 }
 
 TEST_F(CniCacheTest, ReadsSeveralAndWhatMultusKeepsBelowEachOnce) {
-  const std::string below = scratch_.path() + "/multus", other = scratch_.path() + "/other";
+  const std::string below = path("multus"), other = path("other");
   for (const std::string& directory : {below, other}) std::filesystem::create_directories(directory + "/results");
-  write("c1", "");
-  std::filesystem::copy(results() + "/net-c1-eth0", below + "/results/second-c1-eth0");
-  std::filesystem::copy(results() + "/net-c1-eth0", other + "/results/third-c1-eth0");
+  write_entry("c1", "");
+  std::filesystem::copy(path("results/net-c1-eth0"), below + "/results/second-c1-eth0");
+  std::filesystem::copy(path("results/net-c1-eth0"), other + "/results/third-c1-eth0");
   EXPECT_THAT(read_cni_caches({scratch_.path()}, true).value().attachments.entries, SizeIs(2));
   EXPECT_THAT(read_cni_caches({scratch_.path(), below, other, other}, true).value().attachments.entries, SizeIs(3));
-  EXPECT_EQ(read_cni_caches({scratch_.path(), scratch_.path() + "/none"}, true).error().code, ErrorCode::not_found);
+  EXPECT_EQ(read_cni_caches({scratch_.path(), path("none")}, true).error().code, ErrorCode::not_found);
 }
 
 TEST_F(CniCacheTest, LooksWhetherTheNamespacesAreThere) {
-  const std::string left = scratch_.path() + "/left";
-  std::ofstream(left) << "";
-  write("here", "/proc/self/ns/net");
-  write("gone", scratch_.path() + "/gone");
-  write("unmounted", left);
-  write("other", scratch_.path());
-  write("unsaid", "");
+  write("left", "");
+  write_entry("here", "/proc/self/ns/net");
+  write_entry("gone", path("gone"));
+  write_entry("unmounted", path("left"));
+  write_entry("other", scratch_.path());
+  write_entry("unsaid", "");
   const auto found = looked_at(true);
   EXPECT_EQ(found.at("here"), Netns::present);
   EXPECT_EQ(found.at("gone"), Netns::gone);

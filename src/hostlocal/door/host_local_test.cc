@@ -30,7 +30,8 @@ class HostLocalTest : public testing::Test {
     host.compare_netns = [netns](const std::string&) { return netns; };
     return run_cni(host_local_plugin(world_), host);
   }
-  [[nodiscard]] Result<std::unique_ptr<store::Reservations>> open(const std::string& data_dir, bool make) {
+  [[nodiscard]] Result<std::unique_ptr<store::Reservations>> open(const std::string& data_dir, store::OpenMode mode) {
+    const bool make = mode == store::OpenMode::create;
     opened_ = data_dir;
     clock_.advance(lock_wait_);
     if (broken_) return fail(*broken_);
@@ -49,15 +50,12 @@ class HostLocalTest : public testing::Test {
   std::vector<std::string> log_;
   std::chrono::seconds lock_wait_{0};
   ManualClock clock_;
-  HostLocalWorld world_{[this](const std::string& dir, const std::string&) { return open(dir, true); },
-                        [this](const std::string& dir, const std::string&) { return open(dir, false); },
+  HostLocalWorld world_{[this](const std::string& dir, const std::string&, auto mode) { return open(dir, mode); },
                         [this](const std::string&, const std::string&) -> Result<void> {
                           if (directory_error_) return fail(*directory_error_);
                           return {};
                         },
-                        clock_,
-                        [](const std::string&) {},
-                        [this](const std::string& line) { log_.push_back(line); }};
+                        clock_, [](const std::string&) {}, [this](const std::string& line) { log_.push_back(line); }};
 };
 
 std::string error_text(int code, const std::string& msg) {

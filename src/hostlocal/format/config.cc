@@ -4,6 +4,7 @@
 #include <array>
 #include <charconv>
 #include <limits>
+#include <span>
 #include <utility>
 
 #include <fmt/format.h>
@@ -185,14 +186,17 @@ constexpr std::array<JsonMember<IpamDraft>, 10> kIpamMembers = {
         return read_list<std::optional<Route>>(a, kRoutesMax, read_route, d.routes);
       }}}};
 
-MaybeFault read_ipam(const JsonAt& at, Draft& out) {
+/// Null unsets it.
+MaybeFault read_ipam_members(const JsonAt& at, std::span<const JsonMember<IpamDraft>> members, Draft& out) {
   if (at.value.is_null()) {
     out.ipam.reset();
     return {};
   }
   if (!out.ipam) out.ipam.emplace();
-  return read_object<IpamDraft>(at, kIpamMembers, *out.ipam);
+  return read_object<IpamDraft>(at, members, *out.ipam);
 }
+
+MaybeFault read_ipam(const JsonAt& at, Draft& out) { return read_ipam_members(at, kIpamMembers, out); }
 
 MaybeFault read_args_cni(const JsonAt& at, Draft& out) {
   static constexpr std::array<JsonMember<Draft>, 1> kMembers = {
@@ -260,12 +264,7 @@ MaybeFault read_ipam_of_release(const JsonAt& at, Draft& out) {
       {{"dataDir", [](const JsonAt& a, IpamDraft& d) { return read_path(a, d.data_dir); }},
        {"subnet", count_legacy},
        {"ranges", count_ranges}}};
-  if (at.value.is_null()) {
-    out.ipam.reset();
-    return {};
-  }
-  if (!out.ipam) out.ipam.emplace();
-  return read_object<IpamDraft>(at, kMembers, *out.ipam);
+  return read_ipam_members(at, kMembers, out);
 }
 
 MaybeFault read_runtime_config_of_release(const JsonAt& at, Draft& out) {

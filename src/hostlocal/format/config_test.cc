@@ -516,7 +516,6 @@ TEST(HostLocalConfig, OnlyGcReadsTheListOfAttachments) {
             "invalid network config: cni.dev/valid-attachments[0]: has no containerID");
 }
 
-using testing::ElementsAre;
 using testing::HasSubstr;
 
 constexpr const char* kList =

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include <fmt/format.h>
+#include "base/texts.h"
 
 namespace croft::engine {
 namespace {
@@ -12,7 +12,6 @@ using core::host_local::Pick;
 using core::host_local::RangeSet;
 using store::Care;
 using store::Holder;
-using store::Match;
 using store::Reservation;
 using store::Reservations;
 
@@ -20,8 +19,9 @@ using store::Reservations;
 /// it refuses.
 [[nodiscard]] Result<std::vector<net::Address>> held_by(Reservations& reservations, const Holder& holder) {
   std::vector<net::Address> held;
-  for (const Match match : {Match::exact, Match::container}) {
-    TRY(const auto found, reservations.held_by(holder, match, Care::quick));
+  const Holder of_container{holder.container_id, ""};
+  for (const Holder* sought : {&holder, &of_container}) {
+    TRY(const auto found, reservations.held_by(*sought, Care::quick));
     for (const Reservation& reservation : found) held.push_back(reservation.address);
   }
   std::ranges::sort(held, {}, [](const net::Address& address) { return address.to_string(); });
@@ -43,9 +43,9 @@ std::vector<net::Address> addresses_of(const std::vector<Reservation>& reservati
 /// The reservations of a holder: by container and interface, else by the container alone
 /// (docs/notes/host-local.md#matching).
 [[nodiscard]] Result<std::vector<Reservation>> find_held(Reservations& reservations, const Holder& holder) {
-  TRY(auto held, reservations.held_by(holder, Match::exact, Care::thorough));
+  TRY(auto held, reservations.held_by(holder, Care::thorough));
   if (!held.empty()) return held;
-  return reservations.held_by(holder, Match::container, Care::thorough);
+  return reservations.held_by({holder.container_id, ""}, Care::thorough);
 }
 
 bool contains(const std::vector<net::Address>& addresses, const net::Address& address) {
@@ -94,7 +94,7 @@ Result<std::vector<net::Address>> release_from_ranges(Reservations& reservations
   TRY(auto held, find_held(reservations, holder));
   const bool exact = !held.empty() && held.front().holder && !held.front().holder->interface_name.empty();
   if (exact && set_count > 1) {
-    TRY(const auto of_container, reservations.held_by(holder, Match::container, Care::quick));
+    TRY(const auto of_container, reservations.held_by({holder.container_id, ""}, Care::quick));
     held.insert(held.end(), of_container.begin(), of_container.end());
   }
   // With nothing to release too: an earlier DEL may have died between removing and syncing.
@@ -110,8 +110,7 @@ Result<void> check_ranges(Reservations& reservations, const Holder& holder, cons
                           const std::vector<net::Address>& previous) {
   TRY(const auto held, find_held(reservations, holder));
   if (held.empty()) {
-    return fail(ErrorCode::not_found,
-                fmt::format("host-local: Failed to find address added by container {}", holder.container_id));
+    return fail(ErrorCode::not_found, "host-local: Failed to find address added by container {}", holder.container_id);
   }
   if (previous.empty()) return {};
   const std::vector<net::Address> addresses = addresses_of(held);
@@ -120,17 +119,15 @@ Result<void> check_ranges(Reservations& reservations, const Holder& holder, cons
     TRY(const auto there, reservations.look_up(address));
     const std::string holds =
         there && there->holder ? "reserved for container " + there->holder->container_id : std::string("not reserved");
-    return fail(ErrorCode::refused_by_configuration,
-                fmt::format("host-local: address {} of prevResult is {}", address.to_string(), holds));
+    return fail(ErrorCode::refused_by_configuration, "host-local: address {} of prevResult is {}", address, holds);
   }
   for (const net::Address& address : addresses) {
     const char* fault = !in_a_set(sets, address)       ? "lies in no range of the configuration"
                         : !contains(previous, address) ? "is not in prevResult"
                                                        : nullptr;
     if (fault == nullptr) continue;
-    return fail(ErrorCode::refused_by_configuration,
-                fmt::format("host-local: address {}, reserved for container {}, {}", address.to_string(),
-                            holder.container_id, fault));
+    return fail(ErrorCode::refused_by_configuration, "host-local: address {}, reserved for container {}, {}", address,
+                holder.container_id, fault);
   }
   return {};
 }
@@ -160,9 +157,8 @@ Result<void> check_not_full(Reservations& reservations, const std::vector<RangeS
     const auto next_free = [&](const net::AddressRange& range) { return reservations.next_free(range); };
     TRY(const auto free, core::host_local::find_free(sets[i], std::nullopt, next_free));
     if (free) continue;
-    return fail(ErrorCode::exhausted, fmt::format("failed to allocate for range {}: no IP addresses available in "
-                                                  "range set: {}",
-                                                  i, sets[i].to_string()));
+    return fail(ErrorCode::exhausted, "failed to allocate for range {}: no IP addresses available in range set: {}", i,
+                sets[i]);
   }
   return {};
 }

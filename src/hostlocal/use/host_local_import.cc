@@ -1,6 +1,7 @@
 #include "hostlocal/use/host_local_import.h"
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <optional>
 #include <utility>
@@ -222,8 +223,7 @@ std::vector<net::AddressRange> gaps_between(const net::Prefix& range, std::vecto
   row.ranges = std::move(kept.added);
   row.reason = fmt::format(
       "host-local gives it to nobody of {}: network address, gateway, broadcast address, what is outside rangeStart "
-      "and "
-      "rangeEnd",
+      "and rangeEnd",
       range.to_string());
   return {};
 }
@@ -231,17 +231,8 @@ std::vector<net::AddressRange> gaps_between(const net::Prefix& range, std::vecto
 }  // namespace
 
 std::string_view name_of(Outcome outcome) {
-  switch (outcome) {
-    case Outcome::imported:
-      return "imported";
-    case Outcome::left:
-      return "left";
-    case Outcome::reserved:
-      return "reserved";
-    case Outcome::clashes:
-      return "clashes";
-  }
-  return "left";
+  constexpr std::array<std::string_view, 4> kNames = {"imported", "left", "reserved", "clashes"};
+  return kNames.at(static_cast<std::size_t>(outcome));
 }
 
 Result<std::vector<ImportedHolder>> import_reservations(const Context& context, Reservations& reservations,

@@ -197,11 +197,6 @@ TEST_F(HostLocalUse, SaysWhichSetIsFull) {
   EXPECT_THAT(full.error().message, HasSubstr("range 1: no IP addresses available in range set: 2001:db8::1"));
 }
 
-using namespace net::literals;
-using core::host_local::Holder;
-using testing::ElementsAre;
-using testing::HasSubstr;
-using testing::IsEmpty;
 using Outcome = ImportedHolder::Outcome;
 
 class HostLocalImport : public testing::Test {

@@ -30,13 +30,10 @@ class FakeReservations final : public store::Reservations {
  public:
   explicit FakeReservations(ReservationsData& data) : data_(data) {}
 
-  [[nodiscard]] Result<std::vector<store::Reservation>> held_by(const store::Holder& holder, store::Match match,
-                                                                store::Care) override {
-    const store::Holder sought =
-        match == store::Match::exact ? holder : store::Holder{holder.container_id, std::string()};
+  [[nodiscard]] Result<std::vector<store::Reservation>> held_by(const store::Holder& holder, store::Care) override {
     std::vector<store::Reservation> held;
     for (const auto& [address, reservation] : data_.files) {
-      if (reservation.holder == sought) held.push_back(reservation);
+      if (reservation.holder == holder) held.push_back(reservation);
     }
     return held;
   }
@@ -75,9 +72,7 @@ class FakeReservations final : public store::Reservations {
     return move_cursors(wanted) ? store::Reserved::done : store::Reserved::taken;
   }
   [[nodiscard]] Result<void> move_cursors(std::span<const store::NewReservation> to) override {
-    for (const store::NewReservation& cursor : to) {
-      if (cursor.set) data_.cursors[*cursor.set] = cursor.address;
-    }
+    for (const store::NewReservation& cursor : to) data_.cursors[cursor.set] = cursor.address;
     return {};
   }
   [[nodiscard]] Result<void> release(std::span<const store::Reservation> reservations) override {

@@ -52,62 +52,53 @@ class HandleAudit {
   void add_held(const std::string& handle_id, const net::Prefix& block) { ++counts_[handle_id][block.to_string()]; }
   /// Once all have been added: adds to `report` what is wrong with a handle; each one counts once. Nothing of it is
   /// kept but its name.
-  void check(const Key& key, const Handle& handle, const Unseen& unseen, Report& report);
+  void check(const Key& key, const Handle& handle, const Unseen& unseen, Report& report) {
+    if (!seen_.insert(handle.id).second) return;
+    ++report.handles;
+    if (handle.deleted) return;
+    Miscounts more, fewer;
+    const auto counts = counts_.find(handle.id);
+    const auto& held = counts == counts_.end() ? kNothingHeld : counts->second;
+    bool is_unknown_somewhere = false;
+    for (const auto& [block, counted] : handle.blocks) {
+      const auto there = held.find(block);
+      const std::uint32_t count = there == held.end() ? 0 : there->second;
+      if (unseen.may_have_block(block)) {
+        is_unknown_somewhere = true;
+      } else if (counted != count) {
+        (counted > count ? more : fewer).add(block, counted, count);
+      }
+    }
+    for (const auto& [block, count] : held) {
+      if (!handle.blocks.contains(block)) fewer.add(block, 0, count);
+    }
+    if (held.empty() && !is_unknown_somewhere) {
+      report.empty_handles.push_back({key, handle.id});
+      report.findings.push_back(found("handle_empty", handle.id, more.empty() ? "it names no block" : more.text()));
+    } else if (!more.empty()) {
+      report.findings.push_back(found("handle_miscount", handle.id, more.text()));
+    }
+    if (!fewer.empty()) report.findings.push_back(found("handle_undercount", handle.id, fewer.text()));
+  }
   /// One that is there and can't be read.
   void add_unread(const std::string& handle_id) { seen_.insert(handle_id); }
   /// Behind the last one: adds those that have no record.
-  void finish(const Unseen& unseen, Report& report) const;
+  void finish(const Unseen& unseen, Report& report) const {
+    if (unseen.lacks_all(Kind::handle)) return;
+    std::set<std::string> told;
+    for (const Allocation& one : report.allocations) {
+      const std::string& id = one.handle_id;
+      if (one.cooling || !counts_.contains(id) || seen_.contains(id) || unseen.has(handle_key(id)) ||
+          !told.insert(id).second)
+        continue;
+      report.findings.push_back(found("handle_missing", id, holder_text(id, one.attributes), one.block));
+    }
+  }
 
  private:
-  void compare(const Key& key, const Handle& handle, const Unseen& unseen, Report& report) const;
-
   std::set<std::string> seen_;
   std::map<std::string, std::map<std::string, std::uint32_t>> counts_;  ///< handle -> block -> addresses held
 };
-
-void HandleAudit::check(const Key& key, const Handle& handle, const Unseen& unseen, Report& report) {
-  if (!seen_.insert(handle.id).second) return;
-  ++report.handles;
-  if (!handle.deleted) compare(key, handle, unseen, report);
-}
-
-void HandleAudit::finish(const Unseen& unseen, Report& report) const {
-  if (unseen.lacks_all(Kind::handle)) return;
-  std::set<std::string> told;
-  for (const Allocation& one : report.allocations) {
-    const std::string& id = one.handle_id;
-    if (one.cooling || !counts_.contains(id) || seen_.contains(id) || unseen.has(handle_key(id)) ||
-        !told.insert(id).second)
-      continue;
-    report.findings.push_back(found("handle_missing", id, holder_text(id, one.attributes), one.block));
-  }
-}
-
-void HandleAudit::compare(const Key& key, const Handle& handle, const Unseen& unseen, Report& report) const {
-  Miscounts more, fewer;
-  const auto counts = counts_.find(handle.id);
-  const auto& held = counts == counts_.end() ? kNothingHeld : counts->second;
-  bool is_unknown_somewhere = false;
-  for (const auto& [block, counted] : handle.blocks) {
-    const auto there = held.find(block);
-    const std::uint32_t count = there == held.end() ? 0 : there->second;
-    if (unseen.may_have_block(block)) {
-      is_unknown_somewhere = true;
-    } else if (counted != count) {
-      (counted > count ? more : fewer).add(block, counted, count);
-    }
-  }
-  for (const auto& [block, count] : held) {
-    if (!handle.blocks.contains(block)) fewer.add(block, 0, count);
-  }
-  if (held.empty() && !is_unknown_somewhere) {
-    report.empty_handles.push_back({key, handle.id});
-    report.findings.push_back(found("handle_empty", handle.id, more.empty() ? "it names no block" : more.text()));
-  } else if (!more.empty()) {
-    report.findings.push_back(found("handle_miscount", handle.id, more.text()));
-  }
-  if (!fewer.empty()) report.findings.push_back(found("handle_undercount", handle.id, fewer.text()));
-}
 
 }  // namespace
 
@@ -164,9 +155,8 @@ class RegisterAudit::Impl {
 
   void check_left_reservations() {
     if (unseen_.lacks_all(Kind::pool)) return;
-    std::set<std::string> known = unseen_.names_of(Kind::pool);
     std::set<std::string> kept;
-    for (const std::string& name : known) kept.insert(reservation_name_of(name));
+    for (const std::string& name : unseen_.names_of(Kind::pool)) kept.insert(reservation_name_of(name));
     for (const Pool* pool : pools_.pools()) kept.insert(reservation_name_of(pool->name));
     for (const auto& [key, value] : reader_.sound({Kind::reservation, ""})) {
       const auto& reservation = std::get<Reservation>(value);
@@ -176,27 +166,15 @@ class RegisterAudit::Impl {
     }
   }
 
-  void add(std::vector<Finding> findings) {
-    std::move(findings.begin(), findings.end(), std::back_inserter(report_.findings));
-  }
+  void add(std::vector<Finding> findings) { std::ranges::move(findings, std::back_inserter(report_.findings)); }
   template <class... Arguments>
   void add(FindingName name, const Arguments&... arguments) {
     report_.findings.push_back(found(name, arguments...));
   }
 
-  /// The addresses that records reserve, apart from those that pools keep by themselves.
-  [[nodiscard]] net::Intervals recorded_reservations() {
-    std::vector<net::Prefix> cidrs;
-    for (const auto& [key, value] : reader_.sound({Kind::reservation, ""})) {
-      const auto& reservation = std::get<Reservation>(value);
-      cidrs.insert(cidrs.end(), reservation.cidrs.begin(), reservation.cidrs.end());
-    }
-    return net::Intervals(std::move(cidrs));
-  }
-
   void check_pools() {
     report_.pools = pools_.pools().size();
-    const net::Intervals recorded = recorded_reservations();
+    const net::Intervals recorded(reserved_by(reader_, {}));
     for (const auto& [inner, outer] : overlaps_among(pools_.pools())) {
       add("pool_overlap", inner->name, inner->cidr, outer->name, outer->cidr);
     }
@@ -231,7 +209,7 @@ class RegisterAudit::Impl {
     if (is_of_node(block)) report_.blocks_of_nodes.push_back({block.cidr, block.affinity->name});
     const Pool* pool = pools_.containing(block.cidr.first());
     // A pool that cannot be read may have any block in it.
-    if (pool == nullptr ? !unseen_.lacks_some(Kind::pool) : pool->block_length != block.cidr.length()) {
+    if (pool == nullptr ? unseen_.names_of(Kind::pool).empty() : pool->block_length != block.cidr.length()) {
       add("block_without_pool", block.cidr,
           pool == nullptr ? "it lies in no pool"
                           : fmt::format("pool {} has blocks of /{}", pool->name, pool->block_length),
@@ -257,13 +235,12 @@ class RegisterAudit::Impl {
     constexpr std::size_t kNamedMax = 3;
     std::string text;
     std::size_t held = 0;
-    for (std::uint32_t i = 0; i < block.allocations.size(); ++i) {
-      const Attribute* attribute = attribute_of(block, net::Ordinal(i));
-      if (attribute == nullptr || attribute->cooling || ++held > kNamedMax) continue;
+    for_each_held(block, [&](net::Ordinal ordinal, const Attribute& holder) {
+      if (++held > kNamedMax) return;
       text += fmt::format("{} {} has {}", held == 1 ? ";" : ",",
-                          holder_text(attribute->handle_id.value_or("none"), attribute->secondary),
-                          net::address_at(block.cidr, net::Ordinal(i)).to_string());
-    }
+                          holder_text(holder.handle_id.value_or("none"), holder.secondary),
+                          net::address_at(block.cidr, ordinal).to_string());
+    });
     return held > kNamedMax ? fmt::format("{}, and {} more are held", text, held - kNamedMax) : text;
   }
 
@@ -363,8 +340,7 @@ class RegisterAudit::Impl {
     // A block that the node took by itself says nothing of host-local.
     if (!is_in_own_range && pools_.config().auto_allocate_blocks) return Giver::here;
     const Block& block = *found->second;
-    const bool is_own = block.affinity && block.affinity->type == AffinityOwner::Type::host &&
-                        (node.empty() || block.affinity->name == node);
+    const bool is_own = is_of_node(block) && (node.empty() || block.affinity->name == node);
     const bool never_gave = block.unallocated == space::OrderedFreeList::all_free(block_size(block.cidr));
     return is_own && never_gave ? Giver::not_yet : Giver::here;
   }
@@ -407,10 +383,8 @@ class RegisterAudit::Impl {
       count.node = name;
       report_.nodes.push_back(count);
     }
-    std::stable_sort(report_.nodes.begin(), report_.nodes.end(),
-                     [](const NodeCount& a, const NodeCount& b) { return a.held > b.held; });
-    std::sort(report_.allocations.begin(), report_.allocations.end(),
-              [](const Allocation& a, const Allocation& b) { return a.address < b.address; });
+    std::ranges::stable_sort(report_.nodes, std::ranges::greater{}, &NodeCount::held);
+    std::ranges::sort(report_.allocations, {}, &Allocation::address);
   }
 
   Unseen unseen_;

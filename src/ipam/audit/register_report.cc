@@ -24,31 +24,6 @@ std::string filled(std::string_view pattern, const std::vector<std::string>& arg
   return text;
 }
 
-}  // namespace
-
-Finding found_with(const FindingRow& row, const std::vector<std::string>& arguments) {
-  return {row.name.substr(0, row.name.find('.')), filled(row.subject, arguments), filled(row.text, arguments),
-          filled(row.remedy, arguments)};
-}
-
-std::string holder_text(const std::string& handle_id, const std::map<std::string, std::string>& attributes) {
-  const PodIdentity pod = pod_of(attributes);
-  const std::string node = member_of(attributes, kNodeKey);
-  std::string text = pod.name.empty() ? "handle " + handle_id
-                                      : fmt::format("pod {}/{} (handle {})", pod.namespace_name, pod.name, handle_id);
-  if (!node.empty()) text += " on node " + node;
-  return text;
-}
-
-std::string Allocation::node() const { return member_of(attributes, kNodeKey); }
-
-bool Allocation::borrowed() const {
-  const std::string name = node();
-  return !cooling && !name.empty() && (!block_owner || block_owner->name != name);
-}
-
-namespace {
-
 /// Whether nothing that lives, and no program of others, works with the record: that is what may be removed.
 bool is_removable(Kind kind, bool foreign_writers) {
   switch (kind) {
@@ -86,16 +61,33 @@ Finding finding_of(const Unreadable& unreadable, bool foreign_writers) {
 
 }  // namespace
 
+Finding found_with(const FindingRow& row, const std::vector<std::string>& arguments) {
+  return {row.name.substr(0, row.name.find('.')), filled(row.subject, arguments), filled(row.text, arguments),
+          filled(row.remedy, arguments)};
+}
+
+std::string holder_text(const std::string& handle_id, const std::map<std::string, std::string>& attributes) {
+  const PodIdentity pod = pod_of(attributes);
+  const std::string node = member_of(attributes, kNodeKey);
+  std::string text = pod.name.empty() ? "handle " + handle_id
+                                      : fmt::format("pod {}/{} (handle {})", pod.namespace_name, pod.name, handle_id);
+  if (!node.empty()) text += " on node " + node;
+  return text;
+}
+
+std::string Allocation::node() const { return member_of(attributes, kNodeKey); }
+
+bool Allocation::borrowed() const {
+  const std::string name = node();
+  return !cooling && !name.empty() && (!block_owner || block_owner->name != name);
+}
+
 Unseen::Unseen(const std::vector<Unreadable>& unreadable) : unreadable_(unreadable) {
   for (const Unreadable& one : unreadable_) {
     if (one.key.name.empty()) unlistable_.insert(one.key.kind);
     const auto cidr = one.key.kind == Kind::block ? block_cidr_of(one.key) : std::nullopt;
     if (cidr) blocks_.insert(cidr->to_string());
   }
-}
-
-bool Unseen::lacks_some(Kind kind) const {
-  return std::ranges::any_of(unreadable_, [&](const Unreadable& one) { return one.key.kind == kind; });
 }
 
 bool Unseen::has(const Key& key) const {

@@ -101,11 +101,9 @@ class Unseen {
   }
   /// Whether this account may not read the kind.
   [[nodiscard]] bool lacks_all(Kind kind) const { return unlistable_.contains(kind); }
-  /// Whether any record of the kind could not be read.
-  [[nodiscard]] bool lacks_some(Kind kind) const;
   /// Whether the record is there, and could not be read.
   [[nodiscard]] bool has(const Key& key) const;
-  /// The names of those of a kind.
+  /// The names of those of a kind; empty: all were read.
   [[nodiscard]] std::set<std::string> names_of(Kind kind) const;
 
   /// One finding for each record. `foreign_writers`: the programs of Calico and Kubernetes work with records of theirs.

@@ -9,8 +9,8 @@
 #include <fmt/format.h>
 
 #include "base/counted.h"
-#include "base/net/prefix.h"
 #include "base/quoted.h"
+#include "base/texts.h"
 #include "base/time_text.h"
 #include "ipam/decide/assign.h"
 #include "register/records.h"
@@ -43,6 +43,10 @@ std::string words_of(const PodIdentity& pod) {
   return fmt::format(" for pod {}/{}{}", pod.namespace_name, pod.name, pod.uid.empty() ? "" : " (UID " + pod.uid + ")");
 }
 
+constexpr const char* kMachineKey = "vmi-name";
+
+std::string name_of(const PodIdentity& pod) { return fmt::format("{}/{}", pod.namespace_name, pod.name); }
+
 constexpr std::size_t kUnreadableNamedMax = 10;
 
 /// A look that told nothing of them would hide whom they are about.
@@ -58,8 +62,8 @@ void note_unreadable(const std::vector<UnreadableEntry>& entries, std::vector<Fi
 
 std::string release_command(const net::Address& address, const std::string& handle_id, SequenceNumber sequence,
                             const std::string& asked_with) {
-  return fmt::format("croft ip release {} --handle {} --sequence {}{}", address.to_string(),
-                     in_shell_quotes_if_needed(handle_id), sequence.value, asked_with);
+  return fmt::format("croft ip release {} --handle {} --sequence {}{}", address, in_shell_quotes_if_needed(handle_id),
+                     sequence.value, asked_with);
 }
 
 RuntimeComparison::RuntimeComparison(const Runtime& runtime, WallTime now)
@@ -76,18 +80,11 @@ RuntimeComparison::RuntimeComparison(const Runtime& runtime, WallTime now)
 
 RuntimeComparison::Known RuntimeComparison::known(const std::string& handle_id, const Owner& owner) const {
   const std::string& interface_name = owner.interface_name;
-  Known result;
-  for (auto it = by_handle_.lower_bound(handle_id); it != by_handle_.end() && it->first == handle_id; ++it) {
-    const RuntimeAttachment& entry = *it->second;
-    if (!interface_name.empty() && entry.owner.interface_name != interface_name) continue;
-    if (result.entry == nullptr || entry.netns == Netns::present) result.entry = &entry;
-    result.may_live |= entry.netns != Netns::gone;
-  }
+  Known result = known_in(by_handle_, handle_id, interface_name);
   if (result.may_live) return result;
   const bool is_told = result.entry != nullptr;
-  if (const Known container = known_by_container(owner.container_id); container.may_live || !is_told) {
-    result = container;
-  }
+  // By its container, whatever the network.
+  if (const Known other = known_in(by_container_, owner.container_id, ""); other.may_live || !is_told) result = other;
   if (is_told || result.may_live) return result;
   result.may_live = std::any_of(live_->unreadable.begin(), live_->unreadable.end(), [&](const UnreadableEntry& entry) {
     return may_be_about(entry.name, handle_id, interface_name) || may_be_of_container(entry.name, owner.container_id);
@@ -95,11 +92,13 @@ RuntimeComparison::Known RuntimeComparison::known(const std::string& handle_id, 
   return result;
 }
 
-RuntimeComparison::Known RuntimeComparison::known_by_container(const std::string& container_id) const {
+RuntimeComparison::Known RuntimeComparison::known_in(const Entries& entries, const std::string& key,
+                                                     const std::string& interface_name) {
   Known result;
-  const auto [first, last] = by_container_.equal_range(container_id);
+  const auto [first, last] = entries.equal_range(key);
   for (auto it = first; it != last; ++it) {
     const RuntimeAttachment& entry = *it->second;
+    if (!interface_name.empty() && entry.owner.interface_name != interface_name) continue;
     if (result.entry == nullptr || entry.netns == Netns::present) result.entry = &entry;
     result.may_live |= entry.netns != Netns::gone;
   }
@@ -154,7 +153,7 @@ std::vector<Finding> RuntimeComparison::findings_together() const {
     std::string text;
     bool all_there = true;
     for (const auto& [container, holding] : holders) {
-      text += fmt::format("{}container {} holds {}", text.empty() ? "" : ", ", container, holding.address.to_string());
+      text += fmt::format("{}container {} holds {}", text.empty() ? "" : ", ", container, holding.address);
       all_there = all_there && holding.is_there;
     }
     findings.push_back(all_there ? found("pod_twice", claim.namespace_name, claim.pod, claim.network, text)
@@ -167,14 +166,6 @@ std::vector<Finding> RuntimeComparison::findings_together() const {
                                                      "addresses are held: that proves nothing about them")));
   return findings;
 }
-
-namespace {
-
-constexpr const char* kMachineKey = "vmi-name";
-
-std::string name_of(const PodIdentity& pod) { return fmt::format("{}/{}", pod.namespace_name, pod.name); }
-
-}  // namespace
 
 LivingComparison::LivingComparison(const Runtime& runtime) : node_(runtime.node) {
   if (runtime.live) {
@@ -244,9 +235,9 @@ const std::string& LivingComparison::node_of(const Living& living) const {
 
 Finding LivingComparison::finding_of(const std::string& node, const NotMoved& some) {
   return found("node_not_moved", node.empty() ? "this node" : "node " + node, some.addresses, some.first,
-               some.unclaimed ? fmt::format("claim the podCIDR with {} for it (`croft affinity claim`), and ",
-                                            some.unclaimed->to_string())
-                              : "");
+               some.unclaimed
+                   ? fmt::format("claim the podCIDR with {} for it (`croft affinity claim`), and ", *some.unclaimed)
+                   : "");
 }
 
 std::vector<Finding> LivingComparison::findings(const GiverOf& giver_of) const {
@@ -268,9 +259,8 @@ std::vector<Finding> LivingComparison::findings(const GiverOf& giver_of) const {
   }
   // The runtime knows more of it.
   std::erase_if(of_pods, [&](const Told& one) { return in_cache.contains(one.first); });
-  for (auto* some : {&of_cache, &of_pods}) {
-    std::sort(some->begin(), some->end(), [](const Told& a, const Told& b) { return a.first < b.first; });
-  }
+  std::ranges::sort(of_cache, {}, &Told::first);
+  std::ranges::sort(of_pods, {}, &Told::first);
   std::vector<Finding> all;
   for (const auto& [node, addresses] : not_moved) {
     NotMoved some{addresses.size(), addresses.begin()->first, {}};
@@ -302,7 +292,7 @@ namespace {
 using Addresses = std::vector<net::Address>;
 
 bool contains(const Addresses& addresses, const net::Address& address) {
-  return std::find(addresses.begin(), addresses.end(), address) != addresses.end();
+  return std::ranges::find(addresses, address) != addresses.end();
 }
 
 std::string words_of(const Owner& owner) {
@@ -353,21 +343,17 @@ Step<Addresses> held_addresses(const Snapshot& snapshot, const Owner& owner) {
 
 Result<void> check_attachment(const Owner& owner, const Addresses& held, const Addresses& expected,
                               const std::vector<Pool>& pools) {
-  if (held.empty()) {
-    return fail(ErrorCode::not_found, fmt::format("no address is recorded for {}", words_of(owner)));
-  }
+  if (held.empty()) return fail(ErrorCode::not_found, "no address is recorded for {}", words_of(owner));
   if (expected.empty()) return {};
   for (const net::Address& address : expected) {
     const bool ours = std::any_of(pools.begin(), pools.end(), [&](const auto& p) { return p.cidr.contains(address); });
     if (ours && !contains(held, address)) {
-      return fail(ErrorCode::not_found,
-                  fmt::format("{} is in prevResult but not recorded for {}", address.to_string(), words_of(owner)));
+      return fail(ErrorCode::not_found, "{} is in prevResult but not recorded for {}", address, words_of(owner));
     }
   }
   for (const net::Address& address : held) {
     if (!contains(expected, address)) {
-      return fail(ErrorCode::not_found,
-                  fmt::format("{} is recorded for {} but not in prevResult", address.to_string(), words_of(owner)));
+      return fail(ErrorCode::not_found, "{} is recorded for {} but not in prevResult", address, words_of(owner));
     }
   }
   return {};

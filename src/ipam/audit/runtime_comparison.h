@@ -77,9 +77,11 @@ class RuntimeComparison {
     bool may_live = false;
     const RuntimeAttachment* entry = nullptr;
   };
+  using Entries = std::multimap<std::string, const RuntimeAttachment*>;
   [[nodiscard]] Known known(const std::string& handle_id, const Owner& owner) const;
-  /// By entries of its container in other networks.
-  [[nodiscard]] Known known_by_container(const std::string& container_id) const;
+  /// By the entries under a key; of an interface only, unless that is empty.
+  [[nodiscard]] static Known known_in(const Entries& entries, const std::string& key,
+                                      const std::string& interface_name);
 
   /// The owner of an address of one family.
   struct Claim {
@@ -99,8 +101,7 @@ class RuntimeComparison {
   const std::string& asked_with_;
   const WallTime now_;
   std::unordered_multimap<net::Address, const PodIdentity*> reported_;  ///< by running pods
-  std::multimap<std::string, const RuntimeAttachment*> by_handle_;      ///< of live_
-  std::multimap<std::string, const RuntimeAttachment*> by_container_;   ///< the same
+  Entries by_handle_, by_container_;                                    ///< of live_
   std::map<Claim, std::map<std::string, Holding>> claims_;              ///< of containers that may live, by container
   std::size_t not_compared_ = 0;                                        ///< addresses held, with an empty cache
 };

@@ -124,9 +124,7 @@ TEST(CheckAttachment, BothSidesMustAgreeAboutWhatLiesInAPool) {
 TEST(HeldAddresses, AreThoseOfTheBlocksThatTheHandleNames) {
   TestRegister reg;
   const Owner owner{"net", "c", "eth0"};
-  const auto held = [&] {
-    return reg.decide<std::vector<net::Address>>([&](const Snapshot& s) { return held_addresses(s, owner); });
-  };
+  const auto held = [&] { return reg.decided(held_addresses, owner); };
   EXPECT_TRUE(held()->empty());
   reg.put(block_key(prefix(kCidr)), held_block("net.c", {{kInterfaceKey, "eth0"}}));
   EXPECT_TRUE(held()->empty()) << "no handle names it";

@@ -2,9 +2,8 @@
 
 #include <algorithm>
 
-#include <fmt/format.h>
-
 #include "base/net/echo.h"
+#include "base/texts.h"
 #include "base/time_text.h"
 #include "ipam/decide/claim.h"
 #include "register/owner.h"
@@ -49,8 +48,7 @@ Step<ClaimOutcome> plan_claim_affinity(const Snapshot& snapshot, const AffinityO
     const Pool* pool = pools.containing(cidr.first());
     if (pool == nullptr || !is_enabled(*pool) || pool->block_length != cidr.length()) {
       return fail(ErrorCode::invalid_argument,
-                  fmt::format("{} is no block of an enabled pool; `croft pool list` shows their block sizes",
-                              cidr.to_string()));
+                  "{} is no block of an enabled pool; `croft pool list` shows their block sizes", cidr);
     }
     if (block && block->affinity) {
       return Plan<ClaimOutcome>{*block->affinity == owner ? ClaimOutcome::had_already : ClaimOutcome::belongs_to_others,
@@ -63,8 +61,8 @@ Step<ClaimOutcome> plan_claim_affinity(const Snapshot& snapshot, const AffinityO
       draft.put_claimed(*std::move(block), *pool, {});
       return finish(draft, ClaimOutcome::claimed);
     }
-    TRY(const auto other, block_in_the_way(reader, cidr));
-    if (other) return fail(ErrorCode::refused_by_configuration, in_the_way_text(*other, cidr));
+    TRY(const auto obstacle, obstacle_of(reader, cidr));
+    if (obstacle) return fail(ErrorCode::refused_by_configuration, *obstacle);
     draft.put_claimed(new_block(cidr, owner, now, number_before(reader, cidr)), *pool, {});
     return finish(draft, ClaimOutcome::claimed);
   });
@@ -120,7 +118,7 @@ Step<Node> plan_label_node(const Snapshot& snapshot, const std::string& name, co
     TRY_VOID(reader.ready());
     const bool sets_some = std::ranges::any_of(changes, [](const auto& change) { return change.second.has_value(); });
     if (stored == nullptr && !sets_some) {
-      return fail(ErrorCode::not_found, fmt::format("the register has no record of node {}", net::echo(name)));
+      return fail(ErrorCode::not_found, "the register has no record of node {}", net::echo(name));
     }
     Node node;
     node.name = name;

@@ -1,7 +1,6 @@
 #include "ipam/decide/affinity_changes.h"
 
 #include <chrono>
-#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -34,9 +33,8 @@ class ReleaseOwner : public testing::Test {
   ReleaseOwner() {
     const PoolSpec spec{"a", prefix(kCidr), 28, GatewayChoice{GatewayChoice::Kind::none, {}}, std::chrono::seconds(30),
                         {}};
-    EXPECT_TRUE(reg.decide<PoolCreated>([&](const Snapshot& s) { return plan_create_pool(s, spec); }));
-    EXPECT_TRUE(reg.decide<ClaimOutcome>(
-        [&](const Snapshot& s) { return plan_claim_affinity(s, kNode, prefix(kCidr), clock.now()); }));
+    EXPECT_TRUE(reg.decided(plan_create_pool, spec));
+    EXPECT_TRUE(reg.decided(plan_claim_affinity, kNode, prefix(kCidr), clock.now()));
   }
   void hold(const char* text, const std::string& handle_id, Attributes attributes) {
     Block block = *reg.get(block_key(prefix(kCidr)));
@@ -49,9 +47,7 @@ class ReleaseOwner : public testing::Test {
     reg.put(handle_key(handle_id), std::move(handle));
   }
   std::vector<net::Address> release() {
-    const auto done = reg.decide<Released>([&](const Snapshot& s) {
-      return plan_release_owner(s, {"net", "c1", "eth0"}, clock.now());
-    });
+    const auto done = reg.decided(plan_release_owner, {"net", "c1", "eth0"}, clock.now());
     EXPECT_TRUE(done) << done.error().message;
     return done ? done->addresses : std::vector<net::Address>();
   }
@@ -136,7 +132,7 @@ TEST(NodeChanges, LabelsAreSetAndTakenAway) {
     before.name = "node-a";
     before.labels = {{"zone", "z0"}};
     if (row.recorded) reg.put(node_key("node-a"), before);
-    const auto done = reg.decide<Node>([&](const Snapshot& s) { return plan_label_node(s, "node-a", row.changes); });
+    const auto done = reg.decided(plan_label_node, "node-a", row.changes);
     ASSERT_EQ(done.has_value(), !row.error) << row.what;
     if (done) {
       EXPECT_EQ(done->labels, row.labels) << row.what;

@@ -2,13 +2,13 @@
 
 #include <algorithm>
 #include <array>
-#include <iterator>
 #include <map>
 #include <utility>
 
 #include <fmt/format.h>
 
 #include "base/planted.h"
+#include "base/texts.h"
 #include "base/time_text.h"
 #include "ipam/decide/claim.h"
 #include "ipam/decide/family_search.h"
@@ -42,8 +42,8 @@ Refusal in_no_pool(const PoolTable& pools, const Address& address) {
   std::vector<PoolVerdict> considered;
   for (const Pool* p : pools.pools()) considered.push_back({p->name, p->cidr, "does not contain it"});
   return {considered.empty() ? ErrorCode::no_pool : ErrorCode::refused_by_configuration,
-          fmt::format("requested address {} cannot be assigned: it is in no pool", address.to_string()),
-          std::move(considered), RefusalCause::address_in_no_pool};
+          fmt::format("requested address {} cannot be assigned: it is in no pool", address), std::move(considered),
+          RefusalCause::address_in_no_pool};
 }
 
 /// One address in the pool that contains it.
@@ -55,20 +55,20 @@ class WantedAddress {
   [[nodiscard]] AssignFlow<void> take() {
     TRY_VOID(check_pool());
     if (in_.request.living.contains(address_)) {
-      return refuse(refusal(ErrorCode::unavailable, "somebody on this node lives with the address"));
+      return refused("somebody on this node lives with the address", RefusalCause::other, ErrorCode::unavailable);
     }
     TRY(Look look, look_at_block());
     Block& block = look.block;
     const net::Ordinal ordinal = *net::ordinal_of(cidr_, address_);
     if (const Attribute* holder = attribute_of(block, ordinal);
         in_.request.cooling_addresses && holder != nullptr && holder->cooling) {
-      block = without_unused_attributes(with_freed(block, ordinal));
+      block = with_freed(block, ordinal);
     }
     auto taken = take_address(block, address_, in_.attribute());
     if (!taken) {
       in_.cooling.insert(cidr_);
-      return refuse(refusal(ErrorCode::exhausted, "the address is " + state_text(in_, block, ordinal),
-                            RefusalCause::address_taken));
+      return refused("the address is " + state_text(in_, block, ordinal), RefusalCause::address_taken,
+                     ErrorCode::exhausted);
     }
     in_.accept(*std::move(taken), look.is_new ? &pool_ : nullptr);
     return {};
@@ -80,11 +80,12 @@ class WantedAddress {
     bool is_new = false;
   };
 
-  [[nodiscard]] Refusal refusal(ErrorCode code, std::string reason, RefusalCause cause = RefusalCause::other) const {
-    return {code,
-            fmt::format("requested address {} cannot be assigned", address_.to_string()),
-            {{pool_.name, pool_.cidr, std::move(reason)}},
-            cause};
+  [[nodiscard]] tl::unexpected<Stop<Refusal>> refused(std::string reason, RefusalCause cause = RefusalCause::other,
+                                                      ErrorCode code = ErrorCode::refused_by_configuration) const {
+    return refuse({code,
+                   fmt::format("requested address {} cannot be assigned", address_),
+                   {{pool_.name, pool_.cidr, std::move(reason)}},
+                   cause});
   }
 
   [[nodiscard]] AssignFlow<void> check_pool() const {
@@ -93,25 +94,18 @@ class WantedAddress {
     if (!asked.empty() && std::none_of(asked.begin(), asked.end(), is_this)) {
       std::string names;
       for (const AskedPool& one : asked) names += (names.empty() ? "" : ", ") + text_of(one);
-      return refuse(refusal(ErrorCode::refused_by_configuration,
-                            fmt::format("it is none of the network's pools ({}: {})",
-                                        address_.family() == net::Family::v4 ? "ipv4_pools" : "ipv6_pools", names),
-                            RefusalCause::pool_not_usable));
+      return refused(fmt::format("it is none of the network's pools ({}: {})",
+                                 address_.family() == net::Family::v4 ? "ipv4_pools" : "ipv6_pools", names),
+                     RefusalCause::pool_not_usable);
     }
-    if (!is_enabled(pool_)) {
-      return refuse(
-          refusal(ErrorCode::refused_by_configuration, "the pool is disabled", RefusalCause::address_in_no_pool));
-    }
-    if (!allows(pool_, in_.request.use)) {
-      return refuse(refusal(ErrorCode::refused_by_configuration, "the pool is not for this use (allowedUses)"));
-    }
+    if (!is_enabled(pool_)) return refused("the pool is disabled", RefusalCause::address_in_no_pool);
+    if (!allows(pool_, in_.request.use)) return refused("the pool is not for this use (allowedUses)");
     if (const Error* damage = in_.pools.damaged_reservation(pool_);
         damage != nullptr && !in_.request.reserved_addresses) {
-      return refuse(refusal(damage->code, damage->message));
+      return refused(damage->message, RefusalCause::other, damage->code);
     }
     if (!in_.request.reserved_addresses && in_.pools.is_reserved(address_)) {
-      return refuse(refusal(ErrorCode::refused_by_configuration,
-                            "the address is reserved (the pool's network, gateway or broadcast, or a reservation's)"));
+      return refused("the address is reserved (the pool's network, gateway or broadcast, or a reservation's)");
     }
     return {};
   }
@@ -122,17 +116,16 @@ class WantedAddress {
     if (!there) return fail(there.error());
     TRY_VOID(in_.reader.ready());
     if (!there->has_value()) {
-      TRY(const auto other, block_in_the_way(in_.reader, cidr_));
-      if (other) return refuse(refusal(ErrorCode::refused_by_configuration, in_the_way_text(*other, cidr_)));
+      TRY(const auto obstacle, obstacle_of(in_.reader, cidr_));
+      if (obstacle) return refused(*obstacle);
     }
     Look look;
     look.is_new = !there->has_value();
     if (look.is_new && !in_.pools.config().auto_allocate_blocks) {
-      return refuse(refusal(ErrorCode::refused_by_configuration,
-                            fmt::format("nobody has claimed block {}, and only an operator claims blocks "
-                                        "(autoAllocateBlocks is off): croft affinity claim",
-                                        cidr_.to_string()),
-                            RefusalCause::no_block_to_claim));
+      return refused(fmt::format("nobody has claimed block {}, and only an operator claims blocks "
+                                 "(autoAllocateBlocks is off): croft affinity claim",
+                                 cidr_),
+                     RefusalCause::no_block_to_claim);
     }
     if (look.is_new) {
       TRY(look.block, in_.make_block(cidr_));
@@ -140,10 +133,9 @@ class WantedAddress {
       look.block = **there;
     }
     if (in_.pools.config().strict_affinity && look.block.affinity != in_.request.node) {
-      return refuse(refusal(ErrorCode::refused_by_configuration,
-                            fmt::format("block {} belongs to {} and affinity is strict", cidr_.to_string(),
-                                        look.block.affinity ? to_string(*look.block.affinity) : "nobody"),
-                            RefusalCause::address_out_of_bounds));
+      return refused(fmt::format("block {} belongs to {} and affinity is strict", cidr_,
+                                 look.block.affinity ? to_string(*look.block.affinity) : "nobody"),
+                     RefusalCause::address_out_of_bounds);
     }
     return look;
   }
@@ -161,11 +153,10 @@ class WantedAddress {
   const Owner& owner = assignment.request.owner;
   for (const AssignedAddress& other : held) {
     if (std::find(wanted.begin(), wanted.end(), other.address) != wanted.end()) continue;
-    return refuse(
-        {ErrorCode::refused_by_configuration,
-         fmt::format("container {} interface {} already holds {} and now asks for {}: delete it first",
-                     owner.container_id, owner.interface_name, other.address.to_string(), wanted.front().to_string()),
-         {}});
+    return refuse({ErrorCode::refused_by_configuration,
+                   fmt::format("container {} interface {} already holds {} and now asks for {}: delete it first",
+                               owner.container_id, owner.interface_name, other.address, wanted.front()),
+                   {}});
   }
   for (const Address& address : wanted) {
     const auto before = std::find_if(held.begin(), held.end(), [&](const auto& h) { return h.address == address; });
@@ -182,16 +173,10 @@ class WantedAddress {
 
 // --- both families ---
 
-template <class T, class AddressOf>
-std::vector<T> of_family(Family family, const std::vector<T>& all, AddressOf address_of) {
-  std::vector<T> result;
-  std::copy_if(all.begin(), all.end(), std::back_inserter(result),
-               [&](const T& one) { return address_of(one).family() == family; });
-  return result;
-}
-
 std::vector<Address> wanted_of(Family family, const AssignRequest& request) {
-  return of_family(family, request.addresses, [](const Address& a) { return a; });
+  std::vector<Address> wanted = request.addresses;
+  std::erase_if(wanted, [&](const Address& one) { return one.family() != family; });
+  return wanted;
 }
 
 /// Collects the addresses that the owner holds already, in the blocks that its handle names.
@@ -207,8 +192,7 @@ std::vector<Address> wanted_of(Family family, const AssignRequest& request) {
       // It may be of the damaged pool, which has its prefix and gateway: without these it is another answer than
       // before. Whatever is of a pool that can be read is answered, whichever else cannot.
       if (const auto& damage = in.pools.damaged_pool(); damage && held.pool.empty()) {
-        return fail(
-            damage->in(fmt::format("{} is held already, and of no pool that can be read", held.address.to_string())));
+        return fail(damage->in(fmt::format("{} is held already, and of no pool that can be read", held.address)));
       }
       in.held.push_back(std::move(held));
     }
@@ -218,8 +202,8 @@ std::vector<Address> wanted_of(Family family, const AssignRequest& request) {
 
 [[nodiscard]] AssignFlow<void> serve(Assignment& in, Family family, std::uint32_t count) {
   const std::vector<Address> wanted = wanted_of(family, in.request);
-  const std::vector<AssignedAddress> held =
-      of_family(family, in.held, [](const AssignedAddress& a) { return a.address; });
+  std::vector<AssignedAddress> held = in.held;
+  std::erase_if(held, [&](const AssignedAddress& one) { return one.address.family() != family; });
   if (!wanted.empty()) return assign_explicit(in, wanted, held);
   if (count == 0) return {};
   in.answer.addresses.insert(in.answer.addresses.end(), held.begin(), held.end());
@@ -309,15 +293,41 @@ std::vector<Address> wanted_of(Family family, const AssignRequest& request) {
   return std::optional<net::Prefix>();
 }
 
-/// As the plan writes it.
-ClaimedAhead as_planned(const net::Prefix& cidr, const std::vector<PlannedWrite>& writes) {
-  ClaimedAhead ahead{cidr, {}};
-  for (const PlannedWrite& write : writes) {
-    const auto* block = write.value ? std::get_if<Block>(&*write.value) : nullptr;
-    if (block != nullptr && block->cidr == cidr) ahead.sequence_number = block->sequence_number;
+// --- refusals ---
+
+constexpr std::size_t kNamedOfOneReason = 3;
+
+std::string clause_of(const std::vector<const PoolVerdict*>& verdicts) {
+  std::string text = verdicts.size() == 1 ? "pool " : "pools ";
+  const std::size_t named = std::min(verdicts.size(), kNamedOfOneReason);
+  for (std::size_t i = 0; i < named; ++i) {
+    text += fmt::format("{}{} ({})", i == 0 ? "" : ", ", verdicts[i]->pool, verdicts[i]->cidr);
   }
-  return ahead;
+  if (verdicts.size() > named) text += fmt::format(" and {} more", verdicts.size() - named);
+  return text + ": " + verdicts.front()->reason;
 }
+
+/// Pools that are told together, each group where the first of it was considered.
+std::vector<std::vector<const PoolVerdict*>> groups_of(const std::vector<PoolVerdict>& considered) {
+  std::vector<std::vector<const PoolVerdict*>> groups;
+  std::map<std::string_view, std::size_t> places;
+  for (const PoolVerdict& verdict : considered) {
+    const bool is_apart = considered.size() <= kVerdictsToldApart;
+    const auto [place, is_new] = places.try_emplace(verdict.reason, groups.size());
+    if (is_new || is_apart) {
+      groups.push_back({&verdict});
+    } else {
+      groups[place->second].push_back(&verdict);
+    }
+  }
+  return groups;
+}
+
+constexpr std::array<std::string_view, static_cast<std::size_t>(RefusalCause::address_out_of_bounds) + 1> kCauses = {
+    "other",         "no_pool_enabled",       "pool_not_usable", "no_pool_for_node",  "no_pool_qualified",
+    "full",          "full_and_strict",       "block_limit",     "no_block_to_claim", "address_in_no_pool",
+    "address_taken", "address_out_of_bounds",
+};
 
 }  // namespace
 
@@ -357,7 +367,8 @@ Step<std::optional<ClaimedAhead>> plan_claim_ahead(const Snapshot& snapshot, con
     auto claimed = claim_ahead(in, family, least_free);
     if (claimed && *claimed) {
       Plan<Answer> plan{Answer(), in.draft.writes()};
-      plan.answer = as_planned(**claimed, plan.writes);
+      const auto written = std::ranges::find(plan.writes, Key(block_key(**claimed)), &PlannedWrite::key);
+      plan.answer = ClaimedAhead{**claimed, std::get<Block>(*written->value).sequence_number};
       return plan;
     }
     // A refusal says why there is no block; nobody asked for one.
@@ -384,8 +395,8 @@ Result<void> heed_wishes(const AnnotatedWishes& said, const WishesWanted& wanted
   }
   if (request.addresses.size() <= kWishedAddressesMax) return {};
   return fail(ErrorCode::invalid_argument,
-              fmt::format("{} addresses are requested with those of the pod's annotations, at most {} are allowed",
-                          request.addresses.size(), kWishedAddressesMax));
+              "{} addresses are requested with those of the pod's annotations, at most {} are allowed",
+              request.addresses.size(), kWishedAddressesMax);
 }
 
 Result<void> check_something_is_asked(const AssignRequest& request) {
@@ -393,44 +404,6 @@ Result<void> check_something_is_asked(const AssignRequest& request) {
   return fail(ErrorCode::invalid_argument,
               "neither family is wanted: set ipam.assign_ipv4 or ipam.assign_ipv6 to \"true\"");
 }
-
-namespace {
-
-constexpr std::size_t kNamedOfOneReason = 3;
-
-std::string clause_of(const std::vector<const PoolVerdict*>& verdicts) {
-  std::string text = verdicts.size() == 1 ? "pool " : "pools ";
-  const std::size_t named = std::min(verdicts.size(), kNamedOfOneReason);
-  for (std::size_t i = 0; i < named; ++i) {
-    text += fmt::format("{}{} ({})", i == 0 ? "" : ", ", verdicts[i]->pool, verdicts[i]->cidr.to_string());
-  }
-  if (verdicts.size() > named) text += fmt::format(" and {} more", verdicts.size() - named);
-  return text + ": " + verdicts.front()->reason;
-}
-
-/// Pools that are told together, each group where the first of it was considered.
-std::vector<std::vector<const PoolVerdict*>> groups_of(const std::vector<PoolVerdict>& considered) {
-  std::vector<std::vector<const PoolVerdict*>> groups;
-  std::map<std::string_view, std::size_t> places;
-  for (const PoolVerdict& verdict : considered) {
-    const bool is_apart = considered.size() <= kVerdictsToldApart;
-    const auto [place, is_new] = places.try_emplace(verdict.reason, groups.size());
-    if (is_new || is_apart) {
-      groups.push_back({&verdict});
-    } else {
-      groups[place->second].push_back(&verdict);
-    }
-  }
-  return groups;
-}
-
-constexpr std::array<std::string_view, static_cast<std::size_t>(RefusalCause::address_out_of_bounds) + 1> kCauses = {
-    "other",         "no_pool_enabled",       "pool_not_usable", "no_pool_for_node",  "no_pool_qualified",
-    "full",          "full_and_strict",       "block_limit",     "no_block_to_claim", "address_in_no_pool",
-    "address_taken", "address_out_of_bounds",
-};
-
-}  // namespace
 
 std::string_view name_of(RefusalCause cause) { return kCauses.at(static_cast<std::size_t>(cause)); }
 
@@ -452,7 +425,7 @@ std::string cooling_text(std::uint64_t cooling, const net::Count& usable, WallTi
       "{} {} addresses cool down, and the first is free again at {}: unless that many pods ended just now, sandboxes "
       "fail once they have an address, and each try takes another; the main plugin's error is in the log of kubelet "
       "or the runtime",
-      which, usable.to_string(), at);
+      which, usable, at);
 }
 
 }  // namespace croft::core

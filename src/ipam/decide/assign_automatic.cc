@@ -252,11 +252,11 @@ class AutomaticAssignment : FamilyPools {
   [[nodiscard]] AssignFlow<void> complete_claim(const Prefix& cidr, bool has_row) {
     Reader& reader = in_.reader;
     const Pool* pool = pool_of(cidr);
-    if (!has_row || pool->block_length != cidr.length() || wholly_reserved(cidr, in_.pools)) return {};
+    if (!has_row || pool->block_length != cidr.length() || in_.pools.reserved()->covers(cidr)) return {};
     reader.ask(high_water_mark_key(cidr));
-    TRY(const auto other, block_in_the_way(reader, cidr));
-    if (other) {
-      reasons_[pool] = in_the_way_text(*other, cidr);
+    TRY(const auto obstacle, obstacle_of(reader, cidr));
+    if (obstacle) {
+      reasons_[pool] = *obstacle;
       return {};
     }
     if (const Error* error = reader.damage(high_water_mark_key(cidr))) {
@@ -312,16 +312,13 @@ class AutomaticAssignment : FamilyPools {
     if (at_limit) {
       refusal.code = ErrorCode::exhausted;
       refusal.cause = RefusalCause::block_limit;
-      refusal.summary = fmt::format(
-          "no {} address for node {}: its blocks are full, and it may have no more than {} (maxBlocksPerHost)",
-          net::name_of(family_), in_.request.node.name, block_limit_of(in_.request, config));
+      refusal.summary = none(fmt::format("its blocks are full, and it may have no more than {} (maxBlocksPerHost)",
+                                         block_limit_of(in_.request, config)));
     } else {
       refusal.cause = RefusalCause::no_block_to_claim;
-      refusal.summary = fmt::format(
-          "no {} address for node {}: {}, and claiming blocks is switched off (autoAllocateBlocks); `croft affinity "
-          "claim` "
-          "gives it one",
-          net::name_of(family_), in_.request.node.name, has_block ? "its blocks are full" : "it has no block");
+      refusal.summary = none(fmt::format(
+          "{}, and claiming blocks is switched off (autoAllocateBlocks); `croft affinity claim` gives it one",
+          has_block ? "its blocks are full" : "it has no block"));
     }
     return refuse(std::move(refusal));
   }
@@ -345,11 +342,7 @@ class AutomaticAssignment : FamilyPools {
     const auto end = first_cooldown_end(block, in_.pools.cooldowns_of(block.cidr), in_.draft.now());
     if (!end) return;
     in_.cooling.insert(block.cidr);
-    std::uint64_t count = 0;
-    for (std::uint32_t i = 0; i < block.allocations.size(); ++i) {
-      count += state_of(block, net::Ordinal(i)) == AddressState::cooling ? 1 : 0;
-    }
-    resting_.insert_or_assign(block.cidr, Resting{count, *end});
+    resting_.insert_or_assign(block.cidr, Resting{count_of(block, AddressState::cooling), *end});
   }
 
   /// Makes a block that the node has no claim on yet, and takes from it.
@@ -381,9 +374,10 @@ class AutomaticAssignment : FamilyPools {
     return any;
   }
 
+  [[nodiscard]] std::string none(std::string_view why) const { return no_address(in_.request, family_, why); }
+
   /// Every usable pool and why it has nothing.
   [[nodiscard]] Refusal exhaustion() const {
-    const std::string& node = in_.request.node.name;
     std::vector<PoolVerdict> considered = considered_;
     bool all_cool = true;
     for (const Pool* pool : usable_) {
@@ -395,16 +389,11 @@ class AutomaticAssignment : FamilyPools {
       all_cool = all_cool && mostly_cools(resting.count, usable);
       considered.push_back({pool->name, pool->cidr, std::move(reason), true});
     }
-    if (passed_over_) {
-      return {passed_over_->code,
-              fmt::format("no {} address for node {}: {}", net::name_of(family_), node, passed_over_->message),
-              std::move(considered)};
-    }
+    if (passed_over_) return {passed_over_->code, none(passed_over_->message), std::move(considered)};
     const bool strict = in_.pools.config().strict_affinity;
     return {ErrorCode::exhausted,
-            fmt::format("no {} address for node {}: every usable pool {}{}", net::name_of(family_), node,
-                        all_cool ? "cools down" : "is full",
-                        strict ? " (affinity is strict: addresses are not borrowed)" : ""),
+            none(fmt::format("every usable pool {}{}", all_cool ? "cools down" : "is full",
+                             strict ? " (affinity is strict: addresses are not borrowed)" : "")),
             std::move(considered), strict ? RefusalCause::full_and_strict : RefusalCause::full};
   }
 

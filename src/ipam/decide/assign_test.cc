@@ -148,7 +148,7 @@ class ClaimAhead : public testing::Test {
     reg.knows_claimed = true;
     PoolSpec spec{"a", prefix("10.0.0.0/22"), 28, GatewayChoice{GatewayChoice::Kind::none, {}}, std::chrono::seconds(0),
                   {}};
-    ASSERT_TRUE(reg.decide<PoolCreated>([&](const Snapshot& s) { return plan_create_pool(s, spec); }));
+    ASSERT_TRUE(reg.decided(plan_create_pool, spec));
   }
   static AssignRequest like(const char* by = "node-a") {
     AssignRequest request;
@@ -159,15 +159,13 @@ class ClaimAhead : public testing::Test {
     for (int i = 0; i < pods; ++i) {
       AssignRequest request = like(by);
       request.owner = {"net", by + std::to_string(++pods_), "eth0"};
-      const auto answer =
-          reg.decide<AssignAnswer>([&](const Snapshot& s) { return plan_assign(s, request, clock.now()); });
+      const auto answer = reg.decided(plan_assign, request, clock.now());
       ASSERT_TRUE(answer && std::holds_alternative<Assigned>(*answer));
     }
   }
   /// The block, and then it is claimed.
   std::optional<ClaimedAhead> claim(const AssignRequest& request) {
-    const auto decided = reg.decide<std::optional<ClaimedAhead>>(
-        [&](const Snapshot& s) { return plan_claim_ahead(s, request, net::Family::v4, kLeastFree, clock.now()); });
+    const auto decided = reg.decided(plan_claim_ahead, request, net::Family::v4, kLeastFree, clock.now());
     EXPECT_TRUE(decided) << decided.error().message;
     return decided ? *decided : std::nullopt;
   }
@@ -199,9 +197,8 @@ TEST_F(ClaimAhead, ItIsUsedWhenTheOthersAreFull) {
   ASSERT_TRUE(ahead);
   add(8);
   EXPECT_NE(reg.get(block_key(ahead->block))->sequence_number, ahead->sequence_number);
-  const auto kept = reg.decide<AffinityOutcome>([&](const Snapshot& s) {
-    return plan_release_affinity(s, {node("node-a"), ahead->block, true, ahead->sequence_number}, clock.now());
-  });
+  const auto kept =
+      reg.decided(plan_release_affinity, {node("node-a"), ahead->block, true, ahead->sequence_number}, clock.now());
   EXPECT_EQ(*kept, AffinityOutcome::changed) << "what was used is not given back";
 }
 
@@ -237,11 +234,11 @@ TEST_F(ClaimAhead, NeverMoreThanOneHoweverSmallTheBlocksAndInAPoolOfFewNone) {
   for (const auto& [name, cidr, length] :
        {std::tuple("tiny", "10.9.0.0/24", 30), std::tuple("few", "10.8.0.0/26", 29)}) {
     const PoolSpec spec{name, prefix(cidr), length, GatewayChoice{GatewayChoice::Kind::none, {}}, {}, {}};
-    ASSERT_TRUE(reg.decide<PoolCreated>([&](const Snapshot& s) { return plan_create_pool(s, spec); }));
+    ASSERT_TRUE(reg.decided(plan_create_pool, spec));
     AssignRequest request = like();
     request.pools.v4 = {AskedPool(name)};
     request.owner = {"net", name, "eth0"};
-    ASSERT_TRUE(reg.decide<AssignAnswer>([&](const Snapshot& s) { return plan_assign(s, request, clock.now()); }));
+    ASSERT_TRUE(reg.decided(plan_assign, request, clock.now()));
     EXPECT_EQ(claim(request).has_value(), length == 30) << name;
     EXPECT_FALSE(claim(request)) << name;
   }
@@ -350,7 +347,7 @@ class OverlapWorld {
     return request;
   }
   [[nodiscard]] Result<AssignAnswer> decide(const AssignRequest& wanted) {
-    return reg.decide<AssignAnswer>([&](const Snapshot& s) { return plan_assign(s, wanted, clock.now()); });
+    return reg.decided(plan_assign, wanted, clock.now());
   }
   std::optional<net::Address> add(const std::string& container, const std::string& on) {
     const auto answer = decide(request(container, on));
@@ -376,7 +373,7 @@ class OverlapWorld {
   }
   void del(const std::string& container) {
     const Owner owner{"net", container, "eth0"};
-    ASSERT_TRUE(reg.decide<Released>([&](const Snapshot& s) { return plan_release_owner(s, owner, clock.now()); }));
+    ASSERT_TRUE(reg.decided(plan_release_owner, owner, clock.now()));
   }
   /// A block as another program makes it, for its own use.
   void make_as_another(const net::Prefix& cidr, const std::string& on) {
@@ -439,9 +436,8 @@ TEST(ForeignLengths, ARefusalSaysSo) {
   exact.addresses = {Address::parse("10.79.0.1").value()};
   const auto refused = world.decide(exact);
   EXPECT_THAT(std::get<Refusal>(refused.value()).considered.front().reason, HasSubstr("block " + old + " is there"));
-  const auto claimed = world.reg.decide<ClaimOutcome>([&](const Snapshot& s) {
-    return plan_claim_affinity(s, node("node-b"), prefix("10.79.0.0/26"), world.clock.now());
-  });
+  const auto claimed =
+      world.reg.decided(plan_claim_affinity, node("node-b"), prefix("10.79.0.0/26"), world.clock.now());
   EXPECT_THAT(claimed.error().message, HasSubstr("block " + old + " is there"));
   EXPECT_FALSE(world.any_overlap());
 }

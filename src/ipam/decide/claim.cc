@@ -47,12 +47,6 @@ ClaimChoice none_left(Reader& reader, const Pool& pool, const AffinityOwner& own
   return none;
 }
 
-ClaimChoice own_block(const net::Prefix& block) {
-  ClaimChoice choice;
-  choice.own = block;
-  return choice;
-}
-
 FreeBlock first_wanted(const PoolTable& pools, const Pool& pool, const AffinityOwner& owner,
                        const std::set<net::Prefix>& taken) {
   return {pool.cidr, pool.block_length, start_of(pool, owner), taken, false, pools.reserved(), step_of(pool, owner)};
@@ -99,20 +93,15 @@ net::Intervals blocks_of_other_lengths(const std::vector<Key>& keys, const net::
 
 }  // namespace
 
-Flow<std::optional<net::Prefix>> block_in_the_way(Reader& reader, const net::Prefix& block) {
+Flow<std::optional<std::string>> obstacle_of(Reader& reader, const net::Prefix& block) {
   const FoundBlock* found = reader.free_block(only(block));
   TRY_VOID(reader.ready());
-  return found->other;
-}
-
-std::string in_the_way_text(const net::Prefix& other, const net::Prefix& block) {
+  if (!found->other) return std::optional<std::string>();
   return fmt::format(
-      "block {} is there and shares addresses with block {}, which would be made: its addresses are out "
-      "of use until that block is gone (`croft block show {}`)",
-      other.to_string(), block.to_string(), other.to_string());
+      "block {0} is there and shares addresses with block {1}, which would be made: its addresses are out "
+      "of use until that block is gone (`croft block show {0}`)",
+      found->other->to_string(), block.to_string());
 }
-
-bool wholly_reserved(const net::Prefix& block, const PoolTable& pools) { return pools.reserved()->covers(block); }
 
 std::vector<net::Prefix> blocks_with_room(Reader& reader, const PoolTable& pools, const Pool& pool,
                                           const AffinityOwner& owner) {
@@ -127,7 +116,7 @@ std::vector<net::Prefix> blocks_with_room(Reader& reader, const PoolTable& pools
     if (!reader.step()) break;
     const auto cidr = cidr_of(key);
     if (cidr && pool.cidr.contains(cidr->first()) && cidr->length() == pool.block_length &&
-        !wholly_reserved(*cidr, pools) && !others.overlaps(*cidr)) {
+        !pools.reserved()->covers(*cidr) && !others.overlaps(*cidr)) {
       found.insert(*cidr);
     }
   }
@@ -176,7 +165,8 @@ Flow<ClaimChoice> choose_block_to_claim(Reader& reader, const PoolTable& pools, 
         return block != nullptr && !block->deleted && block->affinity == owner && !own->contains(cidr) &&
                !taken.contains(cidr);
       };
-      if (const auto one = std::ranges::find_if(met, is_unknown_own); one != met.end()) return own_block(*one);
+      const auto one = std::ranges::find_if(met, is_unknown_own);
+      if (one != met.end()) return ClaimChoice{{}, {}, false, *one};
     }
     if (!found->block) {
       ClaimChoice none = none_left(reader, pool, owner, *found);
@@ -186,14 +176,14 @@ Flow<ClaimChoice> choose_block_to_claim(Reader& reader, const PoolTable& pools, 
     const net::Prefix candidate = *found->block;
     bool is_free = may_be_claimed(reader, candidate, owner);
     if (is_free && is_to_look_around) {
-      TRY(const auto other, block_in_the_way(reader, candidate));
-      is_free = !other;
+      TRY(const auto obstacle, obstacle_of(reader, candidate));
+      is_free = !obstacle;
     }
     if (is_free) return ClaimChoice{candidate, {}, false};
     wanted.as_stored = wanted.as_stored || is_unknown(reader, candidate);
     wanted.out.insert(candidate);
   }
-  const std::uint64_t steps = reader.snapshot().steps_max();
+  const std::uint64_t steps = reader.snapshot().steps_max;
   return ClaimChoice{{}, fmt::format("the search for a block to claim was given up after {} steps", steps), true};
 }
 

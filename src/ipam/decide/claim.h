@@ -39,13 +39,8 @@ void prefetch_block_to_claim(Reader& reader, const PoolTable& pools, const Pool&
 [[nodiscard]] std::vector<net::Prefix> blocks_with_room(Reader& reader, const PoolTable& pools, const Pool& pool,
                                                         const AffinityOwner& owner);
 
-/// A block of another length that shares addresses with a block that is not there; nothing when there is none.
-[[nodiscard]] Flow<std::optional<net::Prefix>> block_in_the_way(Reader& reader, const net::Prefix& block);
-/// Says so.
-[[nodiscard]] std::string in_the_way_text(const net::Prefix& other, const net::Prefix& block);
-
-/// True when reservations leave nothing of the block.
-[[nodiscard]] bool wholly_reserved(const net::Prefix& block, const PoolTable& pools);
+/// Names a block of another length that shares addresses with a block that is not there; nothing when there is none.
+[[nodiscard]] Flow<std::optional<std::string>> obstacle_of(Reader& reader, const net::Prefix& block);
 
 /// The number above which a block has to begin: the mark's, and that of a deleted block in its place, which is no block
 /// any more. Nothing: any will do. Both records must have been asked for.

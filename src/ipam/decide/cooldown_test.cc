@@ -1,5 +1,4 @@
 #include <array>
-#include <string>
 
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>

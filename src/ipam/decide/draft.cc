@@ -1,8 +1,8 @@
 #include "ipam/decide/draft.h"
 
 #include <algorithm>
+#include <iterator>
 
-#include "base/assert.h"
 #include "base/planted.h"
 
 namespace croft::core {
@@ -16,35 +16,17 @@ IpamConfig unknown_config() {
   return config;
 }
 
-/// A CIDR that contains another comes before it; of equal ones the first name.
-std::vector<const Pool*> by_cidr(std::vector<const Pool*> pools) {
-  std::ranges::stable_sort(pools, {}, [](const Pool* pool) { return pool->cidr; });
-  return pools;
-}
-
 }  // namespace
 
 PoolTable::PoolTable(Reader& reader) : foreign_writers_(reader.foreign_writers()) {
   const Listing all_pools{Kind::pool, ""}, all_reservations{Kind::reservation, ""};
   for (const auto& [key, value] : reader.sound(all_pools)) {
-    pools_.push_back(std::get_if<Pool>(&value));
-    CROFT_ASSERT(pools_.back() != nullptr);
+    pools_.push_back(&std::get<Pool>(value));
   }
   for (const auto& [key, why] : reader.damaged(all_pools)) damaged_pool_ = why;
-  const auto& reservations = reader.sound(all_reservations);
   reserved_ = reader.snapshot().reserved();
   if (reserved_ == nullptr) {
-    std::vector<net::Prefix> reserved;
-    for (const Pool* pool : pools_) {
-      const std::vector<net::Prefix> own = kept_by(*pool);
-      reserved.insert(reserved.end(), own.begin(), own.end());
-    }
-    for (const auto& [key, value] : reservations) {
-      const auto* reservation = std::get_if<Reservation>(&value);
-      CROFT_ASSERT(reservation != nullptr);
-      reserved.insert(reserved.end(), reservation->cidrs.begin(), reservation->cidrs.end());
-    }
-    reserved_ = std::make_shared<const net::Intervals>(std::move(reserved));
+    reserved_ = std::make_shared<const net::Intervals>(reserved_by(reader, pools_));
     // While a list is still to be read there is nothing to keep.
     const bool has_all =
         reader.snapshot().list(all_reservations) != nullptr && reader.snapshot().list(all_pools) != nullptr;
@@ -76,10 +58,12 @@ const Pool* PoolTable::named(const std::string& name) const {
   return it == pools_.end() ? nullptr : *it;
 }
 
-std::vector<std::pair<const Pool*, const Pool*>> overlaps_among(const std::vector<const Pool*>& pools) {
+std::vector<std::pair<const Pool*, const Pool*>> overlaps_among(std::vector<const Pool*> pools) {
+  // A CIDR that contains another comes before it; of equal ones the first name.
+  std::ranges::stable_sort(pools, {}, &Pool::cidr);
   std::vector<std::pair<const Pool*, const Pool*>> found;
   std::vector<const Pool*> around;
-  for (const Pool* pool : by_cidr(pools)) {
+  for (const Pool* pool : pools) {
     while (!around.empty() && !around.back()->cidr.contains(pool->cidr)) around.pop_back();
     if (!around.empty()) found.emplace_back(pool, around.back());
     around.push_back(pool);
@@ -105,8 +89,15 @@ Cooldowns PoolTable::cooldowns_of(const net::Prefix& block) const {
   return {pool != nullptr ? pool->cooldown : when_gone, std::chrono::seconds{config_.ip_cooldown_seconds}};
 }
 
-std::vector<net::Prefix> kept_by(const Pool& pool) {
-  return pool.gateway ? reservation_for(pool).cidrs : std::vector<net::Prefix>();
+std::vector<net::Prefix> reserved_by(Reader& reader, const std::vector<const Pool*>& pools) {
+  std::vector<net::Prefix> reserved;
+  for (const Pool* pool : pools) {
+    if (pool->gateway) std::ranges::copy(reservation_for(*pool).cidrs, std::back_inserter(reserved));
+  }
+  for (const auto& [key, value] : reader.sound({Kind::reservation, ""})) {
+    std::ranges::copy(std::get<Reservation>(value).cidrs, std::back_inserter(reserved));
+  }
+  return reserved;
 }
 
 std::optional<Vacancy> vacancy_of(const Block& block, const PoolTable& pools, const Instant& now) {
@@ -116,6 +107,14 @@ std::optional<Vacancy> vacancy_of(const Block& block, const PoolTable& pools, co
   const auto first_end = first_cooldown_end(block, pools.cooldowns_of(block.cidr), now);
   if (!first_end) return {};
   return Vacancy{*first_end};
+}
+
+std::uint32_t count_of(const Block& block, AddressState state) {
+  std::uint32_t count = 0;
+  for (std::uint32_t i = 0; i < block.allocations.size(); ++i) {
+    count += state_of(block, net::Ordinal(i)) == state ? 1 : 0;
+  }
+  return count;
 }
 
 std::uint32_t count_of_handle(const Block& block, const std::string& handle_id) {

@@ -19,7 +19,7 @@ namespace croft::core {
 
 /// Pools that have addresses in common, by the names of the inner ones. Each comes with the smallest that contains it,
 /// of equal ones with the one before it. n log n steps.
-[[nodiscard]] std::vector<std::pair<const Pool*, const Pool*>> overlaps_among(const std::vector<const Pool*>& pools);
+[[nodiscard]] std::vector<std::pair<const Pool*, const Pool*>> overlaps_among(std::vector<const Pool*> pools);
 
 /// The pools, reservations and switches of a snapshot, as every decision looks at them. Damaged records are left
 /// out, and what that leaves unknown is taken for the worse: addresses of a damaged pool are in no pool and go on
@@ -127,15 +127,17 @@ template <class Answer>
   return {std::move(answer), draft.writes()};
 }
 
-/// The addresses that a pool keeps out of use by itself, whatever reservation there is. A pool with a gateway, Croft's
-/// own member, keeps those of the reservation made with it. A pool without one may be another program's, which hands
-/// them out; of these only the record says so.
-[[nodiscard]] std::vector<net::Prefix> kept_by(const Pool& pool);
+/// All that reservations keep out of use, and what these pools keep by themselves, whatever reservation there is. A
+/// pool with a gateway, Croft's own member, keeps those of the reservation made with it. A pool without one may be
+/// another program's, which hands them out; of these only the record says so.
+[[nodiscard]] std::vector<net::Prefix> reserved_by(Reader& reader, const std::vector<const Pool*>& pools);
 
 /// The vacancy a block has (records.h); absent when nothing is free and nothing cools.
 [[nodiscard]] std::optional<Vacancy> vacancy_of(const Block& block, const PoolTable& pools, const Instant& now);
 
-/// How many addresses of the block a handle holds.
+/// How many addresses of the block are in this state, whatever is reserved.
+[[nodiscard]] std::uint32_t count_of(const Block& block, AddressState state);
+/// How many a handle holds.
 [[nodiscard]] std::uint32_t count_of_handle(const Block& block, const std::string& handle_id);
 
 }  // namespace croft::core

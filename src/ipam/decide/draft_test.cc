@@ -5,7 +5,6 @@
 #include <set>
 #include <string>
 #include <variant>
-#include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -37,7 +36,7 @@ class OnePool : public testing::Test {
     return spec;
   }
   PoolCreated create(GatewayChoice::Kind gateway = GatewayChoice::Kind::first_address) {
-    return reg_.decide<PoolCreated>([&](const Snapshot& s) { return plan_create_pool(s, spec(gateway)); }).value();
+    return reg_.decided(plan_create_pool, spec(gateway)).value();
   }
   /// As `croft record remove` does with a damaged one.
   void remove_reservation() { reg_.apply({to_delete(reservation_key("pool-a"), Guard::none)}); }
@@ -46,8 +45,7 @@ class OnePool : public testing::Test {
     AssignRequest request;
     request.owner = {"net", container, "eth0"};
     request.node = kNode;
-    const auto answer =
-        reg_.decide<AssignAnswer>([&](const Snapshot& s) { return plan_assign(s, request, clock_.now()); });
+    const auto answer = reg_.decided(plan_assign, request, clock_.now());
     const auto* assigned = answer ? std::get_if<Assigned>(&*answer) : nullptr;
     return assigned != nullptr ? std::optional(assigned->addresses.front().address) : std::nullopt;
   }
@@ -116,9 +114,7 @@ class DeletedBlock : public OnePool {
 };
 
 TEST_F(DeletedBlock, MayBeClaimed) {
-  const auto outcome = reg_.decide<ClaimOutcome>([&](const Snapshot& s) {
-    return plan_claim_affinity(s, {kNode.type, "node-b"}, cidr_, clock_.now());
-  });
+  const auto outcome = reg_.decided(plan_claim_affinity, {kNode.type, "node-b"}, cidr_, clock_.now());
   EXPECT_EQ(outcome.value(), ClaimOutcome::claimed);
   EXPECT_FALSE(reg_.get(block_key(cidr_))->deleted);
   EXPECT_GT(reg_.get(block_key(cidr_))->sequence_number, number_);
@@ -195,7 +191,7 @@ TEST_F(StrayBlocks, ABlockOfAnyLengthIsTakenWhole) {
   PoolSpec spec;
   spec.name = "b";
   spec.cidr = prefix("10.90.0.0/24");
-  const auto created = reg_.decide<PoolCreated>([&](const Snapshot& s) { return plan_create_pool(s, spec); });
+  const auto created = reg_.decided(plan_create_pool, spec);
   ASSERT_FALSE(created);
   EXPECT_THAT(created.error().message, HasSubstr("block 10.0.0.0/8"));
 }

@@ -27,6 +27,10 @@ class Explaining {
 
   /// `decided` is the plan of the same snapshot.
   [[nodiscard]] Flow<Plan<Explanation>> run(Plan<AssignAnswer> decided) {
+    for (const PlannedWrite& write : decided.writes) {
+      const auto* block = write.value ? std::get_if<Block>(&*write.value) : nullptr;
+      if (block != nullptr && block->affinity == in_.request.node) taken_over_.insert(block->cidr);
+    }
     result_.node_recorded = in_.reader.sound(node_key(in_.request.node.name)) != nullptr;
     TRY_VOID(in_.reader.ready());
     result_.strict_affinity = in_.pools.config().strict_affinity;
@@ -43,20 +47,11 @@ class Explaining {
     return Plan<Explanation>{std::move(result_), {}};
   }
 
-  /// Blocks that the decision writes under the node's name although they are another's.
-  void note_writes(const std::vector<PlannedWrite>& writes) {
-    for (const PlannedWrite& write : writes) {
-      if (write.key.kind != Kind::block || !write.value) continue;
-      const auto& block = std::get<Block>(*write.value);
-      if (block.affinity == in_.request.node) taken_over_.insert(block.cidr);
-    }
-  }
-
  private:
   [[nodiscard]] bool is_asked(Family family) const {
-    const bool wants_one = std::any_of(in_.request.addresses.begin(), in_.request.addresses.end(),
-                                       [&](const net::Address& a) { return a.family() == family; });
-    return wants_one || in_.request.count[family] > 0;
+    const auto& addresses = in_.request.addresses;
+    return in_.request.count[family] > 0 ||
+           std::ranges::find(addresses, family, &net::Address::family) != addresses.end();
   }
 
   [[nodiscard]] Flow<void> add_facts_of(Family family) {
@@ -107,10 +102,9 @@ class Explaining {
   [[nodiscard]] std::string grounds_of(const Pool& pool) const {
     const auto& asked = in_.request.pools[pool.cidr.family()];
     if (!asked.empty()) return "asked for; its selectors don't matter";
-    const std::string selector = pool.node_selector.empty() ? "all()" : pool.node_selector;
-    std::string text = selector == "all()" ? "serves all nodes"
-                                           : fmt::format("nodeSelector {} selects the node ({})", selector,
-                                                         labels_text(result_.node_labels));
+    std::string text = is_for_all_nodes(pool) ? "serves all nodes"
+                                              : fmt::format("nodeSelector {} selects the node ({})", pool.node_selector,
+                                                            labels_text(result_.node_labels));
     if (!pool.namespace_selector.empty()) {
       text += fmt::format("; namespaceSelector {} selects the namespace ({})", pool.namespace_selector,
                           labels_text(namespace_labels_));
@@ -178,7 +172,7 @@ class Explaining {
 
   Assignment in_;
   Labels namespace_labels_;
-  std::set<Prefix> taken_over_;
+  std::set<Prefix> taken_over_;  ///< the blocks that the decision writes under the node's name
   Explanation result_;
 };
 
@@ -189,27 +183,12 @@ Step<Explanation> plan_explain(const Snapshot& snapshot, const AssignRequest& re
   if (auto* missing = std::get_if<Missing>(&decided)) return std::move(*missing);
   if (auto* error = std::get_if<Error>(&decided)) return std::move(*error);
   auto& plan = std::get<Plan<AssignAnswer>>(decided);
-  return decide(snapshot, [&](Reader& reader) {
-    Explaining explaining(reader, request, now);
-    explaining.note_writes(plan.writes);
-    return explaining.run(std::move(plan));
-  });
+  return decide(snapshot, [&](Reader& reader) { return Explaining(reader, request, now).run(std::move(plan)); });
 }
 
 std::string_view name_of(Origin origin) {
-  switch (origin) {
-    case Origin::held_before:
-      return "held before";
-    case Origin::own_block:
-      return "own block";
-    case Origin::new_block:
-      return "new block";
-    case Origin::taken_over:
-      return "block taken over";
-    case Origin::borrowed:
-      return "borrowed";
-  }
-  return "unknown";
+  constexpr std::string_view kNames[] = {"held before", "own block", "new block", "block taken over", "borrowed"};
+  return kNames[static_cast<std::size_t>(origin)];
 }
 
 }  // namespace croft::core

@@ -7,11 +7,11 @@
 
 #include "base/net/echo.h"
 #include "base/net/prefix.h"
+#include "base/texts.h"
 #include "ipam/decide/draft.h"
 #include "register/address_claims.h"
 
 namespace croft::core {
-
 namespace {
 
 std::vector<net::Prefix> block_cidrs_in(Reader& reader, const net::Prefix& cidr) {
@@ -26,10 +26,6 @@ Error no_such_pool(const std::string& name) {
   return {ErrorCode::not_found, fmt::format("there is no pool {}", net::echo(name)), {}};
 }
 
-struct Occupation {
-  std::uint32_t held = 0, cooling = 0;
-};
-
 /// Deletes the reservation of a pool that is gone. The set of pools keeps out whoever makes the pool meanwhile: it has
 /// its reservation first.
 [[nodiscard]] Flow<Plan<PoolDeleted>> delete_left_reservation(Reader& reader, const std::string& name) {
@@ -39,16 +35,6 @@ struct Occupation {
   TRY_VOID(reader.ready());
   if (left == nullptr || !pool_of_reservation(*left)) return fail(no_such_pool(name));
   return Plan<PoolDeleted>{{true}, {std::move(generation), to_delete(key)}};
-}
-
-Occupation occupation_of(const Block& block) {
-  Occupation result;
-  for (std::uint32_t ordinal = 0; ordinal < block.allocations.size(); ++ordinal) {
-    const AddressState state = state_of(block, net::Ordinal(ordinal));
-    result.held += state == AddressState::held ? 1 : 0;
-    result.cooling += state == AddressState::cooling ? 1 : 0;
-  }
-  return result;
 }
 
 void delete_block(const Block& block, std::vector<PlannedWrite>& writes) {
@@ -99,8 +85,8 @@ net::Prefix block_of_gateway(const Pool& pool) { return net::Prefix::containing(
   TRY(const bool is_taken, is_gateway_taken(reader, pool));
   if (is_taken) {
     return fail(ErrorCode::refused_by_configuration,
-                fmt::format("gateway {} of pool {} is in use; `croft ip show {}` tells who holds it",
-                            pool.gateway->to_string(), pool.name, pool.gateway->to_string()));
+                "gateway {} of pool {} is in use; `croft ip show {}` tells who holds it", *pool.gateway, pool.name,
+                *pool.gateway);
   }
   Reservation kept = stored != nullptr ? *stored : reservation_for(before);
   kept.name = reservation_name_of(pool.name);
@@ -116,9 +102,8 @@ net::Prefix block_of_gateway(const Pool& pool) { return net::Prefix::containing(
   TRY_VOID(reader.ready());
   for (const Pool* other : pools.pools()) {
     if (other->name == pool.name || !other->cidr.overlaps(pool.cidr)) continue;
-    return fail(ErrorCode::refused_by_configuration,
-                fmt::format("pool {} ({}) overlaps pool {} ({}); delete one of them", pool.name, pool.cidr.to_string(),
-                            other->name, other->cidr.to_string()));
+    return fail(ErrorCode::refused_by_configuration, "pool {} ({}) overlaps pool {} ({}); delete one of them",
+                pool.name, pool.cidr, other->name, other->cidr);
   }
   return {};
 }
@@ -128,9 +113,9 @@ net::Prefix block_of_gateway(const Pool& pool) { return net::Prefix::containing(
 [[nodiscard]] Flow<void> check_leftover(Reader& reader, const Pool& pool, const std::vector<net::Prefix>& blocks) {
   const auto refused = [&](const net::Prefix& block, const std::string& why) {
     return fail(ErrorCode::refused_by_configuration,
-                fmt::format("cidr {} of pool {} has block {} of an earlier pool{}; `croft check` tells who holds its "
-                            "addresses",
-                            pool.cidr.to_string(), pool.name, block.to_string(), why));
+                "cidr {} of pool {} has block {} of an earlier pool{}; `croft check` tells who holds its "
+                "addresses",
+                pool.cidr, pool.name, block, why);
   };
   for (const net::Prefix& block : blocks) {
     if (!pool.cidr.contains(block)) return refused(block, ", which it does not contain");
@@ -146,8 +131,17 @@ net::Prefix block_of_gateway(const Pool& pool) { return net::Prefix::containing(
   if (std::ranges::count(blocks, of_gateway) == 0) return {};
   TRY(const bool is_taken, is_gateway_taken(reader, pool));
   if (!is_taken) return {};
-  return refused(of_gateway,
-                 fmt::format(", where the gateway {} is taken: give another one, or none", pool.gateway->to_string()));
+  return refused(of_gateway, fmt::format(", where the gateway {} is taken: give another one, or none", *pool.gateway));
+}
+
+[[nodiscard]] Result<void> check_range(const char* field, std::uint32_t value, std::uint32_t max) {
+  if (value <= max) return {};
+  return fail(ErrorCode::invalid_argument, "{} {} is out of range: 0 to {}", field, value, max);
+}
+
+template <class T>
+void take(const std::optional<T>& wanted, T& value) {
+  if (wanted) value = *wanted;
 }
 
 }  // namespace
@@ -174,9 +168,8 @@ Step<PoolCreated> plan_create_pool(const Snapshot& snapshot, const PoolSpec& spe
   return decide(snapshot, [&](Reader& reader) -> Flow<Plan<PoolCreated>> {
     TRY(auto pool, make_pool(spec));
     if (is_v4_mapped(spec.cidr)) {
-      return fail(ErrorCode::invalid_argument,
-                  fmt::format("cidr {} of pool {} has IPv4-mapped addresses: give the IPv4 CIDR", spec.cidr.to_string(),
-                              spec.name));
+      return fail(ErrorCode::invalid_argument, "cidr {} of pool {} has IPv4-mapped addresses: give the IPv4 CIDR",
+                  spec.cidr, spec.name);
     }
     // Read before the lists: what changes after them then shows as a conflict on it.
     reader.ask(pool_set_key());
@@ -194,7 +187,7 @@ Step<PoolCreated> plan_create_pool(const Snapshot& snapshot, const PoolSpec& spe
     if (existing != nullptr && !completes) {
       const std::string text = disagreement(*existing, spec);
       if (text.empty()) return Plan<PoolCreated>{{*existing, true}, reservation_again(reader, *existing)};
-      return fail(ErrorCode::already_exists, fmt::format("pool {} exists and disagrees: {}", spec.name, text));
+      return fail(ErrorCode::already_exists, "pool {} exists and disagrees: {}", spec.name, text);
     }
     // Only now: a pool that is there needs nothing of these.
     PlannedWrite generation = next_pool_set(reader);
@@ -206,14 +199,12 @@ Step<PoolCreated> plan_create_pool(const Snapshot& snapshot, const PoolSpec& spe
     }
     for (const Pool* other : pools.pools()) {
       if (other != existing && other->cidr.overlaps(spec.cidr)) {
-        return fail(ErrorCode::refused_by_configuration,
-                    fmt::format("cidr {} of pool {} overlaps pool {} ({}); give another CIDR", spec.cidr.to_string(),
-                                spec.name, other->name, other->cidr.to_string()));
+        return fail(ErrorCode::refused_by_configuration, "cidr {} of pool {} overlaps pool {} ({}); give another CIDR",
+                    spec.cidr, spec.name, other->name, other->cidr);
       }
     }
     if (const auto claim = claims.against_pool(spec.cidr)) {
-      return fail(ErrorCode::refused_by_configuration,
-                  fmt::format("cidr {} of pool {} overlaps {}", spec.cidr.to_string(), spec.name, *claim));
+      return fail(ErrorCode::refused_by_configuration, "cidr {} of pool {} overlaps {}", spec.cidr, spec.name, *claim);
     }
     TRY_VOID(check_leftover(reader, pool, leftover));
     std::vector<PlannedWrite> writes;
@@ -271,9 +262,7 @@ Step<PoolDeleted> plan_delete_pool(const Snapshot& snapshot, const std::string& 
     const Pool* pool = reader.get(pool_key(name));
     TRY_VOID(reader.ready());
     if (pool == nullptr) return delete_left_reservation(reader, name);
-    if (!pool->disabled) {
-      return fail(ErrorCode::refused_for_safety, fmt::format("pool {} is not disabled", name));
-    }
+    if (!pool->disabled) return fail(ErrorCode::refused_for_safety, "pool {} is not disabled", name);
     const auto cidrs = block_cidrs_in(reader, pool->cidr);
     const std::vector<Key> left = claims_on_nothing(reader, pool->cidr, cidrs);
     const auto* config = reader.get(ipam_config_key());
@@ -291,14 +280,15 @@ Step<PoolDeleted> plan_delete_pool(const Snapshot& snapshot, const std::string& 
       const Block* stored = reader.get(block_key(cidr));
       if (stored == nullptr) continue;
       TRY_VOID(check_writable(*stored));
-      const Occupation taken = occupation_of(with_cooled_freed(*stored, cooldowns, now));
-      if (taken.held + taken.cooling > 0) {
-        return fail(
-            ErrorCode::refused_for_safety,
-            fmt::format("pool {} is in use: block {} has {} held and {} cooling addresses; `croft pool disable` "
-                        "keeps it from giving more, and `croft ip list` names the holders, which keep them until they "
-                        "end",
-                        name, cidr.to_string(), taken.held, taken.cooling));
+      const Block current = with_cooled_freed(*stored, cooldowns, now);
+      const std::uint32_t held = count_of(current, AddressState::held);
+      const std::uint32_t cooling = count_of(current, AddressState::cooling);
+      if (held + cooling > 0) {
+        return fail(ErrorCode::refused_for_safety,
+                    "pool {} is in use: block {} has {} held and {} cooling addresses; `croft pool disable` "
+                    "keeps it from giving more, and `croft ip list` names the holders, which keep them until they "
+                    "end",
+                    name, cidr, held, cooling);
       }
       if (deleted++ < kDeleteBlocksMax) delete_block(*stored, writes);
     }
@@ -315,28 +305,15 @@ Step<PoolDeleted> plan_delete_pool(const Snapshot& snapshot, const std::string& 
   });
 }
 
-namespace {
-
-[[nodiscard]] Result<void> check_range(const char* field, std::uint32_t value, std::uint32_t max) {
-  if (value <= max) return {};
-  return fail(ErrorCode::invalid_argument, fmt::format("{} {} is out of range: 0 to {}", field, value, max));
-}
-
-template <class T>
-void take(const std::optional<T>& wanted, T& value) {
-  if (wanted) value = *wanted;
-}
-
-}  // namespace
-
 Result<void> check_config(const IpamConfig& config) {
   TRY_VOID(check_range("maxBlocksPerHost", config.max_blocks_per_host, kMaxBlocksPerHostMax));
   TRY_VOID(check_range("ipCooldownSeconds", config.ip_cooldown_seconds, kIpCooldownSecondsMax));
   const std::string& persistence = config.kubevirt_vm_address_persistence;
   if (!persistence.empty() && persistence != "Enabled" && persistence != "Disabled") {
-    return fail(ErrorCode::invalid_argument, fmt::format("kubeVirtVMAddressPersistence {} is neither Enabled nor "
-                                                         "Disabled",
-                                                         net::echo(persistence)));
+    return fail(ErrorCode::invalid_argument,
+                "kubeVirtVMAddressPersistence {} is neither Enabled nor "
+                "Disabled",
+                net::echo(persistence));
   }
   if (!config.strict_affinity && !config.auto_allocate_blocks) {
     return fail(ErrorCode::refused_by_configuration,
@@ -345,9 +322,9 @@ Result<void> check_config(const IpamConfig& config) {
   }
   if (config.max_blocks_per_host > 0 && !config.strict_affinity) {
     return fail(ErrorCode::refused_by_configuration,
-                fmt::format("maxBlocksPerHost {} needs strictAffinity true: a node at its limit would borrow instead; "
-                            "set both, or maxBlocksPerHost to 0",
-                            config.max_blocks_per_host));
+                "maxBlocksPerHost {} needs strictAffinity true: a node at its limit would borrow instead; "
+                "set both, or maxBlocksPerHost to 0",
+                config.max_blocks_per_host);
   }
   return {};
 }
@@ -400,11 +377,10 @@ Step<bool> plan_create_reservation(const Snapshot& snapshot, const Reservation& 
     const std::string of_pools = reservation_name_of("");
     if (wanted.name.starts_with(of_pools)) {
       return fail(ErrorCode::invalid_argument,
-                  fmt::format("reservation {}: names that begin with {} are of pools; choose another name", wanted.name,
-                              of_pools));
+                  "reservation {}: names that begin with {} are of pools; choose another name", wanted.name, of_pools);
     }
     if (wanted.cidrs.empty()) {
-      return fail(ErrorCode::invalid_argument, fmt::format("reservation {} keeps nothing: give a prefix", wanted.name));
+      return fail(ErrorCode::invalid_argument, "reservation {} keeps nothing: give a prefix", wanted.name);
     }
     const auto key = reservation_key(wanted.name);
     const Reservation* const there = reader.get(key);
@@ -414,8 +390,8 @@ Step<bool> plan_create_reservation(const Snapshot& snapshot, const Reservation& 
     std::ranges::sort(has);
     std::ranges::sort(wants);
     if (has == wants) return Plan<bool>{true, {}};
-    return fail(ErrorCode::already_exists, fmt::format("reservation {} exists and keeps other addresses: {}",
-                                                       wanted.name, net::joined(there->cidrs)));
+    return fail(ErrorCode::already_exists, "reservation {} exists and keeps other addresses: {}", wanted.name,
+                net::joined(there->cidrs));
   });
 }
 
@@ -425,13 +401,13 @@ Step<ReservationDeleted> plan_delete_reservation(const Snapshot& snapshot, const
     const Reservation* const there = reader.get(key);
     const PoolTable pools(reader);
     TRY_VOID(reader.ready());
-    if (there == nullptr) return fail(ErrorCode::not_found, fmt::format("there is no reservation {}", net::echo(name)));
+    if (there == nullptr) return fail(ErrorCode::not_found, "there is no reservation {}", net::echo(name));
     for (const Pool* pool : pools.pools()) {
       if (reservation_name_of(pool->name) != name) continue;
       return fail(ErrorCode::refused_for_safety,
-                  fmt::format("reservation {} keeps pods from the gateway and the ends of pool {}: it goes with the "
-                              "pool",
-                              name, pool->name));
+                  "reservation {} keeps pods from the gateway and the ends of pool {}: it goes with the "
+                  "pool",
+                  name, pool->name);
     }
     return Plan<ReservationDeleted>{{}, {to_delete(key)}};
   });
@@ -441,7 +417,7 @@ namespace {
 
 [[nodiscard]] Result<int> part_length(const Pool& pool, std::uint64_t parts) {
   if (parts < 2 || !std::has_single_bit(parts)) {
-    return fail(invalid_argument(fmt::format("a pool is split into 2, 4, 8 … parts, not {}", parts)));
+    return fail(ErrorCode::invalid_argument, "a pool is split into 2, 4, 8 … parts, not {}", parts);
   }
   if (parts > kSplitPartsMax) {
     return fail(invalid_argument(
@@ -449,8 +425,8 @@ namespace {
   }
   const int length = pool.cidr.length() + std::countr_zero(parts);
   if (length > pool.block_length) {
-    return fail(invalid_argument(fmt::format("{} parts of pool {} ({}) would be smaller than its blocks of /{}", parts,
-                                             pool.name, pool.cidr.to_string(), pool.block_length)));
+    return fail(ErrorCode::invalid_argument, "{} parts of pool {} ({}) would be smaller than its blocks of /{}", parts,
+                pool.name, pool.cidr, pool.block_length);
   }
   return length;
 }
@@ -477,13 +453,12 @@ Pool part_of(const Pool& pool, std::uint64_t index, const net::Prefix& cidr, Spl
 /// A part's gateway that the whole did not have: nobody may hold it.
 [[nodiscard]] Result<void> check_new_gateway(Draft& draft, const Pool& pool, const Pool& part) {
   if (!part.cidr.contains(*part.gateway) || part.cidr.length() + 2 > net::bit_length(part.cidr.family())) {
-    return fail(invalid_argument(fmt::format("{} is too small to have a gateway", part.cidr.to_string())));
+    return fail(ErrorCode::invalid_argument, "{} is too small to have a gateway", part.cidr);
   }
   TRY(const AddressState state, state_in(draft, pool, *part.gateway));
   if (state == AddressState::free) return {};
-  return fail(ErrorCode::refused_for_safety,
-              fmt::format("{} would be the gateway of {}, and is {}", part.gateway->to_string(), part.cidr.to_string(),
-                          name_of(state)));
+  return fail(ErrorCode::refused_for_safety, "{} would be the gateway of {}, and is {}", *part.gateway, part.cidr,
+              name_of(state));
 }
 
 }  // namespace
@@ -501,9 +476,9 @@ Step<PoolsSplit> plan_split_pool(const Snapshot& snapshot, const PoolSplit& spli
     TRY(const int length, part_length(pool, split.parts));
     if (pool.gateway && split.gateways == SplitGateways::refuse) {
       return fail(ErrorCode::refused_by_configuration,
-                  fmt::format("pool {} has gateway {}, which lies in one part only: --gateways first gives each "
-                              "part its first address, --gateways none gives none",
-                              pool.name, pool.gateway->to_string()));
+                  "pool {} has gateway {}, which lies in one part only: --gateways first gives each "
+                  "part its first address, --gateways none gives none",
+                  pool.name, *pool.gateway);
     }
     const Reservation* whole = reader.get(reservation_key(reservation_name_of(pool.name)));
     Draft draft(reader, pools, now);

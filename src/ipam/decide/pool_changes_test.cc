@@ -4,7 +4,6 @@
 #include <cstddef>
 #include <optional>
 #include <string>
-#include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -26,11 +25,10 @@ class PoolChanges : public testing::Test {
  protected:
   void make(const char* cidr, GatewayChoice::Kind gateway = GatewayChoice::Kind::none) {
     const PoolSpec spec{"a", prefix(cidr), 28, GatewayChoice{gateway, {}}, seconds(30), {}};
-    ASSERT_TRUE(reg.decide<PoolCreated>([&](const Snapshot& s) { return plan_create_pool(s, spec); }));
+    ASSERT_TRUE(reg.decided(plan_create_pool, spec));
   }
   void claim(const net::Prefix& cidr) {
-    const auto outcome =
-        reg.decide<ClaimOutcome>([&](const Snapshot& s) { return plan_claim_affinity(s, kNode, cidr, clock.now()); });
+    const auto outcome = reg.decided(plan_claim_affinity, kNode, cidr, clock.now());
     ASSERT_TRUE(outcome);
     ASSERT_EQ(*outcome, ClaimOutcome::claimed);
   }
@@ -39,24 +37,18 @@ class PoolChanges : public testing::Test {
     request.owner = owner;
     request.node = kNode;
     if (wanted != nullptr) request.addresses = {address(wanted)};
-    const auto done = reg.decide<AssignAnswer>([&](const Snapshot& s) { return plan_assign(s, request, clock.now()); });
+    const auto done = reg.decided(plan_assign, request, clock.now());
     ASSERT_TRUE(done && std::holds_alternative<Assigned>(*done));
   }
-  void release() {
-    ASSERT_TRUE(reg.decide<Released>([&](const Snapshot& s) { return plan_release_owner(s, owner, clock.now()); }));
-  }
+  void release() { ASSERT_TRUE(reg.decided(plan_release_owner, owner, clock.now())); }
   Result<Plan<Pool>> set_disabled(const std::string& name, bool disabled) {
     return reg.plan<Pool>([&](const Snapshot& s) {
       return plan_change_pool(s, PoolSpec{name, {}, {}, {}, {}, disabled});
     });
   }
   void disable() { reg.apply(set_disabled("a", true)->writes); }
-  Result<PoolDeleted> drop(const std::string& name = "a") {
-    return reg.decide<PoolDeleted>([&](const Snapshot& s) { return plan_delete_pool(s, name, clock.now()); });
-  }
-  Result<PoolsSplit> split(const PoolSplit& wanted) {
-    return reg.decide<PoolsSplit>([&](const Snapshot& s) { return plan_split_pool(s, wanted, clock.now()); });
-  }
+  Result<PoolDeleted> drop(const std::string& name = "a") { return reg.decided(plan_delete_pool, name, clock.now()); }
+  Result<PoolsSplit> split(const PoolSplit& wanted) { return reg.decided(plan_split_pool, wanted, clock.now()); }
   [[nodiscard]] std::size_t count(Kind kind) const {
     std::size_t found = 0;
     for (const auto& [key, value] : reg.records()) found += key.kind == kind ? 1U : 0U;
@@ -79,7 +71,7 @@ TEST_F(PoolChanges, APoolThatIsGoneUnderItsPodsIsMadeAgainAsItWas) {
   reg.apply({to_delete(pool_key("a"), Guard::none), to_delete(reservation_key("pool-a"), Guard::none)});
   const auto again = [&](const char* cidr, int length, GatewayChoice gateway) {
     const PoolSpec spec{"a", prefix(cidr), length, gateway, seconds(30), {}};
-    return reg.decide<PoolCreated>([&](const Snapshot& s) { return plan_create_pool(s, spec); });
+    return reg.decided(plan_create_pool, spec);
   };
   const GatewayChoice none{GatewayChoice::Kind::none, {}};
   const auto other_length = again("10.0.0.0/26", 27, none);
@@ -99,9 +91,7 @@ TEST_F(PoolChanges, SettingsOfAPoolThatIsThere) {
   make("10.0.0.0/26");
   hold("10.0.0.3");
   const Pool before = *reg.get(pool_key("a"));
-  const auto set = [&](const PoolSpec& change) {
-    return reg.decide<Pool>([&](const Snapshot& s) { return plan_change_pool(s, change); });
-  };
+  const auto set = [&](const PoolSpec& change) { return reg.decided(plan_change_pool, change); };
   const auto gateway = [](const char* text) {
     PoolSpec change{"a", {}, {}, GatewayChoice{GatewayChoice::Kind::given, address(text)}, {}, {}};
     return change;
@@ -141,7 +131,7 @@ TEST_F(PoolChanges, SettingsOfAPoolThatIsThere) {
 TEST_F(PoolChanges, AGatewayOfBeforeStaysOutOfUse) {
   make("10.0.0.0/26", GatewayChoice::Kind::first_address);
   const PoolSpec change{"a", {}, {}, GatewayChoice{GatewayChoice::Kind::given, address("10.0.0.9")}, {}, {}};
-  ASSERT_TRUE(reg.decide<Pool>([&](const Snapshot& s) { return plan_change_pool(s, change); }));
+  ASSERT_TRUE(reg.decided(plan_change_pool, change));
   EXPECT_EQ(reg.get(pool_key("a"))->gateway, address("10.0.0.9"));
   const auto& kept = reg.get(reservation_key("pool-a"))->cidrs;
   for (const char* one : {"10.0.0.0/32", "10.0.0.1/32", "10.0.0.9/32", "10.0.0.63/32"}) {
@@ -154,7 +144,7 @@ TEST_F(PoolChanges, TheHigherPriorityServesFirst) {
   for (const char* name : {"a", "b"}) {
     PoolSpec spec{name, prefix(*name == 'a' ? "10.0.0.0/26" : "10.0.1.0/26"), 28, {}, seconds(0), {}};
     spec.priority = *name == 'b' ? 1 : 0;
-    ASSERT_TRUE(reg.decide<PoolCreated>([&](const Snapshot& s) { return plan_create_pool(s, spec); }));
+    ASSERT_TRUE(reg.decided(plan_create_pool, spec));
   }
   hold();
   EXPECT_EQ(count(Kind::block), 1U);
@@ -163,12 +153,8 @@ TEST_F(PoolChanges, TheHigherPriorityServesFirst) {
 
 TEST_F(PoolChanges, ReservationsOfAPerson) {
   make("10.0.0.0/26", GatewayChoice::Kind::first_address);
-  const auto reserve = [&](const Reservation& wanted) {
-    return reg.decide<bool>([&](const Snapshot& s) { return plan_create_reservation(s, wanted); });
-  };
-  const auto remove = [&](const char* name) {
-    return code_of(reg.decide<ReservationDeleted>([&](const Snapshot& s) { return plan_delete_reservation(s, name); }));
-  };
+  const auto reserve = [&](const Reservation& wanted) { return reg.decided(plan_create_reservation, wanted); };
+  const auto remove = [&](const char* name) { return code_of(reg.decided(plan_delete_reservation, name)); };
   const Reservation wanted{"printers", {prefix("10.0.0.0/28"), prefix("10.0.0.32/32")}};
   EXPECT_EQ(reserve(wanted), false);
   EXPECT_EQ(reserve({"printers", {prefix("10.0.0.32/32"), prefix("10.0.0.0/28")}}), true) << "the same, was there";

@@ -46,17 +46,8 @@ std::optional<std::string> rejection_of(const Pool& pool, const PoolRequest& req
   return {};
 }
 
-std::string_view name_of(PoolUse use) {
-  switch (use) {
-    case PoolUse::workload:
-      return "workloads";
-    case PoolUse::tunnel:
-      return "tunnels";
-    case PoolUse::load_balancer:
-      return "load balancers";
-  }
-  return "this";
-}
+/// By PoolUse.
+constexpr std::string_view kUses[] = {"workloads", "tunnels", "load balancers"};
 
 Refusal refusal_of_asked(const PoolTable& pools, const PoolRequest& request, const AskedPool& asked, const Pool* pool) {
   std::vector<PoolVerdict> considered;
@@ -82,8 +73,8 @@ Refusal refusal_of_asked(const PoolTable& pools, const PoolRequest& request, con
 /// The pools asked for by name or CIDR, each once.
 void take_asked(const PoolTable& pools, const PoolRequest& request, PoolChoice& choice) {
   for (const AskedPool& asked : request.asked()) {
-    const auto it = std::find_if(pools.pools().begin(), pools.pools().end(),
-                                 [&](const Pool* p) { return is_asked(asked, p->name, p->cidr); });
+    const auto it =
+        std::ranges::find_if(pools.pools(), [&](const Pool* p) { return is_asked(asked, p->name, p->cidr); });
     const Pool* pool = it == pools.pools().end() ? nullptr : *it;
     if (pool == nullptr || pool->cidr.family() != request.family || !is_enabled(*pool)) {
       choice.refusal = refusal_of_asked(pools, request, asked, pool);
@@ -117,23 +108,22 @@ Refusal refusal_of_none(const PoolTable& pools, const PoolRequest& request, std:
     has_others = has_others || !is_of_family;
     any_enabled = any_enabled || (is_of_family && is_enabled(*pool));
   }
+  const RefusalCause cause = any_enabled ? RefusalCause::no_pool_for_node : RefusalCause::no_pool_enabled;
   if (const auto& damage = pools.damaged_pool()) {
     return {damage->code,
-            fmt::format("no {} address for node {}: no pool that can be read may be used: {}",
-                        net::name_of(request.family), request.by.node.name, damage->message),
-            std::move(considered), any_enabled ? RefusalCause::no_pool_for_node : RefusalCause::no_pool_enabled};
+            no_address(request.by, request.family, "no pool that can be read may be used: " + damage->message),
+            std::move(considered), cause};
   }
-  return {
-      any ? ErrorCode::refused_by_configuration : ErrorCode::no_pool,
-      fmt::format("no {} address for node {}: {}", net::name_of(request.family), request.by.node.name,
-                  any ? "no pool may be used"
-                  : has_others
-                      ? fmt::format("there is no pool of this family; create one with `croft pool create`, "
-                                    "or where pods are to have {} alone, say so (assign_ipv4, assign_ipv6 "
-                                    "of the network's ipam; croftd install --ipv6, --no-ipv4)",
-                                    net::name_of(request.family == net::Family::v4 ? net::Family::v6 : net::Family::v4))
-                      : std::string("there is no pool of this family; create one with `croft pool create`")),
-      std::move(considered), any_enabled ? RefusalCause::no_pool_for_node : RefusalCause::no_pool_enabled};
+  std::string why =
+      any ? "no pool may be used" : "there is no pool of this family; create one with `croft pool create`";
+  if (!any && has_others) {
+    why += fmt::format(
+        ", or where pods are to have {} alone, say so (assign_ipv4, assign_ipv6 of the network's ipam; croftd install "
+        "--ipv6, --no-ipv4)",
+        net::name_of(request.family == net::Family::v4 ? net::Family::v6 : net::Family::v4));
+  }
+  return {any ? ErrorCode::refused_by_configuration : ErrorCode::no_pool, no_address(request.by, request.family, why),
+          std::move(considered), cause};
 }
 
 /// Pools of which a damaged reservation may keep any address.
@@ -151,10 +141,9 @@ void drop_unsure(const PoolTable& pools, const PoolRequest& request, PoolChoice&
   }
   choice.usable = std::move(sure);
   if (!choice.usable.empty() || why == nullptr) return;
-  choice.refusal = Refusal{why->code,
-                           fmt::format("no {} address for node {}: which addresses are reserved is not known: {}",
-                                       net::name_of(request.family), request.by.node.name, why->message),
-                           choice.rejected, RefusalCause::other};
+  choice.refusal = Refusal{
+      why->code, no_address(request.by, request.family, "which addresses are reserved is not known: " + why->message),
+      choice.rejected};
 }
 
 }  // namespace
@@ -168,10 +157,13 @@ Result<bool> selects_namespace(const Pool& pool, const Labels& namespace_labels)
 }
 
 bool is_for_all_nodes(const Pool& pool) { return selects_all(pool.node_selector); }
-bool is_for_all_namespaces(const Pool& pool) { return selects_all(pool.namespace_selector); }
+
+std::string no_address(const AssignRequest& request, net::Family family, std::string_view why) {
+  return fmt::format("no {} address for node {}: {}", net::name_of(family), request.node.name, why);
+}
 
 Labels namespace_labels_of(Reader& reader, const PoolTable& pools, const PodIdentity& pod, const Labels& given) {
-  const auto selects_some = [](const Pool* pool) { return !is_for_all_namespaces(*pool); };
+  const auto selects_some = [](const Pool* pool) { return !selects_all(pool->namespace_selector); };
   const bool asks = !reader.lacks(Kind::name_space) && !pod.namespace_name.empty() && given.empty() &&
                     std::any_of(pools.pools().begin(), pools.pools().end(), selects_some);
   if (!asks) return given;
@@ -191,17 +183,16 @@ PoolChoice choose_pools(const PoolTable& pools, const PoolRequest& request) {
     choice.refusal = refusal_of_none(pools, request, choice.rejected);
     return choice;
   }
+  const std::string_view use = kUses[static_cast<std::size_t>(request.by.use)];
   const auto unfit = std::stable_partition(choice.usable.begin(), choice.usable.end(),
                                            [&](const Pool* pool) { return allows(*pool, request.by.use); });
   for (auto it = unfit; it != choice.usable.end(); ++it) {
-    choice.rejected.push_back(
-        {(*it)->name, (*it)->cidr, fmt::format("not for {} (allowedUses)", name_of(request.by.use))});
+    choice.rejected.push_back({(*it)->name, (*it)->cidr, fmt::format("not for {} (allowedUses)", use)});
   }
   choice.usable.erase(unfit, choice.usable.end());
   if (choice.usable.empty()) {
     choice.refusal = Refusal{ErrorCode::refused_by_configuration,
-                             fmt::format("no {} address for node {}: no pool may be used for {}",
-                                         net::name_of(request.family), request.by.node.name, name_of(request.by.use)),
+                             no_address(request.by, request.family, fmt::format("no pool may be used for {}", use)),
                              choice.rejected, RefusalCause::no_pool_qualified};
     return choice;
   }

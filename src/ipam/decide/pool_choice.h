@@ -3,6 +3,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "ipam/decide/assign.h"
@@ -14,8 +15,6 @@ using Labels = std::map<std::string, std::string>;
 
 /// Whether a pool's nodeSelector asks nothing of nodes: their labels need not be known.
 [[nodiscard]] bool is_for_all_nodes(const Pool& pool);
-/// The same of its namespaceSelector and namespaces.
-[[nodiscard]] bool is_for_all_namespaces(const Pool& pool);
 /// Whether a pool's nodeSelector selects a node. Error: invalid_argument with the selector's fault, naming the pool.
 [[nodiscard]] Result<bool> selects_node(const Pool& pool, const Labels& node_labels);
 /// The same of its namespaceSelector; an empty one selects every namespace.
@@ -26,6 +25,9 @@ using Labels = std::map<std::string, std::string>;
 /// incomplete.
 [[nodiscard]] Labels namespace_labels_of(Reader& reader, const PoolTable& pools, const PodIdentity& pod,
                                          const Labels& given);
+
+/// "no IPv4 address for node n: ", and why.
+[[nodiscard]] std::string no_address(const AssignRequest& request, net::Family family, std::string_view why);
 
 /// For whom pools are chosen.
 struct PoolRequest {

@@ -49,7 +49,7 @@ struct PoolScene : TestRegister {
   }
 
   [[nodiscard]] Result<AssignAnswer> assign(const AssignRequest& wanted) {
-    return decide<AssignAnswer>([&](const Snapshot& s) { return plan_assign(s, wanted, clock.now()); });
+    return decided(plan_assign, wanted, clock.now());
   }
   [[nodiscard]] std::string add(const std::string& container = "c1") {
     const auto answer = assign(request(pool.cidr.family(), container));
@@ -108,12 +108,9 @@ TEST(PoolShape, EveryPairOfLengthsIsAssignedFromAndReleased) {
       const std::string address = scene.add();
       ASSERT_TRUE(scene.pool.cidr.contains(net::Address::parse(address).value())) << address;
       EXPECT_EQ(scene.add(), address);
-      const auto explained = scene.decide<Explanation>(
-          [&](const Snapshot& s) { return plan_explain(s, request(family, "c2"), scene.clock.now()); });
+      const auto explained = scene.decided(plan_explain, request(family, "c2"), scene.clock.now());
       EXPECT_TRUE(explained);
-      const auto released = scene.decide<Released>([&](const Snapshot& s) {
-        return plan_release_owner(s, {"net", "c1", "eth0"}, scene.clock.now());
-      });
+      const auto released = scene.decided(plan_release_owner, {"net", "c1", "eth0"}, scene.clock.now());
       ASSERT_TRUE(released);
       EXPECT_EQ(released->addresses.size(), 1U);
       EXPECT_LE(scene.steps, 64U);
@@ -190,9 +187,7 @@ TEST(PoolShape, ABlockWithoutRoomToCountIsDamageAndNoDeath) {
     scene.put(key, value);
     break;
   }
-  const auto released = scene.decide<Released>([&](const Snapshot& s) {
-    return plan_release_owner(s, {"net", "c1", "eth0"}, scene.clock.now());
-  });
+  const auto released = scene.decided(plan_release_owner, {"net", "c1", "eth0"}, scene.clock.now());
   ASSERT_FALSE(released);
   EXPECT_THAT(released.error().message, HasSubstr("no room to grow"));
   EXPECT_THAT(scene.add("c2"), HasSubstr("10.0.0.")) << "the other block serves";
@@ -207,12 +202,9 @@ TEST(PoolShape, NoClockIsTooOddToAssign) {
       now.wall = WallTime(std::chrono::nanoseconds(wall));
       now.since_boot = std::chrono::nanoseconds(since_boot);
       for (int i = 0; i < 3; ++i) {
-        const auto done = scene.decide<AssignAnswer>(
-            [&](const Snapshot& s) { return plan_assign(s, request(Family::v4, "c" + std::to_string(i)), now); });
+        const auto done = scene.decided(plan_assign, request(Family::v4, "c" + std::to_string(i)), now);
         EXPECT_TRUE(done);
-        const auto released = scene.decide<Released>([&](const Snapshot& s) {
-          return plan_release_owner(s, {"net", "c" + std::to_string(i), "eth0"}, now);
-        });
+        const auto released = scene.decided(plan_release_owner, {"net", "c" + std::to_string(i), "eth0"}, now);
         EXPECT_TRUE(released);
       }
     }
@@ -233,7 +225,7 @@ Call any_call() {
 std::string decide_one(TestRegister& reg, const Call& call, const Instant& now) {
   const Owner owner{"net", call.container, "eth0"};
   if (call.what == Call::What::del) {
-    const auto done = reg.decide<Released>([&](const Snapshot& s) { return plan_release_owner(s, owner, now); });
+    const auto done = reg.decided(plan_release_owner, owner, now);
     if (!done) return done.error().message;
     std::string text = "released";
     for (const auto& address : done->addresses) text += " " + address.to_string();
@@ -244,12 +236,11 @@ std::string decide_one(TestRegister& reg, const Call& call, const Instant& now) 
   request.node = node(call.node.c_str());
   request.count.v6 = call.what == Call::What::add_both ? 1 : 0;
   if (call.what == Call::What::ahead) {
-    const auto done = reg.decide<std::optional<ClaimedAhead>>(
-        [&](const Snapshot& s) { return plan_claim_ahead(s, request, net::Family::v4, 3, now); });
+    const auto done = reg.decided(plan_claim_ahead, request, net::Family::v4, 3, now);
     if (!done) return done.error().message;
     return *done ? "ahead " + (**done).block.to_string() : "not ahead";
   }
-  const auto done = reg.decide<AssignAnswer>([&](const Snapshot& s) { return plan_assign(s, request, now); });
+  const auto done = reg.decided(plan_assign, request, now);
   if (!done) return done.error().message;
   if (const auto* refusal = std::get_if<Refusal>(&*done)) return refusal->summary;
   std::string text = "assigned";
@@ -269,8 +260,7 @@ TEST(TogetherProperty, ComesToWhatItComesToOneAfterTheOther) {
     for (const auto& [name, cidr, block] :
          {std::tuple{"a", prefix("10.0.0.0/26"), length}, std::tuple{"six", prefix("fd00::/121"), 124}}) {
       const PoolSpec spec{name, cidr, block, GatewayChoice{GatewayChoice::Kind::none, {}}, cooldown, {}};
-      RC_ASSERT(
-          one_by_one.decide<PoolCreated>([&](const Snapshot& s) { return plan_create_pool(s, spec); }).has_value());
+      RC_ASSERT(one_by_one.decided(plan_create_pool, spec).has_value());
     }
     TestRegister together = one_by_one;
     ManualClock clock;

@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "base/letters.h"
+#include "base/texts.h"
 #include "cni/decision_log.h"
 #include "cni/door/cni_call.h"
 #include "cni/door/tombstones.h"
@@ -57,8 +58,7 @@ std::string unusable_pool(const core::Refusal& refusal, const core::AssignReques
     for (const core::AskedPool& asked : request.pools[family]) {
       const auto* name = std::get_if<std::string>(&asked);
       if (name == nullptr) continue;
-      const auto known = std::find_if(refusal.considered.begin(), refusal.considered.end(),
-                                      [&](const core::PoolVerdict& v) { return v.pool == *name; });
+      const auto known = std::ranges::find(refusal.considered, *name, &core::PoolVerdict::pool);
       if (known == refusal.considered.end()) {
         return fmt::format("error parsing pool \"{}\": invalid CIDR address: {}", *name, *name);
       }
@@ -74,9 +74,8 @@ std::string unusable_pool(const core::Refusal& refusal, const core::AssignReques
 std::string disabled_or_absent(const core::Refusal& refusal, const core::AssignRequest& request) {
   for (const auto* asked_pools : {&request.pools.v4, &request.pools.v6}) {
     for (const core::AskedPool& asked : *asked_pools) {
-      const auto known =
-          std::find_if(refusal.considered.begin(), refusal.considered.end(),
-                       [&](const core::PoolVerdict& v) { return core::is_asked(asked, v.pool, v.cidr); });
+      const auto known = std::ranges::find_if(
+          refusal.considered, [&](const auto& one) { return core::is_asked(asked, one.pool, one.cidr); });
       if (known == refusal.considered.end()) return core::text_of(asked);
       if (known->reason == "disabled" || known->reason.starts_with("not allocatable")) return known->cidr.to_string();
     }
@@ -120,17 +119,6 @@ std::string message_of(const core::Refusal& refusal, const core::AssignRequest& 
   }
   return refusal.summary;
 }
-
-}  // namespace
-
-Error calico_error(const core::Refusal& refusal, const core::AssignRequest& request) {
-  Error error = core::to_error(refusal);
-  if (error.details.empty()) error.details = error.message;
-  error.message = message_of(refusal, request);
-  return error;
-}
-
-namespace {
 
 namespace cni = wire::cni;
 using cni::CalicoNetconf;
@@ -195,13 +183,6 @@ class Call final : public CniCall {
 
 // ---- the node's name
 
-[[nodiscard]] Result<std::string> checked_node_name(const std::string& name, const std::string& source) {
-  const auto checked = core::check_node_name(name);
-  if (checked) return name;
-  return fail(ErrorCode::invalid_argument,
-              fmt::format("{}: {}; set nodename in the network configuration", source, checked.error().message));
-}
-
 /// The content of the node name's file; empty when there is none. A file that cannot be read is an error: under the
 /// wrong name the address would be taken for a leak of another node.
 [[nodiscard]] Result<std::string> read_nodename_file(const std::string& path) {
@@ -210,9 +191,8 @@ class Call final : public CniCall {
   if (!content) return fail(content.error().code, "nodename_file: " + content.error().message);
   auto name = wire::cni::decode_nodename_file(*content);
   if (name) return name;
-  return fail(
-      ErrorCode::invalid_argument,
-      fmt::format("nodename_file {}: {}; set nodename in the network configuration", path, name.error().message));
+  return fail(ErrorCode::invalid_argument, "nodename_file {}: {}; set nodename in the network configuration", path,
+              name.error().message);
 }
 
 /// docs/notes/calico-ipam.md#plugin-configuration.
@@ -222,7 +202,10 @@ class Call final : public CniCall {
   TRY(std::string from_file, read_nodename_file(config.nodename_file));
   if (!from_file.empty()) return from_file;
   if (!config.hostname.empty()) return config.hostname;
-  return checked_node_name(call.world().host_name, "this host's name");
+  const auto checked = core::check_node_name(call.world().host_name);
+  if (checked) return call.world().host_name;
+  return fail(ErrorCode::invalid_argument, "this host's name: {}; set nodename in the network configuration",
+              checked.error().message);
 }
 
 // ---- ADD
@@ -242,10 +225,7 @@ class Call final : public CniCall {
     request.count.v6 = config.assign_v6;
     request.pools = config.asked_pools;
   }
-  if (!request.count.v4 && !request.count.v6 && request.addresses.empty()) {
-    return fail(ErrorCode::invalid_argument,
-                "neither family is wanted: set ipam.assign_ipv4 or ipam.assign_ipv6 to \"true\"");
-  }
+  TRY_VOID(core::check_something_is_asked(request));
   request.block_limit = config.single_block ? 1 : 0;
   request.default_block_limit = core::kCalicoBlockLimit;
   return request;
@@ -273,10 +253,10 @@ auto ask_agent(const Call& call, const std::string& node, Ask ask) {
 }
 
 [[nodiscard]] Result<core::AssignAnswer> assign_alone(const Call& call, const core::AssignRequest& request) {
-  // Calico's own plugin takes it too.
-  const NodeTurn turn(call, call.world().clock, call.config().ipam_lock_file,
-                      Deadline::after(call.world().clock.now(), kCalicoLockWaitMax));
   const CalicoIpamWorld& world = call.world();
+  // Calico's own plugin takes it too.
+  const NodeTurn turn(call, world.clock, call.config().ipam_lock_file,
+                      Deadline::after(world.clock.now(), kCalicoLockWaitMax));
   TRY(const auto store, open_store(call, store::OpenMode::create));
   const engine::Context context{*store, world.clock, world.random, kCalicoWorkMax};
   TRY_VOID(check_no_virtual_machine(call, context));
@@ -319,38 +299,28 @@ cni::AddResult result_of(const core::Assigned& assigned, bool requested) {
 
 // ---- DEL
 
-/// The addresses that the node's agent released; nothing when it did not serve.
-std::optional<std::vector<net::Address>> release_by_agent(const Call& call) {
-  const auto node = node_name_of(call);
-  if (!node) return {};
-  const Deadline ends = Deadline::after(call.began(), kAnswerTimeMax);
-  return ask_agent(call, *node, [&](Agent& agent, wire::agent::Caller self) {
-    self.ends = ends;
-    return agent.release({std::move(self), call.owner()});
-  });
-}
-
-/// For what a DEL does on the store: it is over in time, whatever it meets.
-[[nodiscard]] engine::Context context_of_del(const Call& call, store::Store& store) {
-  const CalicoIpamWorld& world = call.world();
-  const Deadline limit = Deadline::after(call.began(), kCalicoWorkMax);
-  return {store, world.clock, world.random, kCalicoWorkMax, limit};
-}
-
 [[nodiscard]] Result<GivenBack> release_alone(const Call& call) {
-  const NodeTurn turn(call, call.world().clock, call.config().ipam_lock_file,
-                      Deadline::after(call.world().clock.now(), kCalicoDelLockWaitMax));
+  const CalicoIpamWorld& world = call.world();
+  const NodeTurn turn(call, world.clock, call.config().ipam_lock_file,
+                      Deadline::after(world.clock.now(), kCalicoDelLockWaitMax));
   const auto store = open_store(call, store::OpenMode::existing);
   if (!store && store.error().code == ErrorCode::not_found) return GivenBack{};
   if (!store) return fail(store.error());
-  const engine::Context context = context_of_del(call, **store);
+  // It is over in time, whatever it meets.
+  const Deadline limit = Deadline::after(call.began(), kCalicoWorkMax);
+  const engine::Context context{**store, world.clock, world.random, kCalicoWorkMax, limit};
   TRY(core::Released released, engine::release_owner(context, call.owner()));
   call.make_up(context);
   return GivenBack{std::move(released.addresses)};
 }
 
 [[nodiscard]] Result<GivenBack> release(const Call& call) {
-  auto by_agent = release_by_agent(call);
+  const auto node = node_name_of(call);
+  if (!node) return release_alone(call);
+  auto by_agent = ask_agent(call, *node, [&](Agent& agent, wire::agent::Caller self) {
+    self.ends = Deadline::after(call.began(), kAnswerTimeMax);
+    return agent.release({std::move(self), call.owner()});
+  });
   if (!by_agent) return release_alone(call);
   return GivenBack{*std::move(by_agent), {}};
 }
@@ -376,6 +346,13 @@ Result<std::string> Call::del() const {
 }
 
 }  // namespace
+
+Error calico_error(const core::Refusal& refusal, const core::AssignRequest& request) {
+  Error error = core::to_error(refusal);
+  if (error.details.empty()) error.details = error.message;
+  error.message = message_of(refusal, request);
+  return error;
+}
 
 CniPlugin calico_ipam_plugin(const CalicoIpamWorld& world) {
   CniPlugin plugin;

@@ -64,14 +64,12 @@ class CalicoIpamTest : public testing::Test {
 
   engine::Context context() { return {data_, clock_, random_}; }
   void pool(const std::string& name, const char* cidr, int block_length) {
-    put(core::pool_key(name), [&] {
-      core::Pool bare;  // as Calico makes them: no gateway, nothing reserved, no cooldown
-      bare.name = name;
-      bare.cidr = net::Prefix::parse(cidr).value();
-      bare.block_length = block_length;
-      bare.cooldown = 0s;
-      return bare;
-    }());
+    core::Pool bare;  // as Calico makes them: no gateway, nothing reserved, no cooldown
+    bare.name = name;
+    bare.cidr = prefix(cidr);
+    bare.block_length = block_length;
+    bare.cooldown = 0s;
+    put(core::pool_key(name), bare);
   }
   void put(const core::Key& key, core::Value value) {
     const store::Write write{key, std::move(value), store::Condition::always()};

@@ -87,11 +87,48 @@ class Call final : public CniCall {
         tombstones_(world.tombstones, world.clock),
         node_{core::AffinityOwner::Type::host, config_.nodename.value_or(world.host_name)} {}
 
-  [[nodiscard]] Result<Added> add() const;
-  [[nodiscard]] Result<std::string> del() const;
-  [[nodiscard]] Result<std::string> check() const;
-  [[nodiscard]] Result<std::string> gc() const;
-  [[nodiscard]] Result<void> status() const;
+  [[nodiscard]] Result<Added> add() const {
+    Path path(world_.so_far);
+    bool was_lifted = false;
+    // The other file has done so. One that lies there now was left since: by a DEL of what this call gives.
+    if (!world_.so_far) {
+      TRY(was_lifted, lift_tombstone(tombstones_, owner_, world_.clock));
+    }
+    TRY(const core::Assigned assigned, assign(path));
+    return Added{result_of(assigned, config_.ipam.routes), text_of(assigned) + path.text() + lifted_text(was_lifted)};
+  }
+
+  [[nodiscard]] Result<std::string> del() const {
+    Path path(world_.so_far);
+    auto given_back = release(path);
+    if (!given_back) given_back = defer_release(tombstones_, {store_url(), owner_, {}}, sign_, given_back.error());
+    if (!given_back) return fail(given_back.error());
+    return given_back->words() + path.text();
+  }
+
+  [[nodiscard]] Result<std::string> check() const {
+    TRY(const auto store, open(store::OpenMode::existing, Path()));
+    std::vector<net::Address> expected;
+    for (const net::AddressWithLength& previous : config_.previous_addresses) expected.push_back(previous.address);
+    TRY_VOID(engine::check_attachment(context(*store), owner_, expected));
+    return std::string();
+  }
+
+  [[nodiscard]] Result<std::string> gc() const {
+    TRY(const engine::Collected collected, collect());
+    return fmt::format("released={} kept_young={}", list_of(collected.released), collected.kept_young);
+  }
+
+  [[nodiscard]] Result<void> status() const {
+    TRY(const auto store, open(store::OpenMode::create, Path()));
+    const core::AssignRequest request = this->request();
+    TRY_VOID(engine::check_status(
+        context(*store),
+        {request.node, {request.count.v4 > 0, request.count.v6 > 0}, request.pools, config_.ipam.status_when_full},
+        config_.ipam.pools));
+    make_up(context(*store));
+    return {};
+  }
 
  private:
   static std::string subject_of(const CroftIpamWorld& world, const CniRequest& request, const NetworkConfig& config) {
@@ -110,26 +147,134 @@ class Call final : public CniCall {
     return {world_.find_agent, config_.ipam.agent.value_or(world_.agent_socket), store_url(), node_.name};
   }
   [[nodiscard]] engine::Context context(store::Store& store) const { return {store, world_.clock, world_.random}; }
-  /// The same for a DEL, which is over in time whatever it meets.
-  [[nodiscard]] engine::Context context_of_del(store::Store& store) const {
-    const Deadline limit = Deadline::after(began_, kDelTimeMax);
-    return {store, world_.clock, world_.random, kDelTimeMax, limit};
+  [[nodiscard]] core::AssignRequest request() const {
+    core::AssignRequest request;
+    request.owner = owner_;
+    request.pod = config_.pod;
+    request.node = node_;
+    request.count.v4 = config_.ipam.assign_v4;
+    request.count.v6 = config_.ipam.assign_v6;
+    request.pools = config_.ipam.asked_pools;
+    request.addresses = config_.requested_addresses;
+    return request;
   }
-  [[nodiscard]] core::AssignRequest request() const;
-  [[nodiscard]] Result<std::unique_ptr<store::Store>> open(store::OpenMode mode, const Path& path) const;
+
+  [[nodiscard]] Result<std::unique_ptr<store::Store>> open(store::OpenMode mode, const Path& path) const {
+    TRY_VOID(hand_over(path));
+    TRY(auto store, world_.open_store(store_url(), mode));
+    const auto tell = [&clock = world_.clock, write = writer_of(world_, config_)](const core::Key& key,
+                                                                                  const Error& damage) {
+      const DecisionLine line(clock,
+                              fmt::format("DAMAGED {} {}", core::name_of(key.kind), in_quotes_if_needed(key.name)));
+      write(line.ended("warning", text_of(damage)));
+    };
+    return std::make_unique<engine::DamageTelling>(std::move(store), tell);
+  }
+
   /// Does not come back where the sibling is to do the rest, but for an error.
-  [[nodiscard]] Result<void> hand_over(const Path& path) const;
+  [[nodiscard]] Result<void> hand_over(const Path& path) const {
+    const auto scheme = store::scheme_of(store_url());
+    const bool is_siblings = scheme == store::Scheme::etcd || scheme == store::Scheme::kube;
+    if (!world_.hand_over || !is_siblings) return {};
+    return fail(world_.hand_over({began_, path.why_not}));
+  }
+
   /// Its turn among the calls of its node and store, no later than at `limit`; SQLite has a queue of its own.
   [[nodiscard]] std::optional<NodeTurn> take_turn(store::Store& store, std::chrono::nanoseconds wait_max,
-                                                  Deadline limit = {}) const;
+                                                  Deadline limit = {}) const {
+    if (world_.turns.empty() || store::scheme_of(store_url()) == store::Scheme::sqlite) return std::nullopt;
+    const std::uint64_t of = hash_of_name(store_url() + " " + node_.name);
+    const auto until = [&](std::chrono::nanoseconds span) {
+      return Deadline{std::min(Deadline::after(world_.clock.now(), span).at_since_boot, limit.at_since_boot)};
+    };
+    return std::optional<NodeTurn>(
+        std::in_place, *this, world_.clock, fmt::format("{}/turn-{:016x}.lock", world_.turns, of), until(wait_max),
+        [&] {
+          // Connects, so that no turn is held for that.
+          static_cast<void>(!store.get(core::handle_key(core::handle_of(owner_)), until(kConnectMax)));
+        });
+  }
+
   template <class Ask>
-  auto through_agent(Path& path, Ask ask) const;
+  auto through_agent(Path& path, Ask ask) const {
+    auto answer = edge::through_agent(door(), ask, [&](const std::string& why) { path.why_not = why; });
+    path.by_agent = answer.has_value();
+    return answer;
+  }
+
   /// The annotations to read from the API; nothing where the call is for no pod.
-  [[nodiscard]] Result<std::optional<core::WishesWanted>> annotations() const;
-  [[nodiscard]] Result<core::AssignAnswer> assign_alone(Path& path, const core::AssignRequest& request) const;
-  [[nodiscard]] Result<core::Assigned> assign(Path& path) const;
-  [[nodiscard]] Result<GivenBack> release(Path& path) const;
-  [[nodiscard]] Result<engine::Collected> collect() const;
+  [[nodiscard]] Result<std::optional<core::WishesWanted>> annotations() const {
+    if (!config_.ipam.annotations) return std::optional<core::WishesWanted>();
+    if (store::scheme_of(store_url()) != store::Scheme::kube) {
+      return fail(invalid_argument(fmt::format(
+          "ipam.annotations: \"api\" needs a kube: store, and ipam.store is {}: leave it out, or let the runtime hand "
+          "annotations over",
+          net::echo(store::without_user(store_url())))));
+    }
+    const bool is_pod = !config_.pod.name.empty() && !config_.pod.namespace_name.empty();
+    return is_pod ? config_.ipam.annotations : std::nullopt;
+  }
+
+  [[nodiscard]] Result<core::AssignAnswer> assign_alone(Path& path, const core::AssignRequest& request) const {
+    TRY(const auto store, open(store::OpenMode::create, path));
+    auto turn = take_turn(*store, kAddTurnWaitMax);
+    const engine::Living living{world_.device_of, [&](const std::string& line) { warn(line); }};
+    auto answer = engine::assign(context(*store), request, config_.ipam.pools, &living);
+    turn.reset();
+    if (answer) make_up(context(*store));
+    return answer;
+  }
+
+  [[nodiscard]] Result<core::Assigned> assign(Path& path) const {
+    core::AssignRequest request = this->request();
+    TRY(const auto annotations, this->annotations());
+    if (!annotations) TRY_VOID(core::check_something_is_asked(request));
+    TRY_VOID(core::check_node_name(request.node.name));
+    auto answer = through_agent(path, [&](Agent& agent, wire::agent::Caller self) {
+      return agent.assign({std::move(self), config_.ipam.pools, request, annotations});
+    });
+    if (!answer) {
+      if (annotations) {
+        TRY_VOID(hand_over(path));
+        TRY(const core::AnnotatedWishes wishes, world_.ask_for_wishes(store_url(), config_.pod));
+        TRY_VOID(core::heed_wishes(wishes, *annotations, request));
+        TRY_VOID(core::check_something_is_asked(request));
+      }
+      TRY(answer, assign_alone(path, request));
+    }
+    if (const auto* refusal = std::get_if<core::Refusal>(&*answer)) return fail(core::to_error(*refusal));
+    return std::get<core::Assigned>(*std::move(answer));
+  }
+
+  [[nodiscard]] Result<GivenBack> release(Path& path) const {
+    auto by_agent = through_agent(path, [&](Agent& agent, wire::agent::Caller self) {
+      self.ends = Deadline::after(began_, kAnswerTimeMax);
+      return agent.release({std::move(self), owner_});
+    });
+    if (by_agent) return GivenBack{*std::move(by_agent), {}};
+    const auto store = open(store::OpenMode::existing, path);
+    if (!store && store.error().code == ErrorCode::not_found) return GivenBack{};
+    if (!store) return fail(store.error());
+    // It is over in time whatever it meets. An agent that answered too late has used up the time of the turn.
+    const Deadline limit = Deadline::after(began_, kDelTimeMax);
+    const engine::Context context{**store, world_.clock, world_.random, kDelTimeMax, limit};
+    auto turn = take_turn(**store, kDelTurnWaitMax, limit);
+    TRY(core::Released released, engine::release_owner(context, owner_));
+    turn.reset();
+    make_up(context);
+    return GivenBack{std::move(released.addresses)};
+  }
+
+  [[nodiscard]] Result<engine::Collected> collect() const {
+    if (config_.valid_attachments.presence != cni::ValidAttachments::Presence::given) return engine::Collected{};
+    const auto store = open(store::OpenMode::existing, Path());
+    if (!store && store.error().code == ErrorCode::not_found) return engine::Collected{};
+    if (!store) return fail(store.error());
+    engine::GcAttachments valid;
+    for (const cni::Attachment& a : config_.valid_attachments.entries) valid.insert({a.container_id, a.interface_name});
+    return engine::collect_attachments(context(**store), config_.name, node_, valid);
+  }
+
   void make_up(const engine::Context& context) const {
     make_up_for_some(tombstones_, context, store_url(), writer_of(world_, config_));
   }
@@ -142,177 +287,6 @@ class Call final : public CniCall {
   const Tombstones tombstones_;
   const core::AffinityOwner node_;
 };
-
-core::AssignRequest Call::request() const {
-  core::AssignRequest request;
-  request.owner = owner_;
-  request.pod = config_.pod;
-  request.node = node_;
-  request.count.v4 = config_.ipam.assign_v4;
-  request.count.v6 = config_.ipam.assign_v6;
-  request.pools = config_.ipam.asked_pools;
-  request.addresses = config_.requested_addresses;
-  return request;
-}
-
-Result<void> Call::hand_over(const Path& path) const {
-  const auto scheme = store::scheme_of(store_url());
-  const bool is_siblings = scheme == store::Scheme::etcd || scheme == store::Scheme::kube;
-  if (!world_.hand_over || !is_siblings) return {};
-  return fail(world_.hand_over({began_, path.why_not}));
-}
-
-Result<std::unique_ptr<store::Store>> Call::open(store::OpenMode mode, const Path& path) const {
-  TRY_VOID(hand_over(path));
-  TRY(auto store, world_.open_store(store_url(), mode));
-  const auto tell = [&clock = world_.clock, write = writer_of(world_, config_)](const core::Key& key,
-                                                                                const Error& damage) {
-    const DecisionLine line(clock,
-                            fmt::format("DAMAGED {} {}", core::name_of(key.kind), in_quotes_if_needed(key.name)));
-    write(line.ended("warning", text_of(damage)));
-  };
-  return std::make_unique<engine::DamageTelling>(std::move(store), tell);
-}
-
-std::optional<NodeTurn> Call::take_turn(store::Store& store, std::chrono::nanoseconds wait_max, Deadline limit) const {
-  if (world_.turns.empty() || store::scheme_of(store_url()) == store::Scheme::sqlite) return std::nullopt;
-  const std::uint64_t of = hash_of_name(store_url() + " " + node_.name);
-  const auto until = [&](std::chrono::nanoseconds span) {
-    return Deadline{std::min(Deadline::after(world_.clock.now(), span).at_since_boot, limit.at_since_boot)};
-  };
-  return std::optional<NodeTurn>(
-      std::in_place, *this, world_.clock, fmt::format("{}/turn-{:016x}.lock", world_.turns, of), until(wait_max), [&] {
-        // Connects, so that no turn is held for that.
-        static_cast<void>(!store.get(core::handle_key(core::handle_of(owner_)), until(kConnectMax)));
-      });
-}
-
-template <class Ask>
-auto Call::through_agent(Path& path, Ask ask) const {
-  auto answer = edge::through_agent(door(), ask, [&](const std::string& why) { path.why_not = why; });
-  path.by_agent = answer.has_value();
-  return answer;
-}
-
-// ---- ADD
-
-Result<core::AssignAnswer> Call::assign_alone(Path& path, const core::AssignRequest& request) const {
-  TRY(const auto store, open(store::OpenMode::create, path));
-  auto turn = take_turn(*store, kAddTurnWaitMax);
-  const engine::Living living{world_.device_of, [&](const std::string& line) { warn(line); }};
-  auto answer = engine::assign(context(*store), request, config_.ipam.pools, &living);
-  turn.reset();
-  if (answer) make_up(context(*store));
-  return answer;
-}
-
-Result<std::optional<core::WishesWanted>> Call::annotations() const {
-  if (!config_.ipam.annotations) return std::optional<core::WishesWanted>();
-  if (store::scheme_of(store_url()) != store::Scheme::kube) {
-    return fail(invalid_argument(fmt::format(
-        "ipam.annotations: \"api\" needs a kube: store, and ipam.store is {}: leave it out, or let the runtime hand "
-        "annotations over",
-        net::echo(store::without_user(store_url())))));
-  }
-  const bool is_pod = !config_.pod.name.empty() && !config_.pod.namespace_name.empty();
-  return is_pod ? config_.ipam.annotations : std::nullopt;
-}
-
-Result<core::Assigned> Call::assign(Path& path) const {
-  core::AssignRequest request = this->request();
-  TRY(const auto annotations, this->annotations());
-  if (!annotations) TRY_VOID(core::check_something_is_asked(request));
-  TRY_VOID(core::check_node_name(request.node.name));
-  auto answer = through_agent(path, [&](Agent& agent, wire::agent::Caller self) {
-    return agent.assign({std::move(self), config_.ipam.pools, request, annotations});
-  });
-  if (!answer) {
-    if (annotations) {
-      TRY_VOID(hand_over(path));
-      TRY(const core::AnnotatedWishes wishes, world_.ask_for_wishes(store_url(), config_.pod));
-      TRY_VOID(core::heed_wishes(wishes, *annotations, request));
-      TRY_VOID(core::check_something_is_asked(request));
-    }
-    TRY(answer, assign_alone(path, request));
-  }
-  if (const auto* refusal = std::get_if<core::Refusal>(&*answer)) return fail(core::to_error(*refusal));
-  return std::get<core::Assigned>(*std::move(answer));
-}
-
-Result<Added> Call::add() const {
-  Path path(world_.so_far);
-  bool was_lifted = false;
-  // The other file has done so. One that lies there now was left since: by a DEL of what this call gives.
-  if (!world_.so_far) {
-    TRY(was_lifted, lift_tombstone(tombstones_, owner_, world_.clock));
-  }
-  TRY(const core::Assigned assigned, assign(path));
-  return Added{result_of(assigned, config_.ipam.routes), text_of(assigned) + path.text() + lifted_text(was_lifted)};
-}
-
-// ---- DEL
-
-Result<GivenBack> Call::release(Path& path) const {
-  auto by_agent = through_agent(path, [&](Agent& agent, wire::agent::Caller self) {
-    self.ends = Deadline::after(began_, kAnswerTimeMax);
-    return agent.release({std::move(self), owner_});
-  });
-  if (by_agent) return GivenBack{*std::move(by_agent), {}};
-  const auto store = open(store::OpenMode::existing, path);
-  if (!store && store.error().code == ErrorCode::not_found) return GivenBack{};
-  if (!store) return fail(store.error());
-  const engine::Context context = context_of_del(**store);
-  // An agent that answered too late has used up the time of the turn.
-  auto turn = take_turn(**store, kDelTurnWaitMax, Deadline::after(began_, kDelTimeMax));
-  TRY(core::Released released, engine::release_owner(context, owner_));
-  turn.reset();
-  make_up(context);
-  return GivenBack{std::move(released.addresses)};
-}
-
-Result<std::string> Call::del() const {
-  Path path(world_.so_far);
-  auto given_back = release(path);
-  if (!given_back) given_back = defer_release(tombstones_, {store_url(), owner_, {}}, sign_, given_back.error());
-  if (!given_back) return fail(given_back.error());
-  return given_back->words() + path.text();
-}
-
-// ---- CHECK, GC, STATUS
-
-Result<std::string> Call::check() const {
-  TRY(const auto store, open(store::OpenMode::existing, Path()));
-  std::vector<net::Address> expected;
-  for (const net::AddressWithLength& previous : config_.previous_addresses) expected.push_back(previous.address);
-  TRY_VOID(engine::check_attachment(context(*store), owner_, expected));
-  return std::string();
-}
-
-Result<engine::Collected> Call::collect() const {
-  if (config_.valid_attachments.presence != cni::ValidAttachments::Presence::given) return engine::Collected{};
-  const auto store = open(store::OpenMode::existing, Path());
-  if (!store && store.error().code == ErrorCode::not_found) return engine::Collected{};
-  if (!store) return fail(store.error());
-  engine::GcAttachments valid;
-  for (const cni::Attachment& a : config_.valid_attachments.entries) valid.insert({a.container_id, a.interface_name});
-  return engine::collect_attachments(context(**store), config_.name, node_, valid);
-}
-
-Result<std::string> Call::gc() const {
-  TRY(const engine::Collected collected, collect());
-  return fmt::format("released={} kept_young={}", list_of(collected.released), collected.kept_young);
-}
-
-Result<void> Call::status() const {
-  TRY(const auto store, open(store::OpenMode::create, Path()));
-  const core::AssignRequest request = this->request();
-  TRY_VOID(engine::check_status(
-      context(*store),
-      {request.node, {request.count.v4 > 0, request.count.v6 > 0}, request.pools, config_.ipam.status_when_full},
-      config_.ipam.pools));
-  make_up(context(*store));
-  return {};
-}
 
 }  // namespace
 

@@ -12,7 +12,6 @@
 #include "cni/door/skeleton.h"
 #include "ipam/use/assign.h"
 #include "register/owner.h"
-#include "register/pool.h"
 #include "store/store.h"
 #include "store/store_url.h"
 

@@ -12,6 +12,7 @@
 #include <gtest/gtest.h>
 
 #include "base/manual_clock.h"
+#include "base/net/test_values.h"
 #include "cni/door/skeleton.h"
 #include "os/file_lock.h"
 #include "os/scratch_directory.h"
@@ -269,13 +270,7 @@ class CroftIpamAgentTest : public CroftIpamTest {
 
 TEST_F(CroftIpamAgentTest, WhatTheAgentAnswersIsTheAnswer) {
   core::Assigned assigned;
-  assigned.addresses.push_back({net::Address::parse("10.1.0.9").value(),
-                                "a",
-                                net::Prefix::parse("10.1.0.0/24").value(),
-                                {},
-                                net::Prefix::parse("10.1.0.0/28").value(),
-                                core::SequenceNumber(1),
-                                false});
+  assigned.addresses.push_back({address("10.1.0.9"), "a", prefix("10.1.0.0/24"), {}, prefix("10.1.0.0/28"), {}});
   script_.assign = core::AssignAnswer(assigned);
   script_.release = std::vector<net::Address>{assigned.addresses.front().address};
   EXPECT_THAT(run("ADD", std::string(R"(,"store":"memory:x")") + kPools).out, HasSubstr("\"10.1.0.9/32\""));

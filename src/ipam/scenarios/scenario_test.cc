@@ -9,6 +9,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -101,9 +102,10 @@ class World {
     for (const std::string& line : Command::split(error.details, '\n')) say("  {}", line);
   }
   /// The answer of a decision that was written; nothing after saying why not.
-  template <class Answer, class Decide>
-  std::optional<Answer> decide(Decide decision) {
-    auto answer = register_.decide<Answer>(decision);
+  template <class Answer, class... Parameters>
+  std::optional<Answer> decided(Step<Answer> (*by)(const Snapshot&, Parameters...),
+                                std::type_identity_t<Parameters>... arguments) {
+    auto answer = register_.decided(by, arguments...);
     if (answer) return std::move(*answer);
     say_error(answer.error());
     return std::nullopt;
@@ -136,7 +138,7 @@ class World {
     const std::vector<std::string> uses = c.list("uses");
     const bool manual = c.flag("manual");
     c.done();
-    const auto created = decide<PoolCreated>([&](const Snapshot& s) { return plan_create_pool(s, spec); });
+    const auto created = decided(plan_create_pool, spec);
     if (!created) return;
     // What a pool has from Calico only.
     Pool pool = created->pool;
@@ -164,9 +166,7 @@ class World {
   void set_disabled(Command& c, bool disabled) {
     const std::string name = c.word("a name");
     c.done();
-    if (const auto pool = decide<Pool>([&](const Snapshot& s) {
-          return plan_change_pool(s, PoolSpec{name, {}, {}, {}, {}, disabled});
-        })) {
+    if (const auto pool = decided(plan_change_pool, PoolSpec{name, {}, {}, {}, {}, disabled})) {
       say("{}", pool_line(*pool));
     }
   }
@@ -176,7 +176,7 @@ class World {
     const std::string name = c.word("a name");
     c.done();
     for (int steps = 1;; ++steps) {
-      const auto deleted = decide<PoolDeleted>([&](const Snapshot& s) { return plan_delete_pool(s, name, now()); });
+      const auto deleted = decided(plan_delete_pool, name, now());
       if (!deleted) return;
       if (deleted->complete) return say("deleted in {} {}", steps, steps == 1 ? "step" : "steps");
     }
@@ -195,7 +195,7 @@ class World {
     } else if (gateways != "refuse") {
       throw Malformed("gateways= is refuse, none or first");
     }
-    const auto done = decide<PoolsSplit>([&](const Snapshot& s) { return plan_split_pool(s, split, now()); });
+    const auto done = decided(plan_split_pool, split, now());
     if (!done) return;
     for (const Pool& part : done->parts) say("{}", pool_line(part));
     for (const net::Address& held : done->held_reserved) say("held, now reserved: {}", held.to_string());
@@ -219,12 +219,12 @@ class World {
       plain.name = name;
       return register_.put(node_key(name), plain);
     }
-    decide<Node>([&](const Snapshot& s) { return plan_label_node(s, name, labels); });
+    decided(plan_label_node, name, labels);
   }
   void delete_node(Command& c) {
     const std::string name = c.word("a name");
     c.done();
-    if (const auto there = decide<bool>([&](const Snapshot& s) { return plan_delete_node(s, name); })) {
+    if (const auto there = decided(plan_delete_node, name)) {
       say("{}", *there ? "deleted" : "was not there");
     }
   }
@@ -243,7 +243,7 @@ class World {
       change.ip_cooldown_seconds = static_cast<std::uint32_t>(Command::span_of(c.option("cooldown")).count());
     }
     c.done();
-    if (const auto done = decide<IpamConfig>([&](const Snapshot& s) { return plan_set_config(s, change); })) {
+    if (const auto done = decided(plan_set_config, change)) {
       say("strict-affinity={} auto-allocate-blocks={} max-blocks={} cooldown={}s", done->strict_affinity ? "on" : "off",
           done->auto_allocate_blocks ? "on" : "off", done->max_blocks_per_host, done->ip_cooldown_seconds);
     }
@@ -305,7 +305,7 @@ class World {
     std::vector<std::string> got;
     for (const std::string& container : containers) {
       name(wanted, container);
-      const auto answer = decide<AssignAnswer>([&](const Snapshot& s) { return plan_assign(s, wanted, now()); });
+      const auto answer = decided(plan_assign, wanted, now());
       if (!answer) return;
       if (const auto* refusal = std::get_if<Refusal>(&*answer)) {
         if (containers.size() > 1) say("{} granted, then {} is refused", got.size(), container);
@@ -324,7 +324,7 @@ class World {
     const std::string container = c.word("a container");
     AssignRequest wanted = request(c);
     name(wanted, container);
-    const auto done = decide<Explanation>([&](const Snapshot& s) { return plan_explain(s, wanted, now()); });
+    const auto done = decided(plan_explain, wanted, now());
     if (!done) return;
     for (const ExplainedAddress& address : done->addresses) {
       say("would be {}: {}{}", text_of(address.address), name_of(address.origin),
@@ -352,7 +352,7 @@ class World {
     std::size_t count = 0;
     for (const std::string& container : containers) {
       owner.container_id = container;
-      const auto done = decide<Released>([&](const Snapshot& s) { return plan_release_owner(s, owner, now()); });
+      const auto done = decided(plan_release_owner, owner, now());
       if (!done) return;
       count += done->addresses.size();
       if (containers.size() == 1) say_released(*done);
@@ -372,8 +372,7 @@ class World {
     c.done();
     const auto block = block_with(wanted.address);
     if (!block) return say("in no block");
-    const auto done =
-        decide<AddressReleases>([&](const Snapshot& s) { return plan_release_addresses(s, *block, {wanted}, now()); });
+    const auto done = decided(plan_release_addresses, *block, {wanted}, now());
     if (!done) return;
     if (!done->released.empty()) say("released");
     if (!done->not_held.empty()) say("not held");
@@ -387,8 +386,7 @@ class World {
     c.expect("for");
     const AffinityOwner owner = host(c.word("a node"));
     c.done();
-    const auto done =
-        decide<ClaimOutcome>([&](const Snapshot& s) { return plan_claim_affinity(s, owner, cidr, now()); });
+    const auto done = decided(plan_claim_affinity, owner, cidr, now());
     static constexpr const char* kTexts[] = {"claimed", "had it already", "belongs to others"};
     if (done) say("{}", kTexts[static_cast<std::size_t>(*done)]);
   }
@@ -404,20 +402,19 @@ class World {
     wanted.owner = host(c.word("a node"));
     wanted.must_be_empty = !c.flag("even-if-used");
     c.done();
-    const auto done =
-        decide<AffinityOutcome>([&](const Snapshot& s) { return plan_release_affinity(s, wanted, now()); });
+    const auto done = decided(plan_release_affinity, wanted, now());
     if (done) say("{}", text_of(*done));
   }
   void free_cooled(Command& c) {
     const net::Prefix cidr = Command::prefix_of(c.word("a block"));
     c.done();
-    const auto done = decide<bool>([&](const Snapshot& s) { return plan_free_cooled(s, cidr, now()); });
+    const auto done = decided(plan_free_cooled, cidr, now());
     if (done) say("{}", *done ? "written down" : "nothing has ended");
   }
   void mend_handle(Command& c) {
     const std::string id = c.word("a handle");
     c.done();
-    const auto done = decide<bool>([&](const Snapshot& s) { return plan_mend_handle(s, id); });
+    const auto done = decided(plan_mend_handle, id);
     if (done) say("{}", *done ? "mended" : "was right");
   }
   /// A handle record as somebody else may have left it.
@@ -521,19 +518,18 @@ class World {
       say("{} addresses released", verdict.leaks.size());
     }
     for (const collect::BlockToRelease& block : verdict.blocks) {
-      const auto done =
-          decide<AffinityOutcome>([&](const Snapshot& s) { return plan_release_affinity(s, block.release, now()); });
+      const auto done = decided(plan_release_affinity, block.release, now());
       if (done) {
         say("block {} of {}: {}, {}", block.release.cidr.to_string(), block.release.owner.name,
             block.node_gone ? "node gone" : "surplus", text_of(*done));
       }
     }
     for (const collect::StrayHandle& handle : verdict.handles) {
-      const auto done = decide<bool>([&](const Snapshot& s) { return plan_mend_handle(s, handle.id); });
+      const auto done = decided(plan_mend_handle, handle.id);
       if (done) say("handle {}: {}", handle.id, *done ? "mended" : "was right");
     }
     for (const net::Prefix& cidr : verdict.cooled) {
-      decide<bool>([&](const Snapshot& s) { return plan_free_cooled(s, cidr, now()); });
+      decided(plan_free_cooled, cidr, now());
       say("block {}: ended cooldowns written down", cidr.to_string());
     }
     say("{} look dead, {} confirmed, {} kept by the brake", verdict.candidates, verdict.confirmed,
@@ -544,8 +540,7 @@ class World {
     const auto evidence = block == nullptr ? std::nullopt : prove(leak, *block, facts, now());
     if (!evidence) return say("{}: not proven any more", leak.address.to_string());
     const AddressToRelease wanted{leak.address, evidence->handle, leak.sequence};
-    const auto done = decide<AddressReleases>(
-        [&](const Snapshot& s) { return plan_release_addresses(s, leak.block, {wanted}, now()); });
+    const auto done = decided(plan_release_addresses, leak.block, {wanted}, now());
     if (done) say("{} of {}: {}", leak.address.to_string(), evidence->pod, evidence->reason);
   }
 
@@ -563,8 +558,7 @@ class World {
         spec.cluster_cidrs.push_back({cidr, static_cast<int>(Command::number_of(length.substr(1)))});
       }
       c.done();
-      const auto done =
-          decide<NodeRangesConfigured>([&](const Snapshot& s) { return plan_configure_node_ranges(s, spec); });
+      const auto done = decided(plan_configure_node_ranges, spec);
       if (!done) return;
       say("{}", done->changed ? "configured" : "as it was");
       for (const NodeRange& range : done->outside) say("outside: {} of {}", range.cidr.to_string(), range.node);
@@ -572,8 +566,7 @@ class World {
       std::vector<std::string> nodes;
       while (c.more()) nodes.push_back(c.word("a node"));
       c.done();
-      const auto done = decide<std::vector<NodeRangesAssigned>>(
-          [&](const Snapshot& s) { return plan_assign_node_ranges(s, nodes, NodeRecord::demand); });
+      const auto done = decided(plan_assign_node_ranges, nodes, NodeRecord::demand, {});
       if (!done) return;
       for (const NodeRangesAssigned& answer : *done) say_ranges(answer);
     } else if (what == "adopt") {
@@ -581,15 +574,13 @@ class World {
       c.expect("for");
       const std::string node = c.word("a node");
       c.done();
-      const auto done = decide<NodeRangesAssigned>(
-          [&](const Snapshot& s) { return plan_adopt_node_range(s, node, cidr, NodeRecord::demand); });
+      const auto done = decided(plan_adopt_node_range, node, cidr, NodeRecord::demand, {});
       if (done) say_ranges(*done);
     } else if (what == "release") {
       const std::string node = c.word("a node");
       const IfRecorded recorded = c.flag("even-if-recorded") ? IfRecorded::release : IfRecorded::refuse;
       c.done();
-      const auto done = decide<NodeRangesReleased>(
-          [&](const Snapshot& s) { return plan_release_node_ranges(s, node, std::nullopt, recorded); });
+      const auto done = decided(plan_release_node_ranges, node, std::nullopt, recorded, {});
       if (!done) return;
       if (done->cidrs.empty()) say("had none");
       for (const net::Prefix& cidr : done->cidrs) say("released {}", cidr.to_string());
@@ -659,18 +650,16 @@ class World {
   }
   void service(Command& c) {
     const Service wanted = service_of(c);
-    say_service(decide<ServiceAnswer>(
-        [&](const Snapshot& s) { return plan_create_service(s, wanted, ranges(), now(), random_); }));
+    say_service(decided(plan_create_service, wanted, ranges(), now(), random_));
   }
   void update_service(Command& c) {
     const Service wanted = service_of(c);
-    say_service(decide<ServiceAnswer>(
-        [&](const Snapshot& s) { return plan_update_service(s, wanted, std::nullopt, ranges(), random_); }));
+    say_service(decided(plan_update_service, wanted, std::nullopt, ranges(), random_));
   }
   void delete_service(Command& c) {
     const ServiceName name{"default", c.word("a name")};
     c.done();
-    say_service(decide<ServiceAnswer>([&](const Snapshot& s) { return plan_delete_service(s, name, random_); }));
+    say_service(decided(plan_delete_service, name, random_));
   }
   /// The record goes without a word to the ranges, as after a crash of another program between its two writes.
   void forget_service(Command& c) {
@@ -740,11 +729,9 @@ class World {
     if (out_ == before) say("none");
   }
   void show_line(const Block& block) {
-    std::map<AddressState, int> counts;
-    for (std::uint32_t i = 0; i < block_size(block.cidr); ++i) ++counts[state_of(block, net::Ordinal{i})];
     say("{} {} held={} cooling={} of {}", block.cidr.to_string(),
-        block.affinity ? to_string(*block.affinity) : "nobody's", counts[AddressState::held],
-        counts[AddressState::cooling], block_size(block.cidr));
+        block.affinity ? to_string(*block.affinity) : "nobody's", count_of(block, AddressState::held),
+        count_of(block, AddressState::cooling), block_size(block.cidr));
   }
   void show_block(const net::Prefix& cidr) {
     const auto* block = register_.get(block_key(cidr));

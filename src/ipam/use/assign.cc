@@ -14,14 +14,6 @@
 
 namespace croft::engine {
 
-namespace {
-
-bool has_held(const core::Assigned& assigned) {
-  return std::ranges::any_of(assigned.addresses, [](const auto& one) { return one.held_before; });
-}
-
-}  // namespace
-
 Result<core::AssignAnswer> assign(const Context& context, const core::AssignRequest& request,
                                   const std::vector<core::PoolSpec>& pools, const Living* living) {
   TRY_VOID(core::check_node_name(request.node.name));
@@ -41,7 +33,9 @@ BatchedCall assign_in_batch(const core::AssignRequest& request, const std::vecto
     if (auto* missing = std::get_if<core::Missing>(&step)) return std::move(*missing);
     auto& plan = std::get<core::Plan<core::AssignAnswer>>(step);
     auto* assigned = std::get_if<core::Assigned>(&plan.answer);
-    if (assigned == nullptr || has_held(*assigned)) return core::Plan<bool>{false, {}};
+    if (assigned == nullptr || std::ranges::any_of(assigned->addresses, &core::AssignedAddress::held_before)) {
+      return core::Plan<bool>{false, {}};
+    }
     core::Missing unread;
     for (const auto& key : blocks_at_odds(snapshot, core::handle_of(request.owner))) {
       if (snapshot.find(key) == nullptr) {
@@ -131,6 +125,13 @@ class MadeUp final : public store::ForwardingStore {
   std::optional<Error> node_denied_;
 };
 
+/// "10.1.0.1 (device veth1)", or with "and 2 more" behind.
+std::string text_of(const std::map<net::Address, std::string>& living) {
+  const auto& [address, device] = *living.begin();
+  const std::string more = living.size() > 1 ? fmt::format(" and {} more", living.size() - 1) : std::string();
+  return fmt::format("{} (device {}){}", address.to_string(), device, more);
+}
+
 }  // namespace
 
 Result<core::Explanation> explain(const Context& context, const core::AssignRequest& request) {
@@ -142,22 +143,9 @@ Result<core::Explanation> explain(const Context& context, const core::AssignRequ
                                  }));
   if (!store.node_denied()) return explanation;
   TRY(const std::vector<core::Pool> pools, list_pools(context));
-  const bool goes_by_labels = std::ranges::any_of(
-      pools, [](const core::Pool& pool) { return !pool.node_selector.empty() && pool.node_selector != "all()"; });
-  if (goes_by_labels) return fail(*store.node_denied());
+  if (!std::ranges::all_of(pools, core::is_for_all_nodes)) return fail(*store.node_denied());
   return explanation;
 }
-
-namespace {
-
-/// "10.1.0.1 (device veth1)", or with "and 2 more" behind.
-std::string text_of(const std::map<net::Address, std::string>& living) {
-  const auto& [address, device] = *living.begin();
-  const std::string more = living.size() > 1 ? fmt::format(" and {} more", living.size() - 1) : std::string();
-  return fmt::format("{} (device {}){}", address.to_string(), device, more);
-}
-
-}  // namespace
 
 core::Step<core::AssignAnswer> PastLiving::plan(const core::Snapshot& snapshot, const Instant& now) {
   for (;;) {

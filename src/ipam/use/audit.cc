@@ -28,7 +28,7 @@ class RegisterReader {
       : store_(context.store),
         deadline_(Deadline::after(context.clock.now(), context.time_limit)),
         may_lack_(may_lack) {
-    result_.snapshot.set_foreign_writers(store_.capabilities().foreign_writers);
+    result_.snapshot.foreign_writers = store_.capabilities().foreign_writers;
   }
 
   [[nodiscard]] Result<Register> read(const core::Missing& wanted) {
@@ -106,10 +106,6 @@ class RegisterReader {
   const MayLack& may_lack_;
   Register result_;
 };
-
-}  // namespace
-
-namespace {
 
 /// Notes the revisions of those that are empty.
 [[nodiscard]] Result<void> add_handles(const Context& context, core::audit::RegisterAudit& look,

@@ -319,15 +319,14 @@ void take_error_by_all(const Error& error, std::span<BatchedCall> calls) {
 
 std::vector<core::KeyOf<core::Block>> blocks_at_odds(const core::Snapshot& snapshot, const std::string& handle_id) {
   std::vector<core::KeyOf<core::Block>> keys;
-  const std::optional<core::Value>* found = snapshot.find(core::handle_key(handle_id));
-  const auto* handle = found != nullptr && *found ? std::get_if<core::Handle>(&**found) : nullptr;
+  const core::Reader reader(snapshot);
+  const core::Handle* handle = reader.find(core::handle_key(handle_id));
   if (handle == nullptr) return keys;
   for (const auto& [name, count] : handle->blocks) {
     const auto cidr = net::Prefix::parse(name);
     if (!cidr) continue;
     const auto key = core::block_key(*cidr);
-    const std::optional<core::Value>* there = snapshot.find(key);
-    const auto* block = there != nullptr && *there ? std::get_if<core::Block>(&**there) : nullptr;
+    const core::Block* block = reader.find(key);
     if (block == nullptr || core::count_of_handle(*block, handle_id) < count) keys.push_back(key);
   }
   return keys;
@@ -355,12 +354,8 @@ BatchDone commit_together(const Context& direct, store::Store& cached, std::span
       turn = *std::move(taken);
       has_turn = true;
     }
-    const Context context{*stores[std::min(tries, std::size(stores) - 1)],
-                          direct.clock,
-                          direct.random,
-                          direct.time_limit,
-                          direct.not_after,
-                          direct.wait_by};
+    store::Store& asked = *stores[std::min(tries, std::size(stores) - 1)];
+    const Context context{asked, direct.clock, direct.random, direct.time_limit, direct.not_after, direct.wait_by};
     Round round(context, calls, did.most, deadline, limit, tries == 0 ? memory : nullptr);
     const bool is_to_commit = round.decide();
     if (round.trouble()) {

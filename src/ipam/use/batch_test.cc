@@ -567,9 +567,7 @@ void serve(World& world, const Context& context, Calls& calls, Ledger& ledger, i
       ledger.let_go(owner.container_id, world.clock.now().since_boot + std::chrono::seconds(cooldown));
       return;
     }
-    for (const auto& a : calls.assigned(i).addresses) {
-      ledger.took(a.address.to_string(), calls.request(i).owner.container_id, world.clock.now());
-    }
+    ledger.took(calls.assigned(i), calls.request(i).owner.container_id, world.clock.now());
   };
   const auto deleted = [&](std::size_t i) { return calls.wanted(i).container_id; };
   for (std::size_t i = 0; i < calls.list.size(); ++i) {
@@ -591,11 +589,7 @@ void serve(World& world, const Context& context, Calls& calls, Ledger& ledger, i
         if (!deleted(i).empty()) {
           if (release_owner(context, calls.wanted(i))) note(i);
         } else if (const auto answer = assign(context, calls.request(i)); answer) {
-          if (const auto* assigned = std::get_if<core::Assigned>(&*answer)) {
-            for (const auto& a : assigned->addresses) {
-              ledger.took(a.address.to_string(), calls.request(i).owner.container_id, world.clock.now());
-            }
-          }
+          ledger.took(*answer, calls.request(i).owner.container_id, world.clock.now());
         }
       }
       is_any_left |= call.fate == BatchFate::waits;
@@ -644,9 +638,7 @@ TEST(BatchProperty, NoAddressHasTwoHoldersUnderAnyHistoryWithFaults) {
         const std::string container = "o" + std::to_string(other++);
         const auto answer = assign(world.context, World::request(container, "node-a"));
         RC_ASSERT(answer.has_value());
-        if (const auto* assigned = std::get_if<core::Assigned>(&*answer)) {
-          for (const auto& a : assigned->addresses) ledger.took(a.address.to_string(), container, world.clock.now());
-        }
+        ledger.took(*answer, container, world.clock.now());
       };
       if (*rc::gen::inRange(0, 3) == 0) {
         own.set_faults(
@@ -664,12 +656,7 @@ TEST(BatchProperty, NoAddressHasTwoHoldersUnderAnyHistoryWithFaults) {
                         finding.starts_with("affinity_stale"));
         if (!is_left_behind) RC_FAIL(finding);
       }
-      for (const auto& [address, holder] : ledger.held) {
-        const auto view = show_address(world.context, World::ip(address.c_str()));
-        const bool recorded = view.has_value() && view->state == core::AddressState::held && view->owner &&
-                              view->owner->container_id == holder;
-        RC_ASSERT(recorded);
-      }
+      ledger.expect_recorded(world.context);
     }
   }));
 }

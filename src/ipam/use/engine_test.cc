@@ -338,45 +338,40 @@ TEST_F(Engine, AnAddCostsTheSameReadsHoweverMuchIsHeld) {
   EXPECT_LE(histogram.size(), 2U);
 }
 
-TEST_F(Engine, AnAddReadsThePoolsOfItsConfigurationTogetherWithAllElse) {
-  Asked asked(store);
-  const Context counted{asked, clock, random};
-  const std::vector<core::PoolSpec> pools{spec("a", "10.0.0.0/16", 26), spec("b", "10.1.0.0/24", 28)};
-  ASSERT_TRUE(assign(counted, request("c1"), pools)) << "makes them";
-  EXPECT_EQ(list_pools(context)->size(), 2U);
-  asked.forget();
-  ASSERT_TRUE(assign(counted, request("c2")));
-  const std::size_t without = asked.requests();
-  asked.forget();
-  ASSERT_TRUE(assign(counted, request("c3"), pools));
-  EXPECT_EQ(asked.lists_of(core::Kind::pool), 1U);
-  EXPECT_EQ(asked.requests(), without);
-  asked.forget();
-  ASSERT_TRUE(assign(counted, request("c3"), pools)) << "again";
-  EXPECT_EQ(asked.lists_of(core::Kind::pool), 1U);
-  const auto other = assign(counted, request("c3"), {spec("a", "10.0.0.0/16", 28)});
-  ASSERT_FALSE(other) << "also for who has an address";
-  EXPECT_EQ(other.error().code, ErrorCode::refused_by_configuration);
-}
-
-TEST_F(Engine, AStatusReadsThePoolsOfItsConfigurationTogetherWithAllElse) {
-  Asked asked(store);
-  const Context counted{asked, clock, random};
-  const std::vector<core::PoolSpec> pools{spec("a", "10.0.0.0/16", 26), spec("b", "10.1.0.0/24", 28)};
-  StatusRequest status;
-  status.node = request("c1").node;
-  ASSERT_TRUE(check_status(counted, status, pools)) << "makes them";
-  EXPECT_EQ(list_pools(context)->size(), 2U);
-  asked.forget();
-  ASSERT_TRUE(check_status(counted, status));
-  const std::size_t without = asked.requests();
-  asked.forget();
-  ASSERT_TRUE(check_status(counted, status, pools));
-  EXPECT_EQ(asked.lists_of(core::Kind::pool), 1U);
-  EXPECT_EQ(asked.requests(), without);
-  const auto other = check_status(counted, status, {spec("a", "10.0.0.0/16", 28)});
-  ASSERT_FALSE(other);
-  EXPECT_EQ(other.error().code, ErrorCode::refused_by_configuration);
+TEST(PoolsOfAConfiguration, AreReadTogetherWithAllElse) {
+  using Pools = std::vector<core::PoolSpec>;
+  using Ask = Result<void> (*)(const Context& context, const char* container, const Pools& pools);
+  const std::pair<const char*, Ask> rows[] = {
+      {"ADD",
+       [](const Context& context, const char* container, const Pools& pools) -> Result<void> {
+         TRY_VOID(assign(context, World::request(container), pools));
+         return {};
+       }},
+      {"STATUS", [](const Context& context, const char* container, const Pools& pools) {
+         return check_status(context, {World::request(container).node, {true, false}, {}}, pools);
+       }}};
+  for (const auto& [what, ask] : rows) {
+    SCOPED_TRACE(what);
+    World world;
+    Asked asked(world.store);
+    const Context counted{asked, world.clock, world.random};
+    const Pools pools{World::spec("a", "10.0.0.0/16", 26), World::spec("b", "10.1.0.0/24", 28)};
+    ASSERT_TRUE(ask(counted, "c1", pools)) << "makes them";
+    EXPECT_EQ(list_pools(world.context)->size(), 2U);
+    asked.forget();
+    ASSERT_TRUE(ask(counted, "c2", {}));
+    const std::size_t without = asked.requests();
+    asked.forget();
+    ASSERT_TRUE(ask(counted, "c3", pools));
+    EXPECT_EQ(asked.lists_of(core::Kind::pool), 1U);
+    EXPECT_EQ(asked.requests(), without);
+    asked.forget();
+    ASSERT_TRUE(ask(counted, "c3", pools)) << "again";
+    EXPECT_EQ(asked.lists_of(core::Kind::pool), 1U);
+    const auto other = ask(counted, "c3", {World::spec("a", "10.0.0.0/16", 28)});
+    ASSERT_FALSE(other) << "also for who has an address";
+    EXPECT_EQ(other.error().code, ErrorCode::refused_by_configuration);
+  }
 }
 
 // --- GC, CHECK, STATUS ---

@@ -1,5 +1,6 @@
 // What a node with a memory answers, and when that is believed (store/cached, batch.h).
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "ipam/use/nodes.h"
@@ -15,6 +16,12 @@ using store::CallCounts;
 
 /// A node with an agent: use cases run on its cached store; what others do runs on a second client of the same store.
 struct AgentWorld {
+  /// With this pool, which the cache has seen; null: with none.
+  explicit AgentWorld(const char* cidr = "10.0.0.0/24", int block_length = 26) {
+    if (cidr == nullptr) return;
+    others.pool("a", cidr, block_length);
+    follow();
+  }
   World others;
   store::MemoryStore beneath{others.store.data()};
   CachedStore cached{beneath, {core::AffinityOwner::Type::host, "node-a"}, others.clock};
@@ -52,10 +59,10 @@ struct AgentWorld {
 /// What a call cost the store beneath.
 struct Cost {
   explicit Cost(const store::MemoryStore& store) : store_(store), before_(store.counts()) {}
-  [[nodiscard]] std::uint64_t commits() const { return store_.counts().commit - before_.commit; }
-  [[nodiscard]] std::uint64_t reads() const {
+  [[nodiscard]] std::string text() const {
     const CallCounts now = store_.counts();
-    return now.list + now.read - (before_.list + before_.read);
+    return fmt::format("{} reads, {} commits", now.list + now.read - (before_.list + before_.read),
+                       now.commit - before_.commit);
   }
 
  private:
@@ -65,8 +72,7 @@ struct Cost {
 
 /// A block that lost its claim with the addresses in it is nobody's, and there: the handle says so.
 TEST(FromMemory, WhatIsHeldInABlockWithoutAClaimIsHeldStill) {
-  AgentWorld world;
-  world.others.pool("a", "10.0.0.0/16", 26);
+  AgentWorld world("10.0.0.0/16");
   world.others.pool("six", "fd00::/112", 122);
   world.follow();
   auto both = World::request("c");
@@ -90,8 +96,6 @@ TEST(FromMemory, WhatIsHeldInABlockWithoutAClaimIsHeldStill) {
 /// block.
 TEST(FromMemory, AHandleThatAnotherWroteSinceGoesWithTheLastAddress) {
   AgentWorld world;
-  world.others.pool("a", "10.0.0.0/24", 26);
-  world.follow();
   world.beneath.set_capabilities({.atomic_commit = false, .foreign_writers = true});
   EXPECT_NE(world.add("stays"), "");
   EXPECT_NE(world.add("c"), "");
@@ -119,55 +123,45 @@ TEST(FromMemory, AHandleThatAnotherWroteSinceGoesWithTheLastAddress) {
 }
 
 TEST(FromMemory, AddInABlockWithSpaceAndItsDelCostOneWriteEach) {
-  AgentWorld world;
-  world.others.pool("a", "10.0.0.0/16", 26);
-  world.follow();
+  AgentWorld world("10.0.0.0/16");
   EXPECT_TRUE(world.add("first").starts_with("10.0."));  // claims the block
   for (int i = 0; i < 40; ++i) {
     const std::string container = "c" + std::to_string(i);
     const Cost add(world.beneath);
     EXPECT_NE(world.add(container), "");
     EXPECT_TRUE(world.from_memory);
-    EXPECT_EQ(add.commits(), 1U);
-    EXPECT_EQ(add.reads(), 0U);
+    EXPECT_EQ(add.text(), "0 reads, 1 commits");
     const Cost del(world.beneath);
     EXPECT_EQ(world.del(container), 1U);
     EXPECT_TRUE(world.from_memory);
-    EXPECT_EQ(del.commits(), 1U);
-    EXPECT_EQ(del.reads(), 0U);
+    EXPECT_EQ(del.text(), "0 reads, 1 commits");
   }
   EXPECT_THAT(world.others.findings(), testing::ElementsAre());
 }
 
 /// Whether a block was there before, with a mark, is not remembered.
 TEST(FromMemory, TheFirstBlockIsClaimedWithOneReadAndOneWrite) {
-  AgentWorld world;
-  world.others.pool("a", "10.0.0.0/16", 26);
-  world.follow();
+  AgentWorld world("10.0.0.0/16");
   const Cost cost(world.beneath);
   EXPECT_NE(world.add("first"), "");
   EXPECT_TRUE(world.from_memory);
-  EXPECT_EQ(cost.commits(), 1U);
-  EXPECT_EQ(cost.reads(), 1U);
+  EXPECT_EQ(cost.text(), "1 reads, 1 commits");
   EXPECT_THAT(world.others.findings(), testing::ElementsAre());
 }
 
 TEST(FromMemory, WhatThePluginAddedAloneIsReleasedWithOneWriteOnceSeen) {
-  AgentWorld world;
+  AgentWorld world(nullptr);
   world.others.pool("a", "10.0.0.0/16", 26);
   world.others.add("alone");
   world.follow();
   const Cost cost(world.beneath);
   EXPECT_EQ(world.del("alone"), 1U);
   EXPECT_TRUE(world.from_memory);
-  EXPECT_EQ(cost.commits(), 1U);
-  EXPECT_EQ(cost.reads(), 0U);
+  EXPECT_EQ(cost.text(), "0 reads, 1 commits");
 }
 
 TEST(FromMemory, WhatOthersDidUnseenIsFoundOutByTheCommit) {
-  AgentWorld world;
-  world.others.pool("a", "10.0.0.0/24", 28);
-  world.follow();
+  AgentWorld world("10.0.0.0/24", 28);
   const std::string first = world.add("one");
   // The plugin alone, unseen by the cache: the same block, the same handles.
   const std::string second = world.others.add("two");
@@ -184,9 +178,7 @@ TEST(FromMemory, WhatOthersDidUnseenIsFoundOutByTheCommit) {
 }
 
 TEST(FromMemory, ABlockThatTheCacheDoesNotKnowIsNotTakenTwice) {
-  AgentWorld world;
-  world.others.pool("a", "10.0.0.0/28", 28);
-  world.follow();
+  AgentWorld world("10.0.0.0/28", 28);
   const std::string other = world.others.add("other", "node-b");  // the only block, unseen
   const std::string mine = world.add("mine");
   EXPECT_FALSE(world.from_memory);
@@ -195,7 +187,7 @@ TEST(FromMemory, ABlockThatTheCacheDoesNotKnowIsNotTakenTwice) {
 }
 
 TEST(FromMemory, ARefusalIsDecidedOnTheStoreItself) {
-  AgentWorld world;
+  AgentWorld world(nullptr);
   world.follow();
   EXPECT_EQ(world.add("one").substr(0, 2), "no");  // no pool
   world.others.pool("a", "10.0.0.0/24", 26);
@@ -205,8 +197,6 @@ TEST(FromMemory, ARefusalIsDecidedOnTheStoreItself) {
 
 TEST(FromMemory, AnAnswerWithoutAWriteIsDecidedOnTheStoreItself) {
   AgentWorld world;
-  world.others.pool("a", "10.0.0.0/24", 26);
-  world.follow();
   const std::string first = world.add("one");
   world.others.del("one");
   world.others.add("else");
@@ -221,8 +211,6 @@ TEST(FromMemory, LostRepliesAreSettled) {
   for (const auto fault :
        {store::Fault::lose_reply, store::Fault::lose_request, store::Fault::conflict, store::Fault::unavailable}) {
     AgentWorld world;
-    world.others.pool("a", "10.0.0.0/24", 26);
-    world.follow();
     world.add("one");
     world.beneath.set_faults(store::FaultScript().on_commit(world.beneath.counts().commit + 1, fault));
     const std::string two = world.add("two");
@@ -237,8 +225,6 @@ TEST(FromMemory, LostRepliesAreSettled) {
 
 TEST(FromMemory, ALaggingWatchIsNotBelieved) {
   AgentWorld world;
-  world.others.pool("a", "10.0.0.0/24", 26);
-  world.follow();
   world.add("one");
   EXPECT_TRUE(world.cached.state().in_use);
   world.others.clock.advance(std::chrono::milliseconds(1100));  // and the watch has not come to our commit
@@ -253,8 +239,6 @@ TEST(FromMemory, ALaggingWatchIsNotBelieved) {
 
 TEST(FromMemory, EverythingIsReadAnewNowAndThen) {
   AgentWorld world;
-  world.others.pool("a", "10.0.0.0/24", 26);
-  world.follow();
   world.add("one");
   const auto rebuilt = world.cached.state().rebuilt;
   world.others.clock.advance(std::chrono::minutes(9));
@@ -289,8 +273,6 @@ TEST(FromMemory, ACommitThatWasReadAnewIsNotWaitedFor) {
 
 TEST(FromMemory, ForgottenHistoryMeansReadingAnew) {
   AgentWorld world;
-  world.others.pool("a", "10.0.0.0/24", 26);
-  world.follow();
   const auto rebuilt = world.cached.state().rebuilt;
   world.others.add("one");
   world.others.store.forget_history();
@@ -304,7 +286,7 @@ TEST(FromMemory, ForgottenHistoryMeansReadingAnew) {
 }
 
 TEST(FromMemory, ForeignBlocksAreKnownByTheirKeysOnly) {
-  AgentWorld world;
+  AgentWorld world(nullptr);
   world.others.pool("a", "10.0.0.0/16", 28);
   for (int i = 0; i < 50; ++i) world.others.add("c" + std::to_string(i), "node-" + std::to_string(i));
   world.others.add("mine", "node-a");
@@ -317,7 +299,7 @@ TEST(FromMemory, ForeignBlocksAreKnownByTheirKeysOnly) {
 /// whatever the cache believes, the register stays sound, and nobody gets an address twice.
 TEST(FromMemory, RandomWorkKeepsTheRegisterSound) {
   for (std::uint64_t seed = 1; seed <= 12; ++seed) {
-    AgentWorld world;
+    AgentWorld world(nullptr);
     SeededRandom dice(seed);
     world.others.pool("a", "10.0.0.0/25", 28, 0);
     world.others.pool("b", "10.0.1.0/26", 28, 0);

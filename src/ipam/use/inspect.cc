@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/net/address.h"
+#include "base/texts.h"
 #include "base/time_text.h"
 #include "ipam/decide/draft.h"
 #include "ipam/use/transact.h"
@@ -27,17 +28,8 @@ class Frame {
   [[nodiscard]] const core::PoolTable& pools() const { return *pools_; }
   /// Those that are reserved one by one.
   [[nodiscard]] std::set<net::Address> reserved_addresses() {
-    std::vector<net::Prefix> cidrs;
-    for (const core::Pool* pool : pools_->pools()) {
-      const auto own = core::kept_by(*pool);
-      cidrs.insert(cidrs.end(), own.begin(), own.end());
-    }
-    for (const auto& [key, value] : reader_->sound({core::Kind::reservation, ""})) {
-      const auto& reservation = std::get<core::Reservation>(value);
-      cidrs.insert(cidrs.end(), reservation.cidrs.begin(), reservation.cidrs.end());
-    }
     std::set<net::Address> single;
-    for (const net::Prefix& cidr : cidrs) {
+    for (const net::Prefix& cidr : core::reserved_by(*reader_, pools_->pools())) {
       if (cidr.length() == net::bit_length(cidr.family())) single.insert(cidr.first());
     }
     return single;
@@ -68,6 +60,14 @@ BlockView view_of(const core::PoolTable& pools, const core::Block& stored, const
   }
   if (pools.config().strict_affinity && view.block.affinity) view.usage.stranded = view.usage.free();
   return view;
+}
+
+[[nodiscard]] Result<std::optional<BlockView>> read_block(const Context& context, const core::PoolTable& pools,
+                                                          const net::Prefix& cidr, const Instant& now) {
+  TRY(const auto record, get_sound(context, core::block_key(cidr), deadline_of_use_case(context)));
+  const auto* block = record ? &std::get<core::Block>(*record->value) : nullptr;
+  if (block == nullptr || block->deleted) return std::optional<BlockView>();
+  return std::optional(view_of(pools, *block, now));
 }
 
 /// Never shows a time that has passed as a second that is still to come.
@@ -108,21 +108,13 @@ AddressView address_view(const core::PoolTable& pools, const BlockView& block, n
   return view;
 }
 
-/// Adds the addresses of a block that are not simply free.
-void add_addresses(const core::PoolTable& pools, const BlockView& block, const Instant& now,
-                   std::vector<AddressView>& views) {
-  for (std::uint32_t i = 0; i < block.states.size(); ++i) {
-    if (block.states[i] != core::AddressState::free) views.push_back(address_view(pools, block, net::Ordinal(i), now));
-  }
-}
-
-/// The numbers of a pool without blocks.
-core::PoolFill empty_fill(const core::PoolTable& pools, const core::Pool& pool) {
-  core::PoolFill fill;
-  fill.pool = pool;
-  fill.capacity = net::Count::of(pool.cidr);
-  fill.reserved = pools.reserved()->count_in(pool.cidr);
-  return fill;
+/// The view of an address without a block.
+AddressView address_view(const net::Address& address, core::AddressState state, const core::Pool* pool) {
+  AddressView view;
+  view.address = address;
+  view.state = state;
+  view.pool = pool != nullptr ? pool->name : "";
+  return view;
 }
 
 /// Adds a block of the pool.
@@ -165,7 +157,7 @@ Result<std::vector<net::Prefix>> list_block_cidrs(const Context& context) {
       if (const auto cidr = core::block_cidr_of(key)) cidrs.push_back(*cidr);
     }
   }
-  std::sort(cidrs.begin(), cidrs.end());
+  std::ranges::sort(cidrs);
   return cidrs;
 }
 
@@ -180,11 +172,7 @@ Result<void> for_each_affinity(const Context& context, const std::string& name_p
       OnDamage::skip);
 }
 
-namespace {
-
-/// Returns how many are left out.
-[[nodiscard]] Result<std::uint64_t> for_each_sound_block(const Context& context,
-                                                         const std::function<void(const core::Block&)>& visit) {
+Result<std::uint64_t> for_each_block(const Context& context, const std::function<void(const core::Block&)>& visit) {
   // A block of 256 addresses takes a quarter of a megabyte in memory.
   constexpr std::size_t kBlocksPage = 50;
   std::uint64_t left_out = 0;
@@ -199,48 +187,38 @@ namespace {
   return left_out;
 }
 
-}  // namespace
-
-Result<void> for_each_block(const Context& context, const std::function<void(const core::Block&)>& visit) {
-  TRY_VOID(for_each_sound_block(context, visit));
-  return {};
-}
-
 Result<Overview> look(const Context& context) {
-  TRY(const auto frame, Frame::read(context));
-  const core::PoolTable& pools = frame->pools();
-  const Instant now = context.clock.now();
   Overview overview;
-  std::map<std::string, std::pair<core::PoolFill, std::vector<BlockView>>> found;
-  for (const core::Pool* pool : pools.pools()) found[pool->name].first = empty_fill(pools, *pool);
-  TRY_VOID(for_each_block(context, [&](const core::Block& block) {
-    BlockView view = view_of(pools, block, now);
-    if (view.pool.empty()) return overview.stray_blocks.push_back(std::move(view));
-    auto& [fill, blocks] = found[view.pool];
-    add_block(fill, pools, view, now);
-    blocks.push_back(std::move(view));
-  }));
-  const auto by_cidr = [](const BlockView& a, const BlockView& b) { return a.block.cidr < b.block.cidr; };
-  for (auto& [name, both] : found) {
-    auto& [fill, blocks] = both;
-    std::sort(blocks.begin(), blocks.end(), by_cidr);
+  std::map<std::string, std::vector<BlockView>> blocks;
+  TRY(Survey all, survey(context, [&](BlockView&& view) {
+        (view.pool.empty() ? overview.stray_blocks : blocks[view.pool]).push_back(std::move(view));
+      }));
+  const auto cidr_of = [](const BlockView& view) { return view.block.cidr; };
+  for (core::PoolFill& fill : all.pools) {
+    std::vector<BlockView>& own = blocks[fill.pool.name];
+    std::ranges::sort(own, {}, cidr_of);
     const Usage usage{fill.capacity, fill.held, fill.cooling, fill.reserved, fill.stranded};
-    overview.pools.push_back({std::move(fill.pool), usage, std::move(blocks)});
+    overview.pools.push_back({std::move(fill.pool), usage, std::move(own)});
   }
-  std::sort(overview.stray_blocks.begin(), overview.stray_blocks.end(), by_cidr);
+  std::ranges::sort(overview.stray_blocks, {}, cidr_of);
   return overview;
 }
 
-Result<Survey> survey(const Context& context, const std::function<void(const BlockView&)>& visit) {
+Result<Survey> survey(const Context& context, const std::function<void(BlockView&&)>& visit) {
   TRY(const auto frame, Frame::read(context));
   const core::PoolTable& pools = frame->pools();
   const Instant now = context.clock.now();
   std::map<std::string, core::PoolFill> found;
-  for (const core::Pool* pool : pools.pools()) found[pool->name] = empty_fill(pools, *pool);
-  TRY(const std::uint64_t left_out, for_each_sound_block(context, [&](const core::Block& block) {
-        const BlockView view = view_of(pools, block, now);
+  for (const core::Pool* pool : pools.pools()) {
+    core::PoolFill& fill = found[pool->name];
+    fill.pool = *pool;
+    fill.capacity = net::Count::of(pool->cidr);
+    fill.reserved = pools.reserved()->count_in(pool->cidr);
+  }
+  TRY(const std::uint64_t left_out, for_each_block(context, [&](const core::Block& block) {
+        BlockView view = view_of(pools, block, now);
         if (!view.pool.empty()) add_block(found[view.pool], pools, view, now);
-        visit(view);
+        visit(std::move(view));
       }));
   Survey all{{}, pools.reserved(), pools.config().strict_affinity, left_out};
   for (auto& [name, fill] : found) all.pools.push_back(std::move(fill));
@@ -264,14 +242,9 @@ std::string AddressView::type() const {
 
 Result<BlockView> show_block(const Context& context, const net::Prefix& cidr) {
   TRY(const auto frame, Frame::read(context));
-  const core::PoolTable& pools = frame->pools();
-  TRY(const auto record, get_sound(context, core::block_key(cidr), deadline_of_use_case(context)));
-  const core::Block* found = record ? &std::get<core::Block>(*record->value) : nullptr;
-  if (found == nullptr || found->deleted) {
-    return fail(ErrorCode::not_found, "there is no block " + cidr.to_string() + "; `croft block list` names them");
-  }
-  const core::Block& block = *found;
-  return view_of(pools, block, context.clock.now());
+  TRY(std::optional<BlockView> view, read_block(context, frame->pools(), cidr, context.clock.now()));
+  if (view) return *std::move(view);
+  return fail(ErrorCode::not_found, "there is no block {}; `croft block list` names them", cidr);
 }
 
 Result<std::optional<core::Affinity>> affinity_of(const Context& context, const core::Block& block) {
@@ -290,27 +263,24 @@ Result<std::vector<AddressView>> list_addresses(const Context& context) {
   std::vector<net::Prefix> blocks;
   TRY_VOID(for_each_block(context, [&](const core::Block& block) {
     blocks.push_back(block.cidr);
-    add_addresses(pools, view_of(pools, block, now), now, result);
+    const BlockView view = view_of(pools, block, now);
+    for (std::uint32_t i = 0; i < view.states.size(); ++i) {
+      if (view.states[i] != core::AddressState::free) result.push_back(address_view(pools, view, net::Ordinal(i), now));
+    }
   }));
   // Larger reservations are shown as usage, not address by address.
   for (const net::Address& reserved : frame->reserved_addresses()) {
-    const auto in_block = [&](const net::Prefix& block) { return block.contains(reserved); };
-    if (std::any_of(blocks.begin(), blocks.end(), in_block)) continue;
-    const core::Pool* pool = pools.containing(reserved);
-    AddressView view;
-    view.address = reserved;
-    view.state = core::AddressState::reserved;
-    view.pool = pool != nullptr ? pool->name : "";
-    result.push_back(std::move(view));
+    if (std::ranges::any_of(blocks, [&](const net::Prefix& block) { return block.contains(reserved); })) continue;
+    result.push_back(address_view(reserved, core::AddressState::reserved, pools.containing(reserved)));
   }
-  std::sort(result.begin(), result.end(), [](const auto& a, const auto& b) { return a.address < b.address; });
+  std::ranges::sort(result, {}, &AddressView::address);
   return result;
 }
 
 Result<AddressView> show_address(const Context& context, const net::Address& address) {
   TRY(auto found, show_addresses(context, {address}));
   if (!found.empty()) return std::move(found.begin()->second);
-  return fail(ErrorCode::not_found, address.to_string() + " is in no pool; `croft pool list` names them");
+  return fail(ErrorCode::not_found, "{} is in no pool; `croft pool list` names them", address);
 }
 
 Result<std::map<net::Address, AddressView>> show_addresses(const Context& context,
@@ -326,9 +296,7 @@ Result<std::map<net::Address, AddressView>> show_addresses(const Context& contex
     if (cidr != cidrs.end()) {
       const auto [block, is_unread] = blocks.try_emplace(*cidr);
       if (is_unread) {
-        TRY(const auto record, get_sound(context, core::block_key(*cidr), deadline_of_use_case(context)));
-        const auto* there = record ? &std::get<core::Block>(*record->value) : nullptr;
-        if (there != nullptr && !there->deleted) block->second = view_of(pools, *there, now);
+        TRY(block->second, read_block(context, pools, *cidr, now));
       }
       if (block->second) {
         views[address] = address_view(pools, *block->second, *net::ordinal_of(*cidr, address), now);
@@ -337,11 +305,8 @@ Result<std::map<net::Address, AddressView>> show_addresses(const Context& contex
     }
     const core::Pool* pool = pools.containing(address);
     if (pool == nullptr) continue;
-    AddressView view;
-    view.address = address;
-    view.state = pools.is_reserved(address) ? core::AddressState::reserved : core::AddressState::free;
-    view.pool = pool->name;
-    views[address] = std::move(view);
+    const auto state = pools.is_reserved(address) ? core::AddressState::reserved : core::AddressState::free;
+    views[address] = address_view(address, state, pool);
   }
   return views;
 }

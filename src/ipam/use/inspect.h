@@ -24,8 +24,9 @@ namespace croft::engine {
 [[nodiscard]] Result<std::vector<net::Prefix>> list_block_cidrs(const Context& context);
 
 /// Calls `visit` for every block of both families, in whatever order, with a page of them in memory; one that changes
-/// meanwhile is seen once. Those that cannot be read, or contradict themselves, are left out.
-[[nodiscard]] Result<void> for_each_block(const Context& context, const std::function<void(const core::Block&)>& visit);
+/// meanwhile is seen once. Those that cannot be read, or contradict themselves, are left out; returns how many.
+[[nodiscard]] Result<std::uint64_t> for_each_block(const Context& context,
+                                                   const std::function<void(const core::Block&)>& visit);
 
 /// Calls `visit` for every affinity whose key starts so (core::owned_names_of; "host/" for those of all nodes).
 [[nodiscard]] Result<void> for_each_affinity(const Context& context, const std::string& name_prefix,
@@ -98,7 +99,7 @@ struct Survey {
   std::uint64_t unreadable_blocks = 0;  ///< those that are left out
 };
 /// `visit` is called with every block on the way.
-[[nodiscard]] Result<Survey> survey(const Context& context, const std::function<void(const BlockView&)>& visit);
+[[nodiscard]] Result<Survey> survey(const Context& context, const std::function<void(BlockView&&)>& visit);
 
 /// One block. Error: not_found.
 [[nodiscard]] Result<BlockView> show_block(const Context& context, const net::Prefix& cidr);

@@ -10,6 +10,7 @@
 #include "base/counted.h"
 #include "base/nearest.h"
 #include "base/net/echo.h"
+#include "base/texts.h"
 #include "ipam/use/inspect.h"
 #include "ipam/use/transact.h"
 
@@ -51,16 +52,13 @@ Result<AffinitiesClaimed> claim_affinity(const Context& context, const core::Aff
     return core::is_enabled(p) && p.cidr.contains(cidr) && p.cidr.family() == cidr.family();
   });
   if (pool == pools.end()) {
-    return fail(ErrorCode::invalid_argument,
-                fmt::format("The requested CIDR ({}) is not within any configured pools.", cidr.to_string()));
+    return fail(ErrorCode::invalid_argument, "The requested CIDR ({}) is not within any configured pools.", cidr);
   }
   if (cidr.length() > pool->block_length) {
-    return fail(ErrorCode::invalid_argument,
-                fmt::format("The requested CIDR ({}) is smaller than the minimum.", cidr.to_string()));
+    return fail(ErrorCode::invalid_argument, "The requested CIDR ({}) is smaller than the minimum.", cidr);
   }
   if (pool->block_length - cidr.length() > 12) {
-    return fail(ErrorCode::invalid_argument,
-                fmt::format("{} has more than {} blocks; claim it in parts", cidr.to_string(), kClaimBlocksMax));
+    return fail(ErrorCode::invalid_argument, "{} has more than {} blocks; claim it in parts", cidr, kClaimBlocksMax);
   }
   AffinitiesClaimed result;
   const std::uint64_t blocks = std::uint64_t{1} << (pool->block_length - cidr.length());
@@ -112,19 +110,19 @@ Result<void> check_node_known(const Context& context, const std::string& name) {
   constexpr std::size_t kNamedMax = 8;
   TRY_VOID(core::check_node_name(name));
   TRY(const std::vector<NodeView> nodes, list_nodes(context));
-  std::string names;
   std::vector<std::string> known;
-  for (std::size_t i = 0; i < nodes.size(); ++i) {
-    if (nodes[i].node.name == name) return {};
-    known.push_back(nodes[i].node.name);
-    if (i < kNamedMax) names += (i == 0 ? "" : ", ") + nodes[i].node.name;
+  for (const NodeView& view : nodes) {
+    if (view.node.name == name) return {};
+    known.push_back(view.node.name);
   }
   if (const std::string meant = did_you_mean(name, known); !meant.empty()) {
-    return fail(ErrorCode::not_found, fmt::format("the register knows no node {}{}", net::echo(name), meant));
+    return fail(ErrorCode::not_found, "the register knows no node {}{}", net::echo(name), meant);
   }
+  known.resize(std::min(known.size(), kNamedMax));
+  std::string names = joined(known);
   if (nodes.size() > kNamedMax) names += fmt::format(" and {} more", nodes.size() - kNamedMax);
-  return fail(ErrorCode::not_found, fmt::format("the register knows no node {}; it knows {}", net::echo(name),
-                                                names.empty() ? "none" : names));
+  return fail(ErrorCode::not_found, "the register knows no node {}; it knows {}", net::echo(name),
+              names.empty() ? "none" : names);
 }
 
 namespace {
@@ -175,16 +173,16 @@ struct HeldOnNode {
 [[nodiscard]] Result<void> check_node_holds_nothing(const HeldOnNode& held, const std::string& name) {
   if (held.count > 0) {
     return fail(ErrorCode::refused_for_safety,
-                fmt::format("node {} holds {} ({}): if it is gone for good, --force gives up its blocks and lets "
-                            "the collector free them. A pod that still runs there would then share its address",
-                            name, counted(held.count, "address", "es"), held.some));
+                "node {} holds {} ({}): if it is gone for good, --force gives up its blocks and lets "
+                "the collector free them. A pod that still runs there would then share its address",
+                name, counted(held.count, "address", "es"), held.some);
   }
   if (held.damaged.empty()) return {};
   return fail(ErrorCode::refused_for_safety,
-              fmt::format("what node {} holds is not known: {} damaged ({}{}); restore what is damaged "
-                          "(docs/runbooks/damaged-records.md), or --force goes on without it",
-                          name, counted_as(held.damaged.size(), "block is", "blocks are"), held.damaged.front(),
-                          held.damaged.size() > 1 ? ", …" : ""));
+              "what node {} holds is not known: {} damaged ({}{}); restore what is damaged "
+              "(docs/runbooks/damaged-records.md), or --force goes on without it",
+              name, counted_as(held.damaged.size(), "block is", "blocks are"), held.damaged.front(),
+              held.damaged.size() > 1 ? ", …" : "");
 }
 
 /// True: it was there. Gone is gone, whoever did it in the end: its reply may have been lost.
@@ -213,9 +211,9 @@ struct HeldOnNode {
       OnDamage::skip));
   if (held.empty()) return {};
   return fail(ErrorCode::refused_for_safety,
-              fmt::format("node {} has a record and the node range {}: if it is gone for good, --force gives that back "
-                          "for other nodes",
-                          name, held));
+              "node {} has a record and the node range {}: if it is gone for good, --force gives that back "
+              "for other nodes",
+              name, held);
 }
 
 }  // namespace

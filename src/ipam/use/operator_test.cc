@@ -5,7 +5,6 @@
 #include "ipam/use/pools.h"
 #include "ipam/use/release.h"
 #include "ipam/use/test_world.h"
-#include "store/forwarding_store.h"
 
 namespace croft::engine {
 namespace {
@@ -494,23 +493,13 @@ TEST_F(WithoutRanges, WhatLiesInAPoolAndIsNobodysPodsIsTold) {
   EXPECT_EQ(told(service_cidrs(context).value()), "");
 }
 
-/// An account that may not list Services.
-class WithoutServices final : public store::ForwardingStore {
- public:
-  using ForwardingStore::ForwardingStore;
-  [[nodiscard]] Result<void> for_each(const store::ListRequest& request, const Until& until,
-                                      const Take& take) override {
-    if (request.kind == core::Kind::service) return fail(ErrorCode::permission_denied, "may not list Services");
-    return beneath().for_each(request, until, take);
-  }
-};
-
 TEST_F(WithoutRanges, WhoMayNotReadServicesIsToldSo) {
-  WithoutServices nobodys{store};
+  Forbidding nobodys{store};
+  nobodys.forbidden = {core::Kind::service};
   const auto space = service_space({nobodys, clock, random});
   ASSERT_TRUE(space) << space.error().message;
   ASSERT_TRUE(space->unread && space->taken.empty());
-  EXPECT_EQ(space->unread->message, "may not list Services");
+  EXPECT_EQ(space->unread->message, "cannot list service");
 }
 
 /// A store that writes one record at a time, with a pool that its maker has announced and not enabled.

@@ -1,4 +1,3 @@
-#include <deque>
 #include <functional>
 #include <mutex>
 #include <thread>
@@ -134,6 +133,8 @@ struct Case {
 std::vector<Case> cases() {
   const core::AffinityOwner node{core::AffinityOwner::Type::host, "node-a"};
   const Operation nothing = [](World&) {};
+  const Operation del = [](World& w) { static_cast<void>(release_owner(w.context, {"net", "c1", "eth0"})); };
+  const Operation give_up = [=](World& w) { static_cast<void>(release_host_affinities(w.context, node, false)); };
   const Operation one = [](World& w) { w.add("c1"); };
   const Operation two = [](World& w) { w.add(OrderedWorld::both("c1")); };
   const auto full = [](World& w) {
@@ -164,29 +165,19 @@ std::vector<Case> cases() {
          wanted.addresses = {w.ip("10.1.0.11")};
          w.add(wanted);
        }},
-      {"release", one,
-       [](World& w) {
-         static_cast<void>(release_owner(w.context, {"net", "c1", "eth0"}));
-       }},
-      {"release in both families", two,
-       [](World& w) {
-         static_cast<void>(release_owner(w.context, {"net", "c1", "eth0"}));
-       }},
+      {"release", one, del},
+      {"release in both families", two, del},
       {"claim", nothing,
        [=](World& w) { static_cast<void>(claim_affinity(w.context, node, w.prefix("10.1.0.0/28"))); }},
       {"give up an empty block",
-       [=](World& w) { static_cast<void>(claim_affinity(w.context, node, w.prefix("10.1.0.0/29"))); },
-       [=](World& w) { static_cast<void>(release_host_affinities(w.context, node, false)); }},
-      {"give up a block that is used", two,
-       [=](World& w) { static_cast<void>(release_host_affinities(w.context, node, false)); }},
+       [=](World& w) { static_cast<void>(claim_affinity(w.context, node, w.prefix("10.1.0.0/29"))); }, give_up},
+      {"give up a block that is used", two, give_up},
       {"the last release of a block that is nobody's",
        [=](World& w) {
          w.add("c1");
-         static_cast<void>(release_host_affinities(w.context, node, false));
+         give_up(w);
        },
-       [](World& w) {
-         static_cast<void>(release_owner(w.context, {"net", "c1", "eth0"}));
-       }},
+       del},
       {"delete a pool", [=](World& w) { static_cast<void>(claim_affinity(w.context, node, w.prefix("10.1.0.0/28"))); },
        [](World& w) { static_cast<void>(delete_pool(w.context, "four")); }, true},
   };
@@ -200,51 +191,19 @@ class OrderedCommit : public testing::Test {
     c.operation(world);
     return world.register_text();
   }
-};
-
-TEST_F(OrderedCommit, GivesTheSameRegisterAsAnAtomicCommit) {
-  for (const Case& c : cases()) EXPECT_EQ(result_of(c, kOneByOne), result_of(c, kAtomic)) << c.name;
-}
-
-TEST_F(OrderedCommit, ACrashAfterAnyWriteIsSafeAndTheOperationCanBeRepeated) {
-  for (const Case& c : cases()) {
-    const auto good = result_of(c, kAtomic);
-    for (std::uint64_t writes = 0;; ++writes) {
-      const std::string when = std::string(c.name) + ", crash after " + std::to_string(writes) + " writes";
-      OrderedWorld world;
-      c.before(world);
-      const auto before = world.store.counts().commit;
-      world.store.set_faults(store::FaultScript().from_commit(before + writes + 1, store::Fault::unavailable));
-      c.operation(world);
-      const bool finished = world.store.counts().commit <= before + writes;
-      world.store.set_faults({});
-      world.expect_safe(when);
-      c.operation(world);
-      world.expect_safe(when + ", repeated");
-      world.confirm_claims();
-      if (c.may_leave_rows) world.drop_rows_of_others();
-      EXPECT_EQ(world.register_text(), good) << when;
-      if (finished) break;
-      ASSERT_LT(writes, 60U);
-    }
-  }
-}
-
-TEST_F(OrderedCommit, AFailureAtAnyWriteIsSafeAndTheOperationCanBeRepeated) {
-  for (const store::Fault fault :
-       {store::Fault::conflict, store::Fault::unavailable, store::Fault::storage_full, store::Fault::lose_reply,
-        store::Fault::lose_request, store::Fault::repeat_request}) {
+  /// Each operation meets this trouble at each of its writes, and is repeated without.
+  static void expect_repeatable(const std::string& trouble,
+                                const std::function<store::FaultScript(std::uint64_t commit)>& faults) {
     for (const Case& c : cases()) {
       const auto good = result_of(c, kAtomic);
       for (std::uint64_t nth = 1;; ++nth) {
-        const std::string when = std::string(c.name) + ", fault " + std::to_string(static_cast<int>(fault)) +
-                                 " at write " + std::to_string(nth);
+        const std::string when = std::string(c.name) + ", " + trouble + " at write " + std::to_string(nth);
         OrderedWorld world;
         c.before(world);
-        const auto before = world.store.counts().commit;
-        world.store.set_faults(store::FaultScript().on_commit(before + nth, fault));
+        const auto commit = world.store.counts().commit + nth;
+        world.store.set_faults(faults(commit));
         c.operation(world);
-        const bool finished = world.store.counts().commit < before + nth;
+        const bool finished = world.store.counts().commit < commit;
         world.store.set_faults({});
         world.expect_safe(when);
         c.operation(world);
@@ -256,6 +215,25 @@ TEST_F(OrderedCommit, AFailureAtAnyWriteIsSafeAndTheOperationCanBeRepeated) {
         ASSERT_LT(nth, 60U);
       }
     }
+  }
+};
+
+TEST_F(OrderedCommit, GivesTheSameRegisterAsAnAtomicCommit) {
+  for (const Case& c : cases()) EXPECT_EQ(result_of(c, kOneByOne), result_of(c, kAtomic)) << c.name;
+}
+
+TEST_F(OrderedCommit, ACrashBeforeAnyWriteIsSafeAndTheOperationCanBeRepeated) {
+  expect_repeatable("crash", [](std::uint64_t commit) {
+    return store::FaultScript().from_commit(commit, store::Fault::unavailable);
+  });
+}
+
+TEST_F(OrderedCommit, AFailureAtAnyWriteIsSafeAndTheOperationCanBeRepeated) {
+  for (const store::Fault fault :
+       {store::Fault::conflict, store::Fault::unavailable, store::Fault::storage_full, store::Fault::lose_reply,
+        store::Fault::lose_request, store::Fault::repeat_request}) {
+    expect_repeatable("fault " + std::to_string(static_cast<int>(fault)),
+                      [&](std::uint64_t commit) { return store::FaultScript().on_commit(commit, fault); });
   }
 }
 

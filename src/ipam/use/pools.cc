@@ -7,11 +7,71 @@
 
 #include "base/net/echo.h"
 #include "base/net/lenient.h"
+#include "base/texts.h"
 #include "ipam/decide/draft.h"
 #include "ipam/use/inspect.h"
 #include "register/service.h"
 
 namespace croft::engine {
+namespace {
+
+void add_addresses(const core::Service& service, std::vector<TakenSpace>& taken) {
+  for (const std::string& text : service.cluster_ips) {
+    const auto address = net::parse_address_leniently(text);  // or kHeadless
+    if (!address) continue;
+    taken.push_back({fmt::format("address {} of Service {}, whose range nothing tells", address->to_string(),
+                                 net::echo(service.name.to_string())),
+                     net::Prefix::containing(*address, net::bit_length(address->family()))});
+  }
+}
+
+/// One that is half made only where there is no other.
+[[nodiscard]] Result<std::optional<core::Pool>> pool_of_family(const Context& context, net::Family family) {
+  TRY(std::vector<core::Pool> pools, list_pools(context));
+  std::optional<core::Pool> begun;
+  for (core::Pool& pool : pools) {
+    if (pool.cidr.family() != family) continue;
+    if (!pool.being_made) return std::optional(std::move(pool));
+    if (!begun) begun = std::move(pool);
+  }
+  return begun;
+}
+
+[[nodiscard]] Result<DefaultPool> ensure_one(const Context& context, const core::PoolSpec& spec,
+                                             const DefaultPoolsOptions& options) {
+  using Outcome = DefaultPool::Outcome;
+  const net::Family family = spec.cidr.family();
+  TRY(auto there, pool_of_family(context, family));
+  const bool is_begun = there && there->being_made;
+  if (there && !is_begun) return DefaultPool{Outcome::there, *std::move(there)};
+  if (is_begun && (there->name != spec.name || !core::is_to_be_completed(*there, spec))) {
+    // Half made, where there is no other: what to do with it.
+    return fail(
+        ErrorCode::refused_by_configuration,
+        "pool {0} ({1}) was begun and never enabled, and is not the one that is wanted ({2}): `croft pool enable "
+        "{0}` completes it, `croft pool disable {0}` and `croft pool delete {0}` make room",
+        there->name, there->cidr, there->name != spec.name ? "pool " + spec.name : core::disagreement(*there, spec));
+  }
+  TRY(core::Pool pool, core::make_pool(spec));
+  if (options.taken) {
+    TRY(const std::vector<TakenSpace> taken, options.taken());
+    TRY_VOID(check_space(spec, taken));
+  }
+  if (options.only_look) return DefaultPool{Outcome::to_be_made, std::move(pool)};
+  auto created = create_pool(context, spec);
+  if (created) {
+    const bool was_there = created->existed_before && !created->was_completed;
+    return DefaultPool{was_there ? Outcome::there : Outcome::made, std::move(created->pool)};
+  }
+  // Another one was first, maybe with another CIDR; or it is our own, which could not be enabled: that is no success.
+  TRY(there, pool_of_family(context, family));
+  const bool is_lost_race =
+      created.error().code == ErrorCode::conflict || created.error().code == ErrorCode::already_exists;
+  if (there && (is_lost_race || !there->disabled)) return DefaultPool{Outcome::there, *std::move(there)};
+  return fail(std::move(created.error()));
+}
+
+}  // namespace
 
 Result<core::PoolCreated> create_pool(const Context& context, const core::PoolSpec& spec,
                                       const std::function<Result<std::vector<TakenSpace>>()>& taken) {
@@ -56,31 +116,18 @@ Result<core::Pool> set_pool_disabled(const Context& context, const std::string& 
   return change_pool(context, change);
 }
 
-namespace {
-
-[[nodiscard]] Result<core::Pool> begin_deletion(const Context& context, const std::string& name) {
-  return decided(context, core::plan_begin_deletion, name);
-}
-
-/// One commit of a deletion.
-[[nodiscard]] Result<core::PoolDeleted> delete_step(const Context& context, const std::string& name) {
-  return transact_away(context, core::PoolDeleted{true}, [&](const core::Snapshot& snapshot, const Instant& now) {
-    return core::plan_delete_pool(snapshot, name, now);
-  });
-}
-
-}  // namespace
-
 Result<void> delete_pool(const Context& context, const std::string& name) {
   TRY(const std::vector<core::Pool> pools, list_pools(context));
-  const auto before = std::find_if(pools.begin(), pools.end(), [&](const core::Pool& p) { return p.name == name; });
+  const auto before = std::ranges::find(pools, name, &core::Pool::name);
   const bool was_begun = before != pools.end() && before->being_deleted;
   const bool was_disabled = before != pools.end() && before->disabled;
-  const auto begun = begin_deletion(context, name);
+  const auto begun = decided(context, core::plan_begin_deletion, name);
   // A pool that is gone may have left something.
   if (!begun && begun.error().code != ErrorCode::not_found) return fail(begun.error());
   for (;;) {
-    const auto step = delete_step(context, name);
+    const auto step = transact_away(context, core::PoolDeleted{true}, [&](const auto& snapshot, const Instant& now) {
+      return core::plan_delete_pool(snapshot, name, now);
+    });
     if (step && step->complete) return {};
     if (step) continue;
     const bool is_in_use = begun && step.error().code == ErrorCode::refused_for_safety;
@@ -110,9 +157,7 @@ Result<std::vector<core::Reservation>> list_reservations(const Context& context)
 }
 
 Result<bool> create_reservation(const Context& context, const core::Reservation& wanted) {
-  return transact(context, TurnTaking::first, [&](const core::Snapshot& snapshot, const Instant&) {
-    return core::plan_create_reservation(snapshot, wanted);
-  });
+  return decided(context, core::plan_create_reservation, wanted);
 }
 
 Result<void> delete_reservation(const Context& context, const std::string& name) {
@@ -123,25 +168,11 @@ Result<void> delete_reservation(const Context& context, const std::string& name)
   return {};
 }
 
-namespace {
-
-void add_addresses(const core::Service& service, std::vector<TakenSpace>& taken) {
-  for (const std::string& text : service.cluster_ips) {
-    const auto address = net::parse_address_leniently(text);  // or kHeadless
-    if (!address) continue;
-    taken.push_back({fmt::format("address {} of Service {}, whose range nothing tells", address->to_string(),
-                                 net::echo(service.name.to_string())),
-                     net::Prefix::containing(*address, net::bit_length(address->family()))});
-  }
-}
-
-}  // namespace
-
 Result<void> check_space(const core::PoolSpec& spec, const std::vector<TakenSpace>& taken) {
   for (const TakenSpace& one : taken) {
     if (!one.cidr.overlaps(spec.cidr)) continue;
-    return fail(ErrorCode::refused_by_configuration, fmt::format("cidr {} of pool {} overlaps {}; give another CIDR",
-                                                                 spec.cidr.to_string(), spec.name, one.whose));
+    return fail(ErrorCode::refused_by_configuration, "cidr {} of pool {} overlaps {}; give another CIDR", spec.cidr,
+                spec.name, one.whose);
   }
   return {};
 }
@@ -195,62 +226,6 @@ Result<std::vector<PoolInTakenSpace>> pools_in_taken_space(const Context& contex
   }));
   return found;
 }
-
-namespace {
-
-/// One that is half made only where there is no other.
-[[nodiscard]] Result<std::optional<core::Pool>> pool_of_family(const Context& context, net::Family family) {
-  TRY(std::vector<core::Pool> pools, list_pools(context));
-  std::optional<core::Pool> begun;
-  for (core::Pool& pool : pools) {
-    if (pool.cidr.family() != family) continue;
-    if (!pool.being_made) return std::optional(std::move(pool));
-    if (!begun) begun = std::move(pool);
-  }
-  return begun;
-}
-
-/// A half made pool of the family, where there is no other: what to do with it.
-[[nodiscard]] Error is_half_made(const core::Pool& pool, const core::PoolSpec& wanted) {
-  return {ErrorCode::refused_by_configuration,
-          fmt::format("pool {} ({}) was begun and never enabled, and is not the one that is wanted ({}): `croft pool "
-                      "enable {}` completes it, `croft pool disable {}` and `croft pool delete {}` make room",
-                      pool.name, pool.cidr.to_string(),
-                      pool.name != wanted.name ? fmt::format("pool {}", wanted.name) : core::disagreement(pool, wanted),
-                      pool.name, pool.name, pool.name),
-          {}};
-}
-
-[[nodiscard]] Result<DefaultPool> ensure_one(const Context& context, const core::PoolSpec& spec,
-                                             const DefaultPoolsOptions& options) {
-  using Outcome = DefaultPool::Outcome;
-  const net::Family family = spec.cidr.family();
-  TRY(auto there, pool_of_family(context, family));
-  const bool is_begun = there && there->being_made;
-  if (there && !is_begun) return DefaultPool{Outcome::there, *std::move(there)};
-  if (is_begun && (there->name != spec.name || !core::is_to_be_completed(*there, spec))) {
-    return fail(is_half_made(*there, spec));
-  }
-  TRY(core::Pool pool, core::make_pool(spec));
-  if (options.taken) {
-    TRY(const std::vector<TakenSpace> taken, options.taken());
-    TRY_VOID(check_space(spec, taken));
-  }
-  if (options.only_look) return DefaultPool{Outcome::to_be_made, std::move(pool)};
-  auto created = create_pool(context, spec);
-  if (created) {
-    const bool was_there = created->existed_before && !created->was_completed;
-    return DefaultPool{was_there ? Outcome::there : Outcome::made, std::move(created->pool)};
-  }
-  // Another one was first, maybe with another CIDR; or it is our own, which could not be enabled: that is no success.
-  TRY(there, pool_of_family(context, family));
-  const bool is_lost_race =
-      created.error().code == ErrorCode::conflict || created.error().code == ErrorCode::already_exists;
-  if (there && (is_lost_race || !there->disabled)) return DefaultPool{Outcome::there, *std::move(there)};
-  return fail(std::move(created.error()));
-}
-
-}  // namespace
 
 Result<std::vector<DefaultPool>> ensure_default_pools(const Context& context, const std::vector<core::PoolSpec>& specs,
                                                       const DefaultPoolsOptions& options) {

@@ -134,9 +134,7 @@ auto transact_with_pools(const Context& context, TurnTaking turn_taking, const s
   };
   auto answer = transact(context, turn_taking, decide_once_there);
   if (!is_any_absent) return answer;
-  if (auto ensured = ensure_pools(context, specs); !ensured) {
-    return decltype(answer)(fail(std::move(ensured.error())));
-  }
+  if (auto ensured = ensure_pools(context, specs); !ensured) return decltype(answer)(fail(std::move(ensured.error())));
   return transact(context, turn_taking, decide);
 }
 

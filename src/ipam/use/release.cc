@@ -5,8 +5,7 @@
 #include <set>
 #include <utility>
 
-#include <fmt/format.h>
-
+#include "base/texts.h"
 #include "ipam/decide/affinity_changes.h"
 #include "ipam/decide/assign.h"
 #include "ipam/use/inspect.h"
@@ -24,10 +23,8 @@ namespace {
     const Context& context, const std::vector<core::AddressToRelease>& addresses,
     std::vector<net::Address>& in_no_block) {
   std::map<net::Prefix, std::vector<core::AddressToRelease>> result;
-  const bool all_known = std::all_of(addresses.begin(), addresses.end(),
-                                     [](const core::AddressToRelease& wanted) { return wanted.block.has_value(); });
   std::vector<net::Prefix> blocks;
-  if (!all_known) {
+  if (std::ranges::any_of(addresses, [](const core::AddressToRelease& wanted) { return !wanted.block; })) {
     TRY(blocks, list_block_cidrs(context));
   }
   for (const core::AddressToRelease& wanted : addresses) {
@@ -35,8 +32,7 @@ namespace {
       result[*wanted.block].push_back(wanted);
       continue;
     }
-    const auto it = std::find_if(blocks.begin(), blocks.end(),
-                                 [&](const net::Prefix& block) { return block.contains(wanted.address); });
+    const auto it = std::ranges::find_if(blocks, [&](const auto& block) { return block.contains(wanted.address); });
     if (it == blocks.end()) {
       in_no_block.push_back(wanted.address);
     } else {
@@ -161,8 +157,8 @@ Result<void> check_release_share(const Context& context, const std::vector<core:
   for (const auto& [name, count] : nodes) {
     if (static_cast<double>(count.going) <= share * static_cast<double>(count.held)) continue;
     return fail(ErrorCode::refused_for_safety,
-                fmt::format("{} of {} addresses held on {} would go, more than a share of {}; nothing was released",
-                            count.going, count.held, name.empty() ? "no known node" : "node " + name, share));
+                "{} of {} addresses held on {} would go, more than a share of {}; nothing was released", count.going,
+                count.held, name.empty() ? "no known node" : "node " + name, share);
   }
   return {};
 }

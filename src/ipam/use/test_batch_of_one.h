@@ -1,7 +1,6 @@
 #pragma once
 
 #include <utility>
-#include <variant>
 #include <vector>
 
 #include "ipam/use/assign.h"

@@ -32,6 +32,20 @@ struct Ledger {
     RC_ASSERT(rested);
     held[address] = container;
   }
+  void took(const core::AssignAnswer& answer, const std::string& container, const Instant& now) {
+    const auto* assigned = std::get_if<core::Assigned>(&answer);
+    if (assigned == nullptr) return;
+    for (const auto& one : assigned->addresses) took(one.address.to_string(), container, now);
+  }
+  /// What was acknowledged is recorded.
+  void expect_recorded(const Context& context) const {
+    for (const auto& [address, holder] : held) {
+      const auto view = show_address(context, World::ip(address.c_str()));
+      const bool recorded = view.has_value() && view->state == core::AddressState::held && view->owner &&
+                            view->owner->container_id == holder;
+      RC_ASSERT(recorded);
+    }
+  }
   /// Its DEL failed: nobody knows whether it holds.
   void forget(const std::string& container) {
     std::erase_if(held, [&](const auto& entry) { return entry.second == container; });

@@ -6,8 +6,8 @@
 #include <cstdint>
 #include <functional>
 #include <map>
-#include <memory>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <utility>
@@ -204,6 +204,30 @@ class Asked final : public store::ForwardingStore {
  private:
   std::vector<core::Missing> reads_;
   std::vector<store::ListRequest> lists_;
+};
+
+/// A store of which this account may not read some kinds. As an etcd it refuses what asks for one of them as a whole.
+class Forbidding final : public store::ForwardingStore {
+ public:
+  using ForwardingStore::ForwardingStore;
+  std::set<core::Kind> forbidden;
+
+  [[nodiscard]] Result<store::ReadAnswer> read(const core::Missing& wanted, Deadline deadline) override {
+    for (const core::Key& key : wanted.records) TRY_VOID(check(key.kind));
+    for (const core::Listing& listing : wanted.lists) TRY_VOID(check(listing.kind));
+    return ForwardingStore::read(wanted, deadline);
+  }
+  [[nodiscard]] Result<void> for_each(const store::ListRequest& request, const Until& until,
+                                      const Take& take) override {
+    TRY_VOID(check(request.kind));
+    return ForwardingStore::for_each(request, until, take);
+  }
+
+ private:
+  [[nodiscard]] Result<void> check(core::Kind kind) const {
+    if (!forbidden.contains(kind)) return {};
+    return fail(ErrorCode::permission_denied, std::string("cannot list ") + std::string(core::name_of(kind)));
+  }
 };
 
 /// A client of a store in whose reads and writes somebody else comes between. Each hook is called once, and may use the

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -60,9 +59,9 @@ class Loader {
  public:
   Loader(store::Store& store, Deadline deadline) : store_(store), deadline_(deadline) {
     const store::Capabilities can = store.capabilities();
-    snapshot_.set_foreign_writers(can.foreign_writers);
-    snapshot_.set_atomic_commit(can.atomic_commit);
-    snapshot_.set_lacks(can.lacks);
+    snapshot_.foreign_writers = can.foreign_writers;
+    snapshot_.atomic_commit = can.atomic_commit;
+    snapshot_.lacks = can.lacks;
   }
 
   /// Reads what is missing into the snapshot. Errors: those of the store, and that of a damaged record that the
@@ -293,30 +292,23 @@ enum class OnDamage : std::uint8_t {
   visit,
 };
 
-namespace detail {
-
-template <class Visit>
-[[nodiscard]] Result<void> visit_one(store::Record& record, Visit& visit, OnDamage on_damage) {
-  if (record.key.kind == core::Kind::block && !core::block_cidr_of(record.key)) return {};
-  if (!record.value && on_damage == OnDamage::fail) return fail(record.value.error());
-  if (!record.value && on_damage == OnDamage::skip) return {};
-  if constexpr (std::is_void_v<decltype(visit(record))>) {
-    visit(record);
-    return {};
-  } else {
-    return visit(record);
-  }
-}
-
-}  // namespace detail
-
 /// As for_each_record, in whatever order, with no more than a page of them in memory (store::Store::for_each).
 template <class Visit>
 [[nodiscard]] Result<void> for_each_in_any_order(const Context& context, const store::ListRequest& request, Visit visit,
                                                  OnDamage on_damage) {
+  const auto visit_one = [&](store::Record& record) -> Result<void> {
+    if (record.key.kind == core::Kind::block && !core::block_cidr_of(record.key)) return {};
+    if (!record.value && on_damage == OnDamage::fail) return fail(record.value.error());
+    if (!record.value && on_damage == OnDamage::skip) return {};
+    if constexpr (std::is_void_v<decltype(visit(record))>) {
+      visit(record);
+      return {};
+    } else {
+      return visit(record);
+    }
+  };
   return context.store.for_each(
-      request, [&] { return deadline_of_use_case(context); },
-      [&](store::Record& record) { return detail::visit_one(record, visit, on_damage); });
+      request, [&] { return deadline_of_use_case(context); }, visit_one);
 }
 
 /// Calls `visit(store::Record&)` for all records of a listing in the order of names; what it returns, if a

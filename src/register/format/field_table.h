@@ -22,6 +22,7 @@
 #include <string>
 #include <string_view>
 #include <tuple>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -31,6 +32,7 @@
 #include "base/strong.h"
 #include "register/block.h"
 #include "register/format/canonical_json.h"
+#include "register/words.h"
 
 namespace croft::wire {
 
@@ -66,6 +68,17 @@ void read_list(CanonicalReader& in, std::size_t max, std::vector<T>& list, ReadO
     if (list.size() >= max) in.reject("list too long");
     read_one(list.emplace_back());
   } while (in.another(']'));
+}
+
+/// A value by its canonical text. `what` it is, for the reader's error.
+template <class T>
+void read_canonical(CanonicalReader& in, T& value, std::string_view what) {
+  const std::string text = in.text();
+  const auto parsed = T::parse(text);
+  if (!parsed || parsed->to_string() != text) {
+    return in.reject(std::string("no ").append(what) + " in its canonical form \"" + text + "\"");
+  }
+  value = *parsed;
 }
 
 /// The form of a type that has only one.
@@ -106,23 +119,9 @@ struct Plain {
   }
 
   static void write(CanonicalWriter& out, const net::Prefix& prefix) { out.text(prefix.to_string()); }
-  static void read(CanonicalReader& in, net::Prefix& value) {
-    const std::string text = in.text();
-    if (const auto prefix = net::Prefix::parse(text); prefix && prefix->to_string() == text) {
-      value = *prefix;
-    } else {
-      in.reject("no CIDR in its canonical form \"" + text + "\"");
-    }
-  }
+  static void read(CanonicalReader& in, net::Prefix& value) { read_canonical(in, value, "CIDR"); }
   static void write(CanonicalWriter& out, const net::Address& address) { out.text(address.to_string()); }
-  static void read(CanonicalReader& in, net::Address& value) {
-    const std::string text = in.text();
-    if (const auto address = net::Address::parse(text); address && address->to_string() == text) {
-      value = *address;
-    } else {
-      in.reject("no IP address in its canonical form \"" + text + "\"");
-    }
-  }
+  static void read(CanonicalReader& in, net::Address& value) { read_canonical(in, value, "IP address"); }
 
   static void write(CanonicalWriter& out, const std::map<std::string, std::string>& members) { out.texts(members); }
   static void read(CanonicalReader& in, std::map<std::string, std::string>& members) { members = in.texts(); }
@@ -178,29 +177,19 @@ struct UpTo {
   }
 };
 
-/// The fixed texts of an enumeration.
-template <class Enum, std::size_t kCount>
-using EnumTexts = std::array<std::pair<Enum, std::string_view>, kCount>;
-
-/// One of an enumeration's texts; the first of them after an error.
-template <const auto& kTexts>
+/// One of an enumeration's words; the first of them after an error.
+template <const auto& kWords>
 struct OneOf {
   template <class Enum>
   static void write(CanonicalWriter& out, Enum value) {
-    for (const auto& [candidate, text] : kTexts) {
-      if (candidate == value) out.text(text);
-    }
+    out.text(core::word_in(kWords, value));
   }
   template <class Enum>
   static void read(CanonicalReader& in, Enum& value) {
     const std::string found = in.text();
-    for (const auto& [candidate, text] : kTexts) {
-      if (text != found) continue;
-      value = candidate;
-      return;
-    }
-    in.reject("unknown name \"" + found + "\"");
-    value = kTexts[0].first;
+    const auto known = core::value_in(kWords, found);
+    if (!known) in.reject("unknown name \"" + found + "\"");
+    value = known.value_or(kWords[0].second);
   }
 };
 
@@ -284,15 +273,7 @@ class MemberName {
   std::array<char, kNameBytes + 4> braced_{};
 };
 
-/// When a member is left out of the text.
-enum class Left : std::uint8_t {
-  in,               ///< never
-  out_when_absent,  ///< when its std::optional is empty
-  out_when_empty,   ///< when its map or list is empty
-  out_when_false,   ///< or zero
-};
-
-template <std::size_t kNameBytes, class Get, class Form, Left kLeft>
+template <std::size_t kNameBytes, class Get, class Form, bool kMayLack>
 struct Field {
   MemberName<kNameBytes> name;
   Get get;
@@ -301,82 +282,52 @@ struct Field {
   template <class Record>
   void write(CanonicalWriter& out, const Record& record, Lead lead) const {
     const auto& value = std::invoke(get, record);
-    if constexpr (kLeft == Left::out_when_absent) {
-      if (!value) return;
-      out.raw(name.after(lead));
+    if constexpr (kMayLack) {
+      if (lacks(value)) return;
+    }
+    out.raw(name.after(lead));
+    if constexpr (kMayLack && requires { *value; }) {
       form.write(out, *value);
     } else {
-      if constexpr (kLeft == Left::out_when_empty) {
-        if (value.empty()) return;
-      }
-      if constexpr (kLeft == Left::out_when_false) {
-        if (!value) return;
-      }
-      out.raw(name.after(lead));
       form.write(out, value);
     }
   }
   template <class Record>
   void read(CanonicalReader& in, Record& record, Lead lead) const {
     auto& value = std::invoke(get, record);
-    if constexpr (kLeft == Left::in) {
+    if constexpr (!kMayLack) {
       in.expect(name.after(lead));
       form.read(in, value);
     } else {
       if (!in.accept(name.after(lead))) return;
-      if constexpr (kLeft == Left::out_when_absent) {
+      if constexpr (requires { *value; }) {
         form.read(in, value.emplace());
       } else {
         form.read(in, value);
       }
-      if constexpr (kLeft == Left::out_when_false) {
+      if constexpr (std::is_arithmetic_v<std::remove_reference_t<decltype(value)>>) {
         if (in.ok() && !value) in.reject("a false or zero that is left out");
       }
     }
   }
+
+ private:
+  template <class T>
+  static bool lacks(const T& value) {
+    if constexpr (requires { value.empty(); }) return value.empty();
+    if constexpr (!requires { value.empty(); }) return !value;
+  }
 };
 
-/// A member that is always there.
+/// A member that is always there. With std::identity its form makes it of the whole record.
 template <std::size_t kBytes, class Get, class Form = Plain>
 constexpr auto field(const char (&name)[kBytes], Get get, Form form = {}) {
-  return Field<kBytes - 1, Get, Form, Left::in>{MemberName<kBytes - 1>(name), get, form};
+  return Field<kBytes - 1, Get, Form, false>{MemberName<kBytes - 1>(name), get, form};
 }
-/// One that is left out when its std::optional is empty. Never the first of a table.
+/// One that is left out when it is an empty std::optional, map or list, false or zero. Never the first of a table.
 template <std::size_t kBytes, class Get, class Form = Plain>
 constexpr auto maybe(const char (&name)[kBytes], Get get, Form form = {}) {
-  return Field<kBytes - 1, Get, Form, Left::out_when_absent>{MemberName<kBytes - 1>(name), get, form};
-}
-/// One that is left out when it is empty. Never the first of a table.
-template <std::size_t kBytes, class Get, class Form = Plain>
-constexpr auto unless_empty(const char (&name)[kBytes], Get get, Form form = {}) {
-  return Field<kBytes - 1, Get, Form, Left::out_when_empty>{MemberName<kBytes - 1>(name), get, form};
-}
-/// A boolean that is left out when it is false, or a number that is when it is zero. Never the first of a table.
-template <std::size_t kBytes, class Get, class Form = Plain>
-constexpr auto unless_false(const char (&name)[kBytes], Get get, Form form = {}) {
-  return Field<kBytes - 1, Get, Form, Left::out_when_false>{MemberName<kBytes - 1>(name), get, form};
-}
-
-/// A member that more than one of the record's own makes.
-template <std::size_t kNameBytes, class Record>
-struct WholeField {
-  MemberName<kNameBytes> name;
-  void (*write_value)(CanonicalWriter&, const Record&);
-  void (*read_value)(CanonicalReader&, Record&);
-
-  void write(CanonicalWriter& out, const Record& record, Lead lead) const {
-    out.raw(name.after(lead));
-    write_value(out, record);
-  }
-  void read(CanonicalReader& in, Record& record, Lead lead) const {
-    in.expect(name.after(lead));
-    read_value(in, record);
-  }
-};
-template <std::size_t kBytes, class Record>
-constexpr auto field_of_all(const char (&name)[kBytes], void (*write)(CanonicalWriter&, const Record&),
-                            void (*read)(CanonicalReader&, Record&)) {
-  return WholeField<kBytes - 1, Record>{MemberName<kBytes - 1>(name), write, read};
+  return Field<kBytes - 1, Get, Form, true>{MemberName<kBytes - 1>(name), get, form};
 }
 
 /// A field whose value has to fit the members before it.

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cstddef>
 #include <functional>
+#include <tuple>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -15,6 +16,7 @@
 #include "base/hex.h"
 #include "base/shared_map.h"
 #include "base/text/base64.h"
+#include "base/texts.h"
 #include "register/format/field_table.h"
 #include "register/owner.h"
 
@@ -36,36 +38,12 @@ using core::StockDoubt;
 using core::StockIntent;
 using core::StockNode;
 
-constexpr EnumTexts<core::PoolUse, 3> kPoolUses = {{
-    {core::PoolUse::workload, "Workload"},
-    {core::PoolUse::tunnel, "Tunnel"},
-    {core::PoolUse::load_balancer, "LoadBalancer"},
-}};
-constexpr EnumTexts<core::AssignmentMode, 2> kAssignmentModes = {{
-    {core::AssignmentMode::automatic, "Automatic"},
-    {core::AssignmentMode::manual, "Manual"},
-}};
-constexpr EnumTexts<core::Encapsulation, 3> kEncapsulations = {{
-    {core::Encapsulation::never, "Never"},
-    {core::Encapsulation::always, "Always"},
-    {core::Encapsulation::cross_subnet, "CrossSubnet"},
-}};
-constexpr EnumTexts<core::AffinityState, 3> kAffinityStates = {{
-    {core::AffinityState::pending, "pending"},
-    {core::AffinityState::confirmed, "confirmed"},
-    {core::AffinityState::pending_deletion, "pendingDeletion"},
-}};
-constexpr EnumTexts<core::AffinityOwner::Type, 2> kOwnerTypes = {{
-    {core::AffinityOwner::Type::host, "host"},
-    {core::AffinityOwner::Type::virtual_owner, "virtual"},
-}};
-
-constexpr EnumTexts<core::TunnelKind, 5> kTunnelKinds = {{
-    {core::TunnelKind::ipip, "ipip"},
-    {core::TunnelKind::vxlan_v4, "vxlan"},
-    {core::TunnelKind::vxlan_v6, "vxlanV6"},
-    {core::TunnelKind::wireguard_v4, "wireguard"},
-    {core::TunnelKind::wireguard_v6, "wireguardV6"},
+constexpr core::Words<core::TunnelKind, 5> kTunnelKinds = {{
+    {"ipip", core::TunnelKind::ipip},
+    {"vxlan", core::TunnelKind::vxlan_v4},
+    {"vxlanV6", core::TunnelKind::vxlan_v6},
+    {"wireguard", core::TunnelKind::wireguard_v4},
+    {"wireguardV6", core::TunnelKind::wireguard_v6},
 }};
 
 // A table a kind: the members after the version, in the order of docs/formats/records.md.
@@ -78,13 +56,18 @@ std::optional<BootId> boot_of(std::string_view hex) {
   return bytes ? std::optional(BootId{*bytes}) : std::nullopt;
 }
 
-/// Nothing unless writing it gives the same texts again.
+/// Nothing unless writing it gives the same text again.
+std::optional<std::int64_t> number_in(const std::string& text) {
+  std::int64_t count = 0;
+  std::from_chars(text.data(), text.data() + text.size(), count);
+  return std::to_string(count) == text ? std::optional(count) : std::nullopt;
+}
+
 std::optional<core::ClockMark> mark_of(std::string_view hex, const std::string& text) {
   const auto boot = boot_of(hex);
-  std::int64_t count = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), count);
-  if (!boot || error != std::errc() || end != text.data() + text.size() || std::to_string(count) != text) return {};
-  return core::ClockMark{*boot, std::chrono::nanoseconds{count}};
+  const auto count = number_in(text);
+  if (!boot || !count) return {};
+  return core::ClockMark{*boot, std::chrono::nanoseconds{*count}};
 }
 
 /// Marks are kept among the texts of `previousSecondary`, which every version carries along: one that knows nothing of
@@ -107,11 +90,9 @@ std::map<std::string, std::string> with_marks(const Cooling& cooling) {
 }
 
 std::chrono::seconds cooldown_of(const std::string& text) {
-  std::int64_t count = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), count);
-  const bool reads = error == std::errc() && end == text.data() + text.size() && std::to_string(count) == text;
-  const bool is_one = reads && count > 0 && count <= core::kCooldownMax.count();
-  return std::chrono::seconds{is_one ? count : 0};
+  const auto count = number_in(text);
+  const bool is_one = count && *count > 0 && *count <= core::kCooldownMax.count();
+  return std::chrono::seconds{is_one ? *count : 0};
 }
 
 /// Texts that read as marks are taken out; anything else under such a name stays a text.
@@ -136,15 +117,17 @@ void take_marks(Cooling& cooling) {
   if (!cooling.seen.empty()) cooling.previous_secondary = std::move(rest);
 }
 
-void write_last_holder(CanonicalWriter& out, const Cooling& cooling) {
-  const bool has_marks = !cooling.seen.empty() || cooling.cooldown.count() > 0;
-  has_marks ? out.texts(with_marks(cooling)) : out.texts(cooling.previous_secondary);
-}
-
-void read_last_holder(CanonicalReader& in, Cooling& cooling) {
-  cooling.previous_secondary = in.texts();
-  take_marks(cooling);
-}
+/// The last holder's texts and the marks.
+struct LastHolder {
+  static void write(CanonicalWriter& out, const Cooling& cooling) {
+    const bool has_marks = !cooling.seen.empty() || cooling.cooldown.count() > 0;
+    has_marks ? out.texts(with_marks(cooling)) : out.texts(cooling.previous_secondary);
+  }
+  static void read(CanonicalReader& in, Cooling& cooling) {
+    cooling.previous_secondary = in.texts();
+    take_marks(cooling);
+  }
+};
 
 struct BootIdText {
   static void write(CanonicalWriter& out, const BootId& boot) { out.text(hex_of(boot.bytes)); }
@@ -160,11 +143,11 @@ constexpr auto kCooling = fields(field("releasedAt", Within{&Cooling::released_a
                                  field("sinceBootNanoseconds", Within{&Cooling::released_at, &Instant::since_boot}),
                                  field("bootID", Within{&Cooling::released_at, &Instant::boot}, BootIdText{}),
                                  field("previousHandle", &Cooling::previous_handle),
-                                 field_of_all("previousSecondary", write_last_holder, read_last_holder));
+                                 field("previousSecondary", std::identity{}, LastHolder{}));
 
 constexpr auto kAttribute =
-    fields(field("handle_id", &Attribute::handle_id, OrNull{}), unless_empty("secondary", &Attribute::secondary),
-           unless_empty("alternateOwnerAttrs", &Attribute::alternate_owner), spread<kCooling>(&Attribute::cooling));
+    fields(field("handle_id", &Attribute::handle_id, OrNull{}), maybe("secondary", &Attribute::secondary),
+           maybe("alternateOwnerAttrs", &Attribute::alternate_owner), spread<kCooling>(&Attribute::cooling));
 // clang-format on
 
 /// host:NAME or virtual:NAME.
@@ -185,20 +168,19 @@ constexpr ListOf<Form> one_an_address(Form form) {
   return {form, kOrdinalMax + 1};
 }
 
-void write_free_list(CanonicalWriter& out, const Block& block) { write_list(out, Plain{}, block.unallocated.order()); }
-
-void read_free_list(CanonicalReader& in, Block& block) {
-  std::vector<std::uint32_t> order;
-  one_an_address(UpTo{kOrdinalMax}).read(in, order);
-  if (!in.ok()) return;
-  const auto size = static_cast<std::uint32_t>(block.allocations.size());
-  auto free_list = core::space::OrderedFreeList::from_order(size, std::move(order));
-  if (free_list) {
+/// As long as the allocations before it.
+struct FreeList {
+  static void write(CanonicalWriter& out, const Block& block) { write_list(out, Plain{}, block.unallocated.order()); }
+  static void read(CanonicalReader& in, Block& block) {
+    std::vector<std::uint32_t> order;
+    one_an_address(UpTo{kOrdinalMax}).read(in, order);
+    if (!in.ok()) return;
+    const auto size = static_cast<std::uint32_t>(block.allocations.size());
+    auto free_list = core::space::OrderedFreeList::from_order(size, std::move(order));
+    if (!free_list) return in.reject("unallocated names an ordinal twice or one outside the block");
     block.unallocated = *std::move(free_list);
-  } else {
-    in.reject("unallocated names an ordinal twice or one outside the block");
   }
-}
+};
 
 /// An object by ordinal, ascending by number, not by text.
 struct SequenceNumbers {
@@ -233,39 +215,23 @@ constexpr auto kBlock =
     fields(field("cidr", &Block::cidr), maybe("affinity", &Block::affinity, OwnerText{}),
            maybe("affinityClaimTime", &Block::affinity_claim_time),
            field("allocations", &Block::allocations, one_an_address(OrNull<UpTo>{UpTo{kOrdinalMax}})),
-           field_of_all("unallocated", write_free_list, read_free_list),
+           field("unallocated", std::identity{}, FreeList{}),
            field("attributes", &Block::attributes, one_an_address(Object<kAttribute>{})),
            field("sequenceNumber", &Block::sequence_number),
            field("sequenceNumberForAllocation", &Block::sequence_number_for_allocation, SequenceNumbers{}),
            field("deleted", &Block::deleted));
 // clang-format on
 
-constexpr auto kBesideOrdinal = fields(field("ordinal", &CoolingBeside::ordinal, UpTo{kOrdinalMax}));
-constexpr auto kBesideRest =
-    fields(field("sequenceNumber", &CoolingBeside::sequence_number), spread<kCooling>(&CoolingBeside::cooling));
+constexpr auto kBeside =
+    fields(field("ordinal", &CoolingBeside::ordinal, UpTo{kOrdinalMax}),
+           field("sequenceNumber", &CoolingBeside::sequence_number), spread<kCooling>(&CoolingBeside::cooling));
 
-/// Ascending by ordinal.
-struct CoolingList {
-  static void write(CanonicalWriter& out, const CoolingBeside& one) {
-    kBesideOrdinal.write(out, one, Lead::brace);
-    kBesideRest.write(out, one, Lead::comma);
-    out.raw("}");
-  }
-  static void write(CanonicalWriter& out, const std::vector<CoolingBeside>& list) {
-    write_list(out, CoolingList{}, list);
-  }
-  static void read(CanonicalReader& in, std::vector<CoolingBeside>& list) {
-    read_list(in, kOrdinalMax + 1, list, [&](CoolingBeside& one) {
-      kBesideOrdinal.read(in, one, Lead::brace);
-      const bool is_next = list.size() < 2 || list[list.size() - 2].ordinal < one.ordinal;
-      if (!is_next) in.reject("ordinal out of order");
-      kBesideRest.read(in, one, Lead::comma);
-      in.expect("}");
-    });
-  }
-};
+bool ascends(const std::vector<CoolingBeside>& list) {
+  return std::ranges::adjacent_find(list, std::greater_equal{}, &CoolingBeside::ordinal) == list.end();
+}
 
-constexpr auto kCoolingBeside = fields(field("cooling", std::identity{}, CoolingList{}));
+constexpr auto kCoolingBeside = fields(
+    checked(field("cooling", std::identity{}, one_an_address(Object<kBeside>{})), ascends, "ordinal out of order"));
 
 // clang-format off: a member a line
 constexpr std::uint32_t kBlockLengthMax = 128;
@@ -280,15 +246,15 @@ constexpr auto kPool =
                    "blockSize is out of range for the cidr"),
            field("disabled", &core::Pool::disabled), field("nodeSelector", &core::Pool::node_selector),
            field("namespaceSelector", &core::Pool::namespace_selector),
-           field("allowedUses", &core::Pool::allowed_uses, ListOf<OneOf<kPoolUses>>{.max = kNoListMax}),
-           field("assignmentMode", &core::Pool::assignment_mode, OneOf<kAssignmentModes>{}),
-           field("ipipMode", &core::Pool::ipip_mode, OneOf<kEncapsulations>{}),
-           field("vxlanMode", &core::Pool::vxlan_mode, OneOf<kEncapsulations>{}),
+           field("allowedUses", &core::Pool::allowed_uses, ListOf<OneOf<core::kPoolUses>>{.max = kNoListMax}),
+           field("assignmentMode", &core::Pool::assignment_mode, OneOf<core::kAssignmentModes>{}),
+           field("ipipMode", &core::Pool::ipip_mode, OneOf<core::kEncapsulations>{}),
+           field("vxlanMode", &core::Pool::vxlan_mode, OneOf<core::kEncapsulations>{}),
            field("natOutgoing", &core::Pool::nat_outgoing), field("disableBGPExport", &core::Pool::disable_bgp_export),
            maybe("gateway", &core::Pool::gateway),
            checked(field("cooldownSeconds", &core::Pool::cooldown), fits_cooldown, "cooldownSeconds is out of range"),
-           unless_false("priority", &core::Pool::priority, UpTo{core::kPoolPriorityMax}),
-           unless_false("beingDeleted", &core::Pool::being_deleted));
+           maybe("priority", &core::Pool::priority, UpTo{core::kPoolPriorityMax}),
+           maybe("beingDeleted", &core::Pool::being_deleted));
 
 constexpr auto kReservation =
     fields(field("name", &core::Reservation::name),
@@ -303,8 +269,8 @@ constexpr auto kIpamConfig =
 
 constexpr auto kAffinity = fields(
     field("cidr", &core::Affinity::cidr), field("node", Within{&core::Affinity::owner, &core::AffinityOwner::name}),
-    field("type", Within{&core::Affinity::owner, &core::AffinityOwner::type}, OneOf<kOwnerTypes>{}),
-    field("state", &core::Affinity::state, OneOf<kAffinityStates>{}), field("deleted", &core::Affinity::deleted));
+    field("type", Within{&core::Affinity::owner, &core::AffinityOwner::type}, OneOf<core::kOwnerTypes>{}),
+    field("state", &core::Affinity::state, OneOf<core::kAffinityStates>{}), field("deleted", &core::Affinity::deleted));
 
 constexpr auto kHandle = fields(field("handleID", &core::Handle::id), field("block", &core::Handle::blocks),
                                 field("deleted", &core::Handle::deleted));
@@ -328,49 +294,25 @@ constexpr auto kRemovedNode = fields(field("node", &core::RemovedNode::node), fi
 
 constexpr auto kNamespace = fields(field("name", &core::Namespace::name), field("labels", &core::Namespace::labels));
 
-constexpr EnumTexts<core::ServiceType, 4> kTypes = {{
-    {core::ServiceType::cluster_ip, "ClusterIP"},
-    {core::ServiceType::node_port, "NodePort"},
-    {core::ServiceType::load_balancer, "LoadBalancer"},
-    {core::ServiceType::external_name, "ExternalName"},
-}};
-constexpr EnumTexts<core::IpFamilyPolicy, 3> kFamilyPolicies = {{
-    {core::IpFamilyPolicy::single_stack, "SingleStack"},
-    {core::IpFamilyPolicy::prefer_dual_stack, "PreferDualStack"},
-    {core::IpFamilyPolicy::require_dual_stack, "RequireDualStack"},
-}};
-constexpr EnumTexts<core::ServiceProtocol, 3> kProtocols = {{
-    {core::ServiceProtocol::tcp, "TCP"},
-    {core::ServiceProtocol::udp, "UDP"},
-    {core::ServiceProtocol::sctp, "SCTP"},
-}};
-constexpr EnumTexts<core::TrafficPolicy, 2> kTrafficPolicies = {{
-    {core::TrafficPolicy::cluster, "Cluster"},
-    {core::TrafficPolicy::local, "Local"},
-}};
-constexpr EnumTexts<net::Family, 2> kFamilies = {{
-    {net::Family::v4, "IPv4"},
-    {net::Family::v6, "IPv6"},
-}};
-
 constexpr auto kPort =
-    fields(field("name", &ServicePort::name), field("protocol", &ServicePort::protocol, OneOf<kProtocols>{}),
+    fields(field("name", &ServicePort::name), field("protocol", &ServicePort::protocol, OneOf<core::kProtocols>{}),
            field("port", &ServicePort::port), field("targetPort", &ServicePort::target_port),
            field("nodePort", &ServicePort::node_port), field("appProtocol", &ServicePort::app_protocol));
 
-constexpr auto kService = fields(
-    field("namespace", Within{&Service::name, &ServiceName::name_space}),
-    field("name", Within{&Service::name, &ServiceName::name}), field("uid", &Service::uid),
-    field("created", &Service::created), field("labels", &Service::labels), field("selector", &Service::selector),
-    field("type", &Service::type, OneOf<kTypes>{}), field("clusterIP", &Service::cluster_ip),
-    field("clusterIPs", &Service::cluster_ips), field("ipFamilies", &Service::ip_families, ListOf<OneOf<kFamilies>>{}),
-    maybe("ipFamilyPolicy", &Service::ip_family_policy, OneOf<kFamilyPolicies>{}),
-    field("ports", &Service::ports, ListOf<Object<kPort>>{}), field("externalName", &Service::external_name),
-    field("externalTrafficPolicy", &Service::external_traffic_policy, OneOf<kTrafficPolicies>{}),
-    field("externalTrafficPolicyGiven", &Service::external_traffic_policy_given),
-    field("healthCheckNodePort", &Service::health_check_node_port),
-    maybe("allocateLoadBalancerNodePorts", &Service::allocate_load_balancer_node_ports),
-    maybe("loadBalancerClass", &Service::load_balancer_class), field("deleting", &Service::deleting));
+constexpr auto kService =
+    fields(field("namespace", Within{&Service::name, &ServiceName::name_space}),
+           field("name", Within{&Service::name, &ServiceName::name}), field("uid", &Service::uid),
+           field("created", &Service::created), field("labels", &Service::labels),
+           field("selector", &Service::selector), field("type", &Service::type, OneOf<core::kServiceTypes>{}),
+           field("clusterIP", &Service::cluster_ip), field("clusterIPs", &Service::cluster_ips),
+           field("ipFamilies", &Service::ip_families, ListOf<OneOf<core::kFamilies>>{}),
+           maybe("ipFamilyPolicy", &Service::ip_family_policy, OneOf<core::kFamilyPolicies>{}),
+           field("ports", &Service::ports, ListOf<Object<kPort>>{}), field("externalName", &Service::external_name),
+           field("externalTrafficPolicy", &Service::external_traffic_policy, OneOf<core::kTrafficPolicies>{}),
+           field("externalTrafficPolicyGiven", &Service::external_traffic_policy_given),
+           field("healthCheckNodePort", &Service::health_check_node_port),
+           maybe("allocateLoadBalancerNodePorts", &Service::allocate_load_balancer_node_ports),
+           maybe("loadBalancerClass", &Service::load_balancer_class), field("deleting", &Service::deleting));
 
 constexpr auto kForeignService = fields(spread<kService>(&core::ForeignService::service));
 
@@ -404,36 +346,29 @@ constexpr auto kNodeRangeSet =
            field("clusterCIDRs", &core::NodeRangeSet::cluster_cidrs, ListOf<Object<kClusterCidr>>{}),
            field("excluded", &core::NodeRangeSet::excluded), field("cursors", &core::NodeRangeSet::cursors));
 
-constexpr EnumTexts<StockAddressState, 8> kWarmStates = {{
-    {StockAddressState::probing, "probing"},
-    {StockAddressState::free, "free"},
-    {StockAddressState::held, "held"},
-    {StockAddressState::cooling, "cooling"},
-    {StockAddressState::releasing, "releasing"},
-    {StockAddressState::lending, "lending"},
-    {StockAddressState::lent, "lent"},
-    {StockAddressState::quarantined, "quarantined"},
+constexpr core::Words<StockAddressState, 8> kWarmStates = {{
+    {"probing", StockAddressState::probing},
+    {"free", StockAddressState::free},
+    {"held", StockAddressState::held},
+    {"cooling", StockAddressState::cooling},
+    {"releasing", StockAddressState::releasing},
+    {"lending", StockAddressState::lending},
+    {"lent", StockAddressState::lent},
+    {"quarantined", StockAddressState::quarantined},
 }};
-constexpr EnumTexts<StockDoubt, 3> kWarmDoubts = {{
-    {StockDoubt::not_in_cloud, "not_in_cloud"},
-    {StockDoubt::used_by_host, "used_by_host"},
-    {StockDoubt::used_by_pod, "used_by_pod"},
+constexpr core::Words<StockDoubt, 3> kWarmDoubts = {{
+    {"not_in_cloud", StockDoubt::not_in_cloud},
+    {"used_by_host", StockDoubt::used_by_host},
+    {"used_by_pod", StockDoubt::used_by_pod},
 }};
-constexpr EnumTexts<StockIntent::What, 2> kWarmWhats = {{
-    {StockIntent::What::allocate, "allocate"},
-    {StockIntent::What::borrow, "borrow"},
+constexpr core::Words<StockIntent::What, 2> kWarmWhats = {{
+    {"allocate", StockIntent::What::allocate},
+    {"borrow", StockIntent::What::borrow},
 }};
 
 struct MacText {
   static void write(CanonicalWriter& out, const net::Mac& mac) { out.text(mac.to_string()); }
-  static void read(CanonicalReader& in, net::Mac& value) {
-    const std::string text = in.text();
-    if (const auto mac = net::Mac::parse(text); mac && mac->to_string() == text) {
-      value = *mac;
-    } else {
-      in.reject("no MAC address in its canonical form \"" + text + "\"");
-    }
-  }
+  static void read(CanonicalReader& in, net::Mac& value) { read_canonical(in, value, "MAC address"); }
 };
 
 constexpr std::uint32_t kPrefixLengthMax = 128;
@@ -473,10 +408,10 @@ constexpr auto kStockAddress = fields(
     field("namespace", Within{&StockAddress::pod, &core::PodIdentity::namespace_name}),
     field("pod", Within{&StockAddress::pod, &core::PodIdentity::name}),
     field("podUID", Within{&StockAddress::pod, &core::PodIdentity::uid}), field("netns", &StockAddress::netns),
-    unless_empty("extra", &StockAddress::extra), maybe("cooling", &StockAddress::cooling, Object<kCooling>{}),
+    maybe("extra", &StockAddress::extra), maybe("cooling", &StockAddress::cooling, Object<kCooling>{}),
     maybe("otherMAC", &StockAddress::other_mac, MacText{}),
-    checked(unless_empty("doubts", &StockAddress::doubts, ListOf<OneOf<kWarmDoubts>>{.max = kWarmDoubts.size()}),
-            is_ascending, "its doubts are not in order"),
+    checked(maybe("doubts", &StockAddress::doubts, ListOf<OneOf<kWarmDoubts>>{.max = kWarmDoubts.size()}), is_ascending,
+            "its doubts are not in order"),
     field("peer", &StockAddress::peer), field("request", &StockAddress::request),
     checked(field("why", &StockAddress::why), fits_its_state, "its members do not fit its state"));
 
@@ -497,33 +432,17 @@ constexpr auto kStockNode = fields(
     field("generation", &StockNode::term), checked(maybe("nodeMax", &StockNode::node_max), has_room, "nodeMax is 0"));
 // clang-format on
 
-constexpr const auto& table_of(const core::Pool&) { return kPool; }
-constexpr const auto& table_of(const core::Reservation&) { return kReservation; }
-constexpr const auto& table_of(const core::IpamConfig&) { return kIpamConfig; }
-constexpr const auto& table_of(const Block&) { return kBlock; }
-constexpr const auto& table_of(const core::Affinity&) { return kAffinity; }
-constexpr const auto& table_of(const core::Handle&) { return kHandle; }
-constexpr const auto& table_of(const core::Vacancy&) { return kVacancy; }
-constexpr const auto& table_of(const core::HighWaterMark&) { return kHighWaterMark; }
-constexpr const auto& table_of(const core::PoolSet&) { return kPoolSet; }
-constexpr const auto& table_of(const core::Node&) { return kNode; }
-constexpr const auto& table_of(const core::RemovedNode&) { return kRemovedNode; }
-constexpr const auto& table_of(const core::Namespace&) { return kNamespace; }
-constexpr const auto& table_of(const core::RangeAllocation&) { return kRangeAllocation; }
-constexpr const auto& table_of(const core::NodeRange&) { return kNodeRange; }
-constexpr const auto& table_of(const core::NodeRangeSet&) { return kNodeRangeSet; }
-constexpr const auto& table_of(const Service&) { return kService; }
-constexpr const auto& table_of(const core::ForeignService&) { return kForeignService; }
-constexpr const auto& table_of(const ServiceCidrObject&) { return kServiceCidr; }
-constexpr const auto& table_of(const StockAddress&) { return kStockAddress; }
-constexpr const auto& table_of(const StockIntent&) { return kWarmIntent; }
-constexpr const auto& table_of(const StockNode&) { return kStockNode; }
+/// By Kind.
+constexpr auto kTables =
+    std::tie(kPool, kReservation, kIpamConfig, kBlock, kAffinity, kHandle, kVacancy, kHighWaterMark, kPoolSet, kNode,
+             kRangeAllocation, kService, kServiceCidr, kNodeRange, kNodeRangeSet, kRemovedNode, kForeignService,
+             kNamespace, kStockAddress, kWarmIntent, kStockNode);
+static_assert(std::tuple_size_v<decltype(kTables)> == core::kKindCount);
 
 template <std::size_t kIndex>
 core::Value read_record(CanonicalReader& in) {
   core::Value value(std::in_place_index<kIndex>);
-  auto& record = std::get<kIndex>(value);
-  table_of(record).read(in, record);
+  std::get<kIndex>(kTables).read(in, std::get<kIndex>(value));
   return value;
 }
 
@@ -556,10 +475,8 @@ OwnKey own_key(const Other&) {
 }
 
 Error damaged(const core::Key& key, std::string_view why) {
-  return {ErrorCode::corrupt,
-          fmt::format("record {} {} is damaged: {}; restore the store from a backup", core::name_of(key.kind), key.name,
-                      why),
-          {}};
+  return make_error(ErrorCode::corrupt, "record {} {} is damaged: {}; restore the store from a backup",
+                    core::name_of(key.kind), key.name, why);
 }
 
 /// Reads `{"v":N,`. Error: newer_version.
@@ -568,9 +485,8 @@ Error damaged(const core::Key& key, std::string_view why) {
   const std::uint32_t version = in.small_number();
   const std::uint32_t known = core::traits_of(key.kind).version;
   if (in.ok() && version > known) {
-    return fail(ErrorCode::newer_version,
-                fmt::format("record {} {} has format {}, this program reads up to {}; upgrade Croft here",
-                            core::name_of(key.kind), key.name, version, known));
+    return fail(ErrorCode::newer_version, "record {} {} has format {}, this program reads up to {}; upgrade Croft here",
+                core::name_of(key.kind), key.name, version, known);
   }
   if (version == 0) in.reject("format version 0");
   in.expect(",");
@@ -599,7 +515,10 @@ std::string encode_record(const core::Value& value) {
   if (const auto* range = std::get_if<core::RangeAllocation>(&value)) bytes += range->data.size() / 3 * 4;
   CanonicalWriter out(bytes);
   out.raw("{\"v\":").number(std::uint64_t{core::traits_of(core::kind_of(value)).version}).raw(",");
-  std::visit([&](const auto& record) { table_of(record).write(out, record); }, value);
+  const auto write = [&]<class Record>(const Record& record) {
+    std::get<static_cast<std::size_t>(core::kKindOf<Record>)>(kTables).write(out, record);
+  };
+  std::visit(write, value);
   out.raw("}");
   return out.take();
 }

@@ -15,11 +15,11 @@
 
 #include "base/net/echo.h"
 #include "base/net/prefix.h"
+#include "base/texts.h"
 #include "cli/croft/command_line.h"
 #include "cli/croft/data.h"
 #include "cli/croft/table.h"
 #include "register/pool.h"
-#include "sim/advice.h"
 #include "sim/plan.h"
 #include "sim/server.h"
 #include "store/store_url.h"
@@ -40,8 +40,8 @@ constexpr std::size_t kWidth = 78;
   double number = 0;
   const auto [end, fault] = std::from_chars(text.data(), text.data() + text.size(), number);
   if (fault != std::errc() || end != text.data() + text.size() || !(number >= least && number <= most)) {
-    return fail(ErrorCode::invalid_argument, fmt::format("{} is not a number from {} to {}. Give one.", net::echo(text),
-                                                         to_text(least), to_text(most)));
+    return fail(ErrorCode::invalid_argument, "{} is not a number from {} to {}. Give one.", net::echo(text),
+                to_text(least), to_text(most));
   }
   return number;
 }
@@ -60,7 +60,7 @@ auto number(Member Plan::*member, double least, double most) {
   return [=](Plan& plan, const std::string& text) -> Result<void> {
     TRY(const double read, number_in(text, least, most));
     if (!std::is_same_v<Number, double> && read != std::floor(read)) {
-      return fail(ErrorCode::invalid_argument, fmt::format("{} is not a whole number. Give one.", net::echo(text)));
+      return fail(ErrorCode::invalid_argument, "{} is not a whole number. Give one.", net::echo(text));
     }
     plan.*member = Number(static_cast<std::conditional_t<std::is_same_v<Number, double>, double, std::int64_t>>(read));
     return {};
@@ -70,7 +70,7 @@ auto number(Member Plan::*member, double least, double most) {
 [[nodiscard]] Result<void> set_way(Plan& plan, const std::string& text) {
   if (text == "agents") return plan.way = Plan::Way::agents, Result<void>();
   if (text == "alone") return plan.way = Plan::Way::alone, Result<void>();
-  return fail(ErrorCode::invalid_argument, fmt::format("{} is not a way. Say agents or alone.", net::echo(text)));
+  return fail(ErrorCode::invalid_argument, "{} is not a way. Say agents or alone.", net::echo(text));
 }
 
 const std::vector<Setting>& settings() {
@@ -97,8 +97,7 @@ const std::vector<Setting>& settings() {
       {"strict-affinity", "BOOL", "Let nodes use their own blocks alone: true or false (default false)",
        [](Plan& plan, const std::string& text) -> Result<void> {
          if (text != "true" && text != "false") {
-           return fail(ErrorCode::invalid_argument,
-                       fmt::format("{} is neither true nor false. Say one of them.", net::echo(text)));
+           return fail(ErrorCode::invalid_argument, "{} is neither true nor false. Say one of them.", net::echo(text));
          }
          plan.strict = text == "true";
          return {};
@@ -106,8 +105,8 @@ const std::vector<Setting>& settings() {
       {"datastore", "NAME", "Store of the register: kubernetes, etcd or sqlite (default kubernetes)",
        [](Plan& plan, const std::string& text) -> Result<void> {
          if (!sim::manners_of(text)) {
-           return fail(ErrorCode::invalid_argument,
-                       fmt::format("{} is not a datastore. Say kubernetes, etcd or sqlite.", net::echo(text)));
+           return fail(ErrorCode::invalid_argument, "{} is not a datastore. Say kubernetes, etcd or sqlite.",
+                       net::echo(text));
          }
          plan.datastore = text;
          return {};
@@ -136,42 +135,30 @@ const std::vector<Setting>& settings() {
   for (const Setting& setting : settings()) {
     if (name != setting.name) continue;
     if (plan.today && setting.is_of_register) {
-      return fail(ErrorCode::invalid_argument,
-                  fmt::format("--{} comes from the register of --from. Leave it out.", name));
+      return fail(ErrorCode::invalid_argument, "--{} comes from the register of --from. Leave it out.", name);
     }
     const auto done = setting.set(plan, text);
     if (!done) return fail(done.error().in("--" + name));
     return {};
   }
-  return fail(ErrorCode::invalid_argument, fmt::format("{} is not a setting of a plan. Use the name of a flag: nodes, "
-                                                       "pods, block-size, …",
-                                                       net::echo(name)));
-}
-
-std::vector<std::string> split(const std::string& text, char by) {
-  std::vector<std::string> parts{""};
-  for (const char c : text) {
-    if (c == by) {
-      parts.emplace_back();
-    } else {
-      parts.back() += c;
-    }
-  }
-  return parts;
+  return fail(ErrorCode::invalid_argument,
+              "{} is not a setting of a plan. Use the name of a flag: nodes, "
+              "pods, block-size, …",
+              net::echo(name));
 }
 
 /// "nodes=200,block-size=27"
 [[nodiscard]] Result<Plan> changed(Plan plan, const std::string& words, const std::string& varied = {}) {
-  for (const std::string& word : split(words, ',')) {
+  for (const std::string_view word : split(words, ',')) {
     const std::size_t at = word.find('=');
     if (at != word.npos && word.substr(0, at) == varied) {
-      return fail(ErrorCode::invalid_argument, fmt::format("--vary and --against both set {}. Leave one out.", varied));
+      return fail(ErrorCode::invalid_argument, "--vary and --against both set {}. Leave one out.", varied);
     }
     if (at == word.npos) {
-      return fail(ErrorCode::invalid_argument,
-                  fmt::format("{} in --against has no value. Write NAME=VALUE,NAME=VALUE.", net::echo(word)));
+      return fail(ErrorCode::invalid_argument, "{} in --against has no value. Write NAME=VALUE,NAME=VALUE.",
+                  net::echo(word));
     }
-    TRY_VOID(set(plan, word.substr(0, at), word.substr(at + 1)));
+    TRY_VOID(set(plan, std::string(word.substr(0, at)), std::string(word.substr(at + 1))));
   }
   return plan;
 }
@@ -200,11 +187,9 @@ const std::vector<Figure>& figures() {
         [member](const Measured& run) { return run.steady.p99 > 0 ? std::optional(run.steady.*member) : std::nullopt; };
   };
   static const std::vector<Figure> kAll{
-      {"nodes", "nodes", "", [](const Measured& run) { return std::optional(static_cast<double>(run.nodes)); }, true},
-      {"pods", "pods with an address", "",
-       [](const Measured& run) { return std::optional(static_cast<double>(run.pods)); }, true},
-      {"withoutAddress", "pods without an address", "",
-       [](const Measured& run) { return std::optional(static_cast<double>(run.without)); }, true},
+      {"nodes", "nodes", "", some(&Measured::nodes), true},
+      {"pods", "pods with an address", "", some(&Measured::pods), true},
+      {"withoutAddress", "pods without an address", "", some(&Measured::without), true},
       {"poolSize", "addresses of the pool", "", space(&sim::Space::size)},
       {"held", "held", "", space(&sim::Space::held), true},
       {"cooling", "cooling", "", space(&sim::Space::cooling), true},
@@ -233,10 +218,8 @@ const std::vector<Figure>& figures() {
       {"p50", "ADD, later: p50", "ms", later(&sim::Latency::p50)},
       {"p90", "p90", "ms", later(&sim::Latency::p90)},
       {"p99", "p99", "ms", later(&sim::Latency::p99)},
-      {"refused", "tries refused for want of addresses", "",
-       [](const Measured& run) { return std::optional(static_cast<double>(run.refused)); }, true},
-      {"failed", "tries that failed", "",
-       [](const Measured& run) { return std::optional(static_cast<double>(run.failed)); }, true},
+      {"refused", "tries refused for want of addresses", "", some(&Measured::refused), true},
+      {"failed", "tries that failed", "", some(&Measured::failed), true},
       {"recoveredMinutes", "a lost node's addresses are free after", "min", some(&Measured::recovered_minutes)},
       {"fullShare", "held when the first ADD is refused", "%",
        [](const Measured& run) { return run.full_share ? std::optional(*run.full_share * 100) : std::nullopt; }},
@@ -321,15 +304,14 @@ struct PlanOptions {
 [[nodiscard]] Result<int> vary(CommandLine& line, const PlanOptions& options, const Plan& plan) {
   const std::size_t at = options.vary.find('=');
   if (at == options.vary.npos) {
-    return fail(ErrorCode::invalid_argument,
-                fmt::format("{} in --vary has no values. Write NAME=VALUE,VALUE.", net::echo(options.vary)));
+    return fail(ErrorCode::invalid_argument, "{} in --vary has no values. Write NAME=VALUE,VALUE.",
+                net::echo(options.vary));
   }
   const std::string name = options.vary.substr(0, at);
   const std::string chosen = options.chart.empty() ? "addsPerSecond" : options.chart;
   const auto figure = std::ranges::find(figures(), chosen, &Figure::name);
   if (figure == figures().end()) {
-    return fail(ErrorCode::invalid_argument,
-                fmt::format("{} is not a figure. Take one that -o json names.", net::echo(chosen)));
+    return fail(ErrorCode::invalid_argument, "{} is not a figure. Take one that -o json names.", net::echo(chosen));
   }
   struct Line {
     std::string title;
@@ -338,13 +320,13 @@ struct PlanOptions {
   std::vector<Line> lines{{options.against.empty() ? "plan" : "without " + options.against, {}}};
   if (!options.against.empty()) lines.push_back({options.against, {}});
   for (Line& one : lines) {
-    for (const std::string& value : split(options.vary.substr(at + 1), ',')) {
+    for (const std::string_view value : split(std::string_view(options.vary).substr(at + 1), ',')) {
       Plan varied = plan;
-      TRY_VOID(set(varied, name, value));
+      TRY_VOID(set(varied, name, std::string(value)));
       if (!number_in(value, -1e12, 1e12)) {
         return fail(ErrorCode::invalid_argument,
-                    fmt::format("--vary takes settings that are numbers, and {} is none. Compare with --against.",
-                                net::echo(value)));
+                    "--vary takes settings that are numbers, and {} is none. Compare with --against.",
+                    net::echo(value));
       }
       if (&one != &lines.front()) {
         TRY(varied, changed(varied, options.against, name));

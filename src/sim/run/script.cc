@@ -13,6 +13,7 @@
 #include <fmt/ranges.h>
 
 #include "base/manual_clock.h"
+#include "base/texts.h"
 
 namespace croft::sim {
 namespace {
@@ -88,7 +89,7 @@ using Words = std::span<const std::string_view>;
 
 [[nodiscard]] Result<void> take_store(Words words, Setup& setup) {
   if (words.size() < 2 || !manners_of(words[1])) {
-    return fail(invalid_argument(fmt::format("`store` needs one of {}", fmt::join(kStores, ", "))));
+    return fail(ErrorCode::invalid_argument, "`store` needs one of {}", fmt::join(kStores, ", "));
   }
   setup.store = words[1];
   setup.agents = false;
@@ -117,7 +118,7 @@ using Words = std::span<const std::string_view>;
   for (const Setup::Pool& other : pools) {
     if (other.name == pool.name) return fail(invalid_argument("a second pool " + pool.name));
     if (is_later || !other.cidr.overlaps(pool.cidr)) continue;
-    return fail(invalid_argument(fmt::format("pool {} overlaps pool {}", pool.name, other.name)));
+    return fail(ErrorCode::invalid_argument, "pool {} overlaps pool {}", pool.name, other.name);
   }
   pools.push_back(std::move(pool));
   return {};

@@ -80,13 +80,6 @@ std::vector<std::string> without(const std::vector<std::string_view>& ids,
   return {rest.begin(), rest.end()};
 }
 
-/// A name that is none of a block, affinity …: then nothing is known by it.
-std::optional<net::Prefix> block_of(const Key& key) {
-  const auto cidr = core::cidr_of(key);
-  if (!cidr) return {};
-  return *cidr;
-}
-
 }  // namespace
 
 Cache::Cache(core::AffinityOwner node) : node_(std::move(node)), own_names_(core::owned_names_of(node_)) {}
@@ -118,7 +111,7 @@ bool Cache::is_watched(const Key& key) const {
     case core::Followed::own_node:
       return key == core::node_key(node_.name);
     case core::Followed::own_blocks: {
-      const auto cidr = block_of(key);
+      const auto cidr = core::cidr_of(key);
       return cidr && own_.contains(*cidr);
     }
     case core::Followed::own_handles:
@@ -177,8 +170,7 @@ void Cache::learn_all(const core::Missing& wanted, const ReadAnswer& answer) {
 bool Cache::wants(const Key& key) const {
   if (records_.contains(key) && !touched_.contains(key) && !is_unreadable_block(key)) return false;
   if (key.kind == Kind::handle) return mentions_.contains(key.name);
-  const auto cidr = key.kind == Kind::block ? block_of(key) : std::nullopt;
-  return cidr && own_.contains(*cidr);
+  return key.kind == Kind::block && is_watched(key);
 }
 
 void Cache::learn(const ReadAnswer& answer) {
@@ -281,12 +273,9 @@ void Cache::doubt(std::span<const Write> writes) {
 void Cache::put(const Key& key, std::optional<Record> record) {
   switch (core::traits_of(key.kind).followed) {
     case core::Followed::all:
-      return keep(key, std::move(record));
     case core::Followed::own_names:
-      if (is_own_name(key.name)) keep(key, std::move(record));
-      return;
     case core::Followed::own_node:
-      if (key == core::node_key(node_.name)) keep(key, std::move(record));
+      if (is_watched(key)) keep(key, std::move(record));
       return;
     case core::Followed::claims:
       return record ? put_affinity(key, std::move(record)) : drop_affinity(key);
@@ -324,7 +313,7 @@ void Cache::put_affinity(const Key& key, std::optional<Record> record) {
   const Revision since = record ? record->revision : Revision();
   if (record && is_own) keep(key, std::move(record));
   if (!affinity_names_.insert(key.name).second) return;
-  const auto cidr = block_of(key);
+  const auto cidr = core::cidr_of(key);
   if (!cidr) return;
   Key block = core::block_key(*cidr);
   if (++claimed_[block.name] == 1) claimed_blocks_[cidr->family()].insert(std::move(block));
@@ -334,7 +323,7 @@ void Cache::put_affinity(const Key& key, std::optional<Record> record) {
 void Cache::drop_affinity(const Key& key) {
   if (affinity_names_.erase(key.name) == 0) return;
   keep(key, std::nullopt);
-  const auto cidr = block_of(key);
+  const auto cidr = core::cidr_of(key);
   if (!cidr) return;
   const Key block = core::block_key(*cidr);
   const auto claims = claimed_.find(block.name);
@@ -350,7 +339,7 @@ void Cache::drop_affinity(const Key& key) {
 }
 
 void Cache::put_block(const Key& key, std::optional<Record> record) {
-  const auto cidr = block_of(key);
+  const auto cidr = core::cidr_of(key);
   if (!cidr || !own_.contains(*cidr)) return;
   const auto touched = touched_.find(key);
   if (touched != touched_.end() && (!record || record->revision >= touched->second)) touched_.erase(touched);
@@ -383,19 +372,16 @@ std::optional<std::optional<Record>> Cache::record(const Key& key) const {
   const bool is_held = records_.contains(key);
   switch (core::traits_of(key.kind).followed) {
     case core::Followed::all:
-      return find(key);
-    case core::Followed::own_node:
-      if (key != core::node_key(node_.name)) return {};
-      return find(key);
     case core::Followed::own_names:
-      if (!is_own_name(key.name)) return {};
+    case core::Followed::own_node:
+      if (!is_watched(key)) return {};
       return find(key);
     case core::Followed::claims:
       if (!is_held && affinity_names_.contains(key.name)) return {};
       return find(key);
     case core::Followed::own_blocks: {
       if (touched_.contains(key) || is_unreadable_block(key)) return {};
-      const auto cidr = block_of(key);
+      const auto cidr = core::cidr_of(key);
       if (is_held) return find(key);
       if (!cidr || claimed_.contains(core::block_key(*cidr).name) || !is_of_pools_length(*cidr)) return {};
       if (is_named_by_a_handle(*cidr)) return {};

@@ -3,9 +3,8 @@
 #include <algorithm>
 #include <utility>
 
-#include <fmt/format.h>
-
 #include "base/backoff.h"
+#include "base/texts.h"
 
 namespace croft::store {
 namespace {
@@ -61,9 +60,9 @@ Deadline CachedStore::read_deadline() const {
 Result<void> CachedStore::check_size(const Cache& cache) const {
   if (cache.record_count() <= options_.records_max && cache.affinity_count() <= kClaimsMax) return {};
   return fail(ErrorCode::corrupt,
-              fmt::format("the register has {} records that a node follows, and {} claims: more than {} or {} are not "
-                          "kept in memory; calls go to the store",
-                          cache.record_count(), cache.affinity_count(), options_.records_max, kClaimsMax));
+              "the register has {} records that a node follows, and {} claims: more than {} or {} are not "
+              "kept in memory; calls go to the store",
+              cache.record_count(), cache.affinity_count(), options_.records_max, kClaimsMax);
 }
 
 Result<void> CachedStore::rebuild() {
@@ -184,7 +183,7 @@ Result<void> CachedStore::step(Deadline deadline) {
 
 CachedStore::State CachedStore::state() const {
   const std::lock_guard lock(mutex_);
-  return {in_use_, cache_.own_block_count(), cache_.affinity_count(), rebuilt_, from_memory_};
+  return {in_use_, cache_.own_blocks().size(), cache_.affinity_count(), rebuilt_, from_memory_};
 }
 
 // ---------------------------------------------------------------- reading
@@ -297,26 +296,20 @@ std::vector<Result<Revision>> CachedStore::commit_each(std::span<const Write> wr
   return commit_each_noted(true, writes, token, deadline);
 }
 
-/// The place among this process's writers, and with it the one among all.
-class CachedStore::OwnTurn final : public Store::Turn {
- public:
-  explicit OwnTurn(std::unique_lock<std::timed_mutex> own) : own_(std::move(own)) {}
-  void hold(std::unique_ptr<Turn> beneath) { beneath_ = std::move(beneath); }
-
- private:
-  std::unique_lock<std::timed_mutex> own_;
-  std::unique_ptr<Turn> beneath_;  // given back first
-};
-
 Result<std::unique_ptr<Store::Turn>> CachedStore::take_turn(Deadline deadline) {
+  /// The place among this process's writers, and with it the one among all, which is given back first.
+  struct OwnTurn final : Turn {
+    std::unique_lock<std::timed_mutex> own;
+    std::unique_ptr<Turn> beneath;
+  };
   constexpr nanoseconds kWaitMax = std::chrono::hours{1};
   const nanoseconds now = clock_.now().since_boot;
   const nanoseconds left = deadline.at_since_boot > now ? deadline.at_since_boot - now : nanoseconds{0};
   std::unique_lock<std::timed_mutex> own(turn_, std::min(left, kWaitMax));
   if (!own.owns_lock()) return fail(ErrorCode::deadline_exceeded, "too many writers wait in this process");
-  auto turn = std::make_unique<OwnTurn>(std::move(own));
-  TRY(auto place_beneath, beneath().take_turn(deadline));
-  turn->hold(std::move(place_beneath));
+  auto turn = std::make_unique<OwnTurn>();
+  TRY(turn->beneath, beneath().take_turn(deadline));
+  turn->own = std::move(own);
   return turn;
 }
 

@@ -122,7 +122,6 @@ class Cache {
   /// One record: absent (the inner optional), or nothing when it is not known.
   [[nodiscard]] std::optional<std::optional<Record>> record(const Key& key) const;
 
-  [[nodiscard]] std::size_t own_block_count() const { return own_.size(); }
   /// The number of records held with their content.
   [[nodiscard]] std::size_t record_count() const { return records_.size() + ahead_.size(); }
   [[nodiscard]] std::size_t affinity_count() const { return affinity_names_.size(); }
@@ -228,8 +227,6 @@ class CachedStore final : public ForwardingStore {
    private:
     CachedStore& whole_;
   };
-
-  class OwnTurn;
 
   /// Commits beneath; the memory learns of it. With `from_memory` the decision rests on it, and so on its epoch.
   [[nodiscard]] Result<Revision> commit_noted(bool from_memory, std::span<const Write> writes, const WriteToken& token,

@@ -181,19 +181,21 @@ Write remove(const Key& key) { return {key, std::nullopt, Condition::always()}; 
 
 /// A cache that knows of one own block, claimed and written at revision 10.
 struct WithABlock {
-  WithABlock() {
-    const std::vector<Write> writes = {put(claim(0)), put(block(0, 1))};
-    cache.committed(writes, {}, Revision(10));
-  }
+  WithABlock() { commit({put(claim(0)), put(block(0, 1))}, 10); }
   /// How many addresses the block has held, as far as is known; nothing when that must be read.
   [[nodiscard]] std::optional<std::size_t> held() const {
     const auto known = cache.record(kBlock);
     if (!known) return {};
     return *known ? std::get<core::Block>(*(*known)->value).attributes.size() : 0;
   }
-  void write(std::uint64_t revision, std::uint32_t count) {
-    const std::vector<Write> writes = {put(block(0, count))};
+  void write(std::uint64_t revision, std::uint32_t count) { commit({put(block(0, count))}, revision); }
+  void commit(const std::vector<Write>& writes, std::uint64_t revision) {
     cache.committed(writes, {}, Revision(revision));
+  }
+  void learn(Record record) {
+    ReadAnswer read;
+    read.records = {std::move(record)};
+    cache.learn(read);
   }
   Cache cache{kSampleNode};
 };
@@ -218,13 +220,9 @@ TEST(Cache, ABlockThatSomebodyElseWroteIsReadBeforeItIsBelieved) {
   EXPECT_TRUE(world.cache.apply({Change::touched(kBlock, Revision(11))}));
   EXPECT_EQ(world.held(), std::nullopt);
   EXPECT_THAT(world.cache.unknown(8).records, testing::Contains(kBlock));
-  ReadAnswer older;
-  older.records = {block(10, 1)};
-  world.cache.learn(older);
+  world.learn(block(10, 1));
   EXPECT_EQ(world.held(), std::nullopt) << "that is what it was before";
-  ReadAnswer read;
-  read.records = {block(11, 5)};
-  world.cache.learn(read);
+  world.learn(block(11, 5));
   EXPECT_EQ(world.held(), 5U);
   EXPECT_THAT(world.cache.unknown(8).records, testing::Not(testing::Contains(kBlock)));
 }
@@ -242,9 +240,8 @@ TEST(Cache, TheWatchMayBeQuickerThanTheAnswerToACommit) {
 
 TEST(Cache, LateNewsDoesNotBringBackWhatWasDeleted) {
   WithABlock world;
-  const std::vector<Write> writes = {remove(kBlock), remove(kClaim)};
-  world.cache.committed(writes, {}, Revision(20));
-  EXPECT_EQ(world.cache.own_block_count(), 0U);
+  world.commit({remove(kBlock), remove(kClaim)}, 20);
+  EXPECT_TRUE(world.cache.own_blocks().empty());
   EXPECT_FALSE(world.cache.apply({Change::put(claim(10))}));
   EXPECT_EQ(world.cache.affinity_count(), 0U);
   world.cache.apply({Change::deleted(kClaim, Revision(20))});
@@ -272,13 +269,10 @@ TEST(Cache, HandlesAreKeptAsLongAsABlockOfItsOwnMentionsThem) {
   const Key handle = core::handle_key(*two.handle_id);
   EXPECT_THAT(world.cache.record(handle), testing::Optional(testing::Eq(std::nullopt))) << "nobody mentions it";
   EXPECT_THAT(world.cache.unknown(8).records, testing::ElementsAre(core::handle_key(sample_handle_id(0))));
-  ReadAnswer read;
-  read.records = {Record{core::handle_key(sample_handle_id(0)), sample_handle(0, 0), Revision(9), {}}};
-  world.cache.learn(read);
+  world.learn({core::handle_key(sample_handle_id(0)), sample_handle(0, 0), Revision(9), {}});
   EXPECT_TRUE(world.cache.unknown(8).empty());
 
-  const std::vector<Write> add = {put(block(0, 2)), put(Record{handle, sample_handle(1, 0), Revision(0), {}})};
-  world.cache.committed(add, {}, Revision(12));
+  world.commit({put(block(0, 2)), put(Record{handle, sample_handle(1, 0), Revision(0), {}})}, 12);
   EXPECT_TRUE(world.cache.unknown(8).empty());
   EXPECT_EQ((*world.cache.record(handle))->revision, Revision(12));
   world.write(13, 1);
@@ -321,13 +315,10 @@ TEST(Cache, AnUnreadableBlockIsReadEachTime) {
   Record damaged = block(11, 1);
   damaged.value = fail(ErrorCode::corrupt, "damaged");
   EXPECT_TRUE(world.cache.apply({Change::touched(kBlock, Revision(11))}));
-  ReadAnswer read;
-  read.records = {damaged};
-  world.cache.learn(read);
+  world.learn(damaged);
   EXPECT_FALSE(world.cache.record(kBlock)) << "it is asked for";
   EXPECT_TRUE(world.cache.unknown(8).records.empty() || !world.cache.unknown(8).records.contains(kBlock));
-  read.records = {block(11, 1)};
-  world.cache.learn(read);
+  world.learn(block(11, 1));
   EXPECT_EQ(world.held(), 1U);
 }
 
@@ -363,8 +354,7 @@ TEST(Cache, AnUnknownOutcomeIsReadAnew) {
 TEST(Cache, AHandleWrittenAheadOfItsBlockIsKnown) {
   WithABlock world;
   const Key handle = core::handle_key(sample_handle_id(1));
-  const std::vector<Write> ahead = {put(Record{handle, sample_handle(1, 0), Revision(0), {}})};
-  world.cache.committed(ahead, {}, Revision(11));
+  world.commit({put(Record{handle, sample_handle(1, 0), Revision(0), {}})}, 11);
   EXPECT_EQ((*world.cache.record(handle))->revision, Revision(11));
   world.write(12, 2);
   EXPECT_FALSE(world.cache.unknown(8).records.contains(handle));
@@ -377,10 +367,10 @@ TEST(Cache, AHandleOfWhoseWriteNothingIsKnownIsAskedFor) {
   WithABlock world;
   const Key handle = core::handle_key(sample_handle_id(1));
   const std::vector<Write> writes = {put(Record{handle, sample_handle(1, 0), Revision(0), {}})};
-  world.cache.committed(writes, {}, Revision(11));
+  world.commit(writes, 11);
   world.cache.doubt(writes);
   EXPECT_FALSE(world.cache.record(handle)) << "it may be there, or not";
-  world.cache.committed(writes, {}, Revision(12));
+  world.commit(writes, 12);
   EXPECT_EQ((*world.cache.record(handle))->revision, Revision(12));
 }
 

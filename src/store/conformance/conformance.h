@@ -109,6 +109,15 @@ class StoreConformance : public testing::TestWithParam<BackendCase> {
     return std::get<core::HighWaterMark>(*(*record)->value).sequence_number.value;
   }
 
+  /// A watch of what comes from now on.
+  [[nodiscard]] std::unique_ptr<Watch> watch_of(const WatchScope& scope) const {
+    const auto position = store_->position(soon());
+    EXPECT_TRUE(position) << position.error().message;
+    auto watch = store_->watch(scope, position.value(), soon());
+    EXPECT_TRUE(watch) << watch.error().message;
+    return std::move(watch).value();
+  }
+
   /// Adds one to a mark by compare-and-swap, as often as it takes.
   void increment(Store& store, const std::string& name) const;
 

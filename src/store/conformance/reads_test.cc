@@ -236,15 +236,12 @@ TEST_P(StoreConformance, ADamagedRecordCostsOnlyItself) {
 TEST_P(StoreConformance, AWatchGoesOnPastADamagedRecord) {
   if (!backend_->damage_is_watched()) GTEST_SKIP() << "what another program writes into this file is not watched";
   ASSERT_TRUE(commit({put("a", 1)}));
-  const auto position = store_->position(soon());
-  ASSERT_TRUE(position);
-  auto watch = store_->watch({{}, {{Kind::high_water_mark, ""}}}, *position, soon());
-  ASSERT_TRUE(watch) << watch.error().message;
+  const auto watch = watch_of({{}, {{Kind::high_water_mark, ""}}});
   backend_->damage(mark_key("a"));
   ASSERT_TRUE(commit({put("b", 2)}));
   bool saw_damage = false, saw_next = false;
   for (int i = 0; i < 1000 && !saw_next; ++i) {
-    const auto changes = (*watch)->next(in(std::chrono::milliseconds{100}));
+    const auto changes = watch->next(in(std::chrono::milliseconds{100}));
     ASSERT_TRUE(changes) << changes.error().message;
     for (const Change& change : *changes) {
       saw_damage |= change.key == mark_key("a") && change.record && !change.record->value;

@@ -66,14 +66,11 @@ TEST_P(StoreConformance, ReadGivesWholeListsHoweverLong) {
 TEST_P(StoreConformance, WatchSeesWhatOthersDoAfterItsPosition) {
   const auto other = backend_->open();
   ASSERT_TRUE(commit_to(*other, {put("w/a", 1)}));
-  const auto position = store_->position(soon());
-  ASSERT_TRUE(position) << position.error().message;
-  auto watch = store_->watch({{}, {kMarks}}, *position, soon());
-  ASSERT_TRUE(watch) << watch.error().message;
+  const auto watch = watch_of({{}, {kMarks}});
 
   ASSERT_TRUE(write_all(*other, {put("w/b", 2), put("elsewhere", 9)}));
   ASSERT_TRUE(commit_to(*other, {remove("w/a")}));
-  const auto changes = take(**watch, 2, clock_);
+  const auto changes = take(*watch, 2, clock_);
   ASSERT_EQ(changes.size(), 2U);
   EXPECT_EQ(changes[0].key, mark_key("w/b"));
   ASSERT_TRUE(changes[0].record);
@@ -88,23 +85,20 @@ TEST_P(StoreConformance, WatchSeesWhatOthersDoAfterItsPosition) {
 }
 
 TEST_P(StoreConformance, AFollowedRecordTellsThatItChangedAndWhenItIsGone) {
-  const auto start = store_->position(soon());
-  ASSERT_TRUE(start) << start.error().message;
-  const auto watch = store_->watch({{}, {kMarks}}, *start, soon());
-  ASSERT_TRUE(watch) << watch.error().message;
+  const auto watch = watch_of({{}, {kMarks}});
   ASSERT_TRUE(commit({put("f/x", 1)}));
   ASSERT_TRUE(commit({put("w/last", 1)}));
-  const auto before = take(**watch, 1, clock_);
+  const auto before = take(*watch, 1, clock_);
   ASSERT_EQ(before.size(), 1U);
   EXPECT_EQ(before[0].key, mark_key("w/last")) << "nobody follows the other yet";
 
   // From before the first change of it, though the watch has passed that.
   const Revision made = (*store_->get(mark_key("f/x"), soon()))->revision;
-  (*watch)->follow(mark_key("f/x"), Revision(made.value - 1));
+  watch->follow(mark_key("f/x"), Revision(made.value - 1));
   const auto next_of_it = [&]() -> std::optional<Change> {
     const Deadline deadline = in(std::chrono::seconds{10});
     while (!deadline.passed(clock_.now())) {
-      for (const Change& change : take(**watch, 1, clock_)) {
+      for (const Change& change : take(*watch, 1, clock_)) {
         if (change.key == mark_key("f/x")) return change;
       }
     }
@@ -127,19 +121,16 @@ TEST_P(StoreConformance, AFollowedRecordTellsThatItChangedAndWhenItIsGone) {
   EXPECT_EQ(change->what, Change::What::deleted);
   EXPECT_GT(change->revision, made);
 
-  (*watch)->unfollow(mark_key("f/x"));
+  watch->unfollow(mark_key("f/x"));
   ASSERT_TRUE(commit({put("f/x", 3)}));
   ASSERT_TRUE(commit({put("w/end", 1)}));
-  const auto after = take(**watch, 1, clock_);
+  const auto after = take(*watch, 1, clock_);
   ASSERT_EQ(after.size(), 1U);
   EXPECT_EQ(after[0].key, mark_key("w/end"));
 }
 
 TEST_P(StoreConformance, AWatchHasPassedAPositionOnceAllBeforeItWasGivenOut) {
-  const auto start = store_->position(soon());
-  ASSERT_TRUE(start) << start.error().message;
-  const auto watch = store_->watch({{}, {kMarks}}, *start, soon());
-  ASSERT_TRUE(watch) << watch.error().message;
+  const auto watch = watch_of({{}, {kMarks}});
   const auto other = backend_->open();
   std::uint64_t given = 0;
   for (std::uint64_t n = 1; n <= backend_->waits_for_completeness(); ++n) {
@@ -147,11 +138,11 @@ TEST_P(StoreConformance, AWatchHasPassedAPositionOnceAllBeforeItWasGivenOut) {
     ASSERT_TRUE(commit_to(*other, {put("elsewhere", n)}));
     const auto position = store_->position(soon());
     ASSERT_TRUE(position) << position.error().message;
-    EXPECT_FALSE((*watch)->is_complete_up_to(*position)) << "it was not asked since";
+    EXPECT_FALSE(watch->is_complete_up_to(*position)) << "it was not asked since";
     const Deadline deadline = in(std::chrono::seconds{100});
-    while (!(*watch)->is_complete_up_to(*position)) {
+    while (!watch->is_complete_up_to(*position)) {
       ASSERT_FALSE(deadline.passed(clock_.now())) << "nobody says that it is complete";
-      const auto some = (*watch)->next(in(std::chrono::milliseconds{100}));
+      const auto some = watch->next(in(std::chrono::milliseconds{100}));
       ASSERT_TRUE(some) << some.error().message;
       for (const Change& change : *some) given = number_in(change);
     }
@@ -160,23 +151,17 @@ TEST_P(StoreConformance, AWatchHasPassedAPositionOnceAllBeforeItWasGivenOut) {
 }
 
 TEST_P(StoreConformance, WatchOfSingleRecordsSeesNoOthers) {
-  const auto position = store_->position(soon());
-  ASSERT_TRUE(position);
-  auto watch = store_->watch({{mark_key("w/one")}, {}}, *position, soon());
-  ASSERT_TRUE(watch) << watch.error().message;
+  const auto watch = watch_of({{mark_key("w/one")}, {}});
   ASSERT_TRUE(commit({put("w/one-more", 1)}));
   ASSERT_TRUE(commit({put("w/one", 2)}));
-  const auto changes = take(**watch, 1, clock_);
+  const auto changes = take(*watch, 1, clock_);
   ASSERT_EQ(changes.size(), 1U);
   EXPECT_EQ(changes[0].key, mark_key("w/one"));
 }
 
 /// A store may keep a record in several places, and hear of each by itself (etcd: what Calico has no place for).
 TEST_P(StoreConformance, AWatchedRecordComesWhole) {
-  const auto start = store_->position(soon());
-  ASSERT_TRUE(start) << start.error().message;
-  const auto watch = store_->watch({{}, {{Kind::pool, ""}}}, *start, soon());
-  ASSERT_TRUE(watch) << watch.error().message;
+  const auto watch = watch_of({{}, {{Kind::pool, ""}}});
   for (const int seconds : {90, 30, 0, 60}) {
     core::PoolSpec spec;
     spec.name = "a";
@@ -185,7 +170,7 @@ TEST_P(StoreConformance, AWatchedRecordComesWhole) {
     auto pool = core::make_pool(spec);
     ASSERT_TRUE(pool) << pool.error().message;
     ASSERT_TRUE(commit({{core::pool_key("a"), *std::move(pool), Condition::always()}}));
-    const auto changes = take(**watch, 1, clock_);
+    const auto changes = take(*watch, 1, clock_);
     ASSERT_FALSE(changes.empty());
     ASSERT_TRUE(changes.back().record);
     EXPECT_EQ(std::get<core::Pool>(*changes.back().record->value).cooldown, std::chrono::seconds(seconds));

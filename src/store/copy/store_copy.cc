@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 
 #include "base/net/echo.h"
+#include "base/texts.h"
 #include "ipam/use/transact.h"
 #include "store/pause.h"
 #include "store/store_url.h"
@@ -21,10 +22,8 @@ namespace {
 using Phase = Pause::Phase;
 
 [[nodiscard]] Error refusal(std::string_view which, const Pause& pause, std::string_view remedy) {
-  return {
-      ErrorCode::refused_for_safety,
-      fmt::format("{} is paused ({}, other store {}): {}", which, name_of(pause.phase), net::echo(pause.other), remedy),
-      {}};
+  return make_error(ErrorCode::refused_for_safety, "{} is paused ({}, other store {}): {}", which, name_of(pause.phase),
+                    net::echo(pause.other), remedy);
 }
 
 /// A number that never goes back; absent for other records.
@@ -93,9 +92,9 @@ Result<Due> due(Kind kind, const Value* in_source, const Value* in_target) {
     const auto* there = std::get_if<Block>(in_target);
     if (here != nullptr && there != nullptr && there->sequence_number > here->sequence_number) {
       return fail(ErrorCode::refused_for_safety,
-                  fmt::format("another program wrote block {} of the target, which is being filled: stop it, end the "
-                              "pods that have addresses there, and delete that block",
-                              there->cidr.to_string()));
+                  "another program wrote block {} of the target, which is being filled: stop it, end the "
+                  "pods that have addresses there, and delete that block",
+                  there->cidr.to_string());
     }
     if (say_the_same(*in_source, *in_target)) return Due{};
   }
@@ -143,8 +142,6 @@ constexpr int kPassesMax = 8;
   return fmt::format("{} {}", core::name_of(key.kind), net::echo(key.name));
 }
 
-[[nodiscard]] Error refused(std::string text) { return {ErrorCode::refused_for_safety, std::move(text), {}}; }
-
 class Copier {
  public:
   Copier(const CopyContext& context, const CopyOptions& options)
@@ -154,9 +151,9 @@ class Copier {
 
   [[nodiscard]] Result<CopyReport> run() {
     if (!context_.to.store.capabilities().foreign_writers) {
-      return fail(
-          refused("TO is a store of one machine, and a copy goes into an etcd or a Kubernetes API: for another "
-                  "machine take `croft store backup`"));
+      return fail(ErrorCode::refused_for_safety,
+                  "TO is a store of one machine, and a copy goes into an etcd or a Kubernetes API: for another "
+                  "machine take `croft store backup`");
     }
     TRY(std::optional<StoredPause> source, context_.from.pausable.pause(soon()));
     TRY(std::optional<StoredPause> target, context_.to.pausable.pause(soon()));
@@ -234,8 +231,9 @@ class Copier {
   [[nodiscard]] static Result<void> check_sound(const std::map<std::string, Record>& records, std::string_view end) {
     for (const auto& [name, record] : records) {
       if (record.value) continue;
-      return fail(refused(fmt::format("{} of {} cannot be read: {}; mend it first (docs/runbooks/damaged-records.md)",
-                                      name_of_record(record.key), end, record.value.error().message)));
+      return fail(ErrorCode::refused_for_safety,
+                  "{} of {} cannot be read: {}; mend it first (docs/runbooks/damaged-records.md)",
+                  name_of_record(record.key), end, record.value.error().message);
     }
     return {};
   }
@@ -276,16 +274,16 @@ class Copier {
       const auto take = [&](const Record* here, const Record* there, const Due& due) -> Result<void> {
         count(due);
         if (is_begin && there != nullptr && due.what != Due::What::nothing && !core::is_harmless(kind)) {
-          return fail(refused(fmt::format("TO has a register of its own ({}): empty it, or name another store",
-                                          name_of_record(there->key))));
+          return fail(ErrorCode::refused_for_safety,
+                      "TO has a register of its own ({}): empty it, or name another store", name_of_record(there->key));
         }
         const auto place = here != nullptr && naming != nullptr ? naming->place_of(here->key, soon()) : std::string();
         if (place) return {};
         if (place.error().code != ErrorCode::invalid_argument) return fail(place.error());
-        return fail(
-            refused(fmt::format("TO can have no object for {} ({}): give that node, network or container "
-                                "another name, and start its pods again",
-                                name_of_record(here->key), place.error().message)));
+        return fail(ErrorCode::refused_for_safety,
+                    "TO can have no object for {} ({}): give that node, network or container "
+                    "another name, and start its pods again",
+                    name_of_record(here->key), place.error().message);
       };
       TRY_VOID(compare(kind, take));
     }
@@ -298,8 +296,8 @@ class Copier {
       if (kind == Kind::service && can.services == core::System::kubernetes) continue;
       TRY(const auto all, read_all(context_.from.store, kind));
       if (all.empty()) continue;
-      return fail(refused(fmt::format("{} {} stay in FROM, as {}: --leave-behind copies the rest", all.size(),
-                                      core::name_of(kind), name_of_record(all.begin()->second.key))));
+      return fail(ErrorCode::refused_for_safety, "{} {} stay in FROM, as {}: --leave-behind copies the rest",
+                  all.size(), core::name_of(kind), name_of_record(all.begin()->second.key));
     }
     return {};
   }
@@ -318,11 +316,11 @@ class Copier {
       if (changed && *changed == 0) return {};
       if (pass == kPassesMax && !changed) return fail(changed.error());
       if (pass == kPassesMax) {
-        return fail(
-            refused(fmt::format("TO does not become equal: {} differ after {} passes; somebody writes FROM all "
-                                "the same, or TO does not keep what is written to it; `croft store resume` "
-                                "opens FROM again",
-                                differing_, pass)));
+        return fail(ErrorCode::refused_for_safety,
+                    "TO does not become equal: {} differ after {} passes; somebody writes FROM all "
+                    "the same, or TO does not keep what is written to it; `croft store resume` "
+                    "opens FROM again",
+                    differing_, pass);
       }
       if (pass > 1) context_.tell(changed ? "not equal yet: " + differing_ : "once more: " + changed.error().message);
     }
@@ -382,13 +380,15 @@ Result<void> resume_store(store::Pausable& pausable, Deadline deadline) {
   TRY(const auto there, pausable.pause(deadline));
   if (!there) return fail(ErrorCode::not_found, "the store takes writes already: no copy of it is under way");
   if (there->pause.phase == Pause::Phase::copying) return pausable.change_pause(there, std::nullopt, deadline);
-  return fail(refused(there->pause.phase == Pause::Phase::moved
-                          ? fmt::format("the register was moved to {}, which may have given addresses since; the way "
-                                        "back is `croft store copy` from there",
-                                        net::echo(there->pause.other))
-                          : fmt::format("the store holds part of a copy of {}: finish it with `croft store copy`, or "
-                                        "resume that store",
-                                        net::echo(there->pause.other))));
+  const std::string other = net::echo(there->pause.other);
+  if (there->pause.phase == Pause::Phase::filling) {
+    return fail(ErrorCode::refused_for_safety,
+                "the store holds part of a copy of {}: finish it with `croft store copy`, or resume that store", other);
+  }
+  return fail(ErrorCode::refused_for_safety,
+              "the register was moved to {}, which may have given addresses since; the way back is `croft store copy` "
+              "from there",
+              other);
 }
 
 }  // namespace croft::engine

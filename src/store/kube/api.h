@@ -5,6 +5,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -22,10 +23,13 @@ struct Request {
   std::string body;  ///< none for a GET
   std::string content_type = "application/json";
   std::string accept = "application/json";
-  /// A POST of which the server keeps nothing, as a review or a TokenRequest.
   bool keeps_nothing = false;
   /// Whether it changes nothing, so that it may be asked twice.
   [[nodiscard]] bool is_read() const { return method == Method::get || keeps_nothing; }
+  /// A POST of which the server keeps nothing, as a review or a TokenRequest.
+  [[nodiscard]] static Request question(std::string path, std::string body) {
+    return {Method::post, std::move(path), std::move(body), "application/json", "application/json", true};
+  }
 };
 
 /// The result of a request. Exactly one of four, and never a guess (docs/notes/reliability.md#unknown-outcomes).
@@ -52,6 +56,13 @@ struct Answer {
 /// permission_denied, and another remedy.
 [[nodiscard]] inline bool lacks_right(const Answer& answer) {
   return answer.http_status == 403 && answer.error.code == ErrorCode::permission_denied;
+}
+
+/// The error of an answer with what was asked for before it, and behind it what to do where a right is missing.
+[[nodiscard]] inline Error error_in(const Answer& answer, std::string_view what, std::string_view remedy) {
+  Error error = answer.error.in(what);
+  if (lacks_right(answer)) error.message.append("; ").append(remedy);
+  return error;
 }
 
 /// There is no such object.

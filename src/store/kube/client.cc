@@ -36,12 +36,6 @@ constexpr std::size_t kTogether = 48;
 /// The bytes of a page of a list, and of what else is asked for meanwhile.
 constexpr std::size_t kUnreadBytesMax = std::size_t{32} << 20;
 
-[[nodiscard]] Answer not_done(Error error) {
-  Answer answer;
-  answer.error = std::move(error);
-  return answer;
-}
-
 [[nodiscard]] Deadline earlier(Deadline a, Deadline b) { return a.at_since_boot < b.at_since_boot ? a : b; }
 
 [[nodiscard]] os::TlsFiles tls_files(const wire::kube::KubeAccess& access, const wire::Url& server) {
@@ -300,7 +294,7 @@ class Client final : public Api {
   /// Finishes what was begun, and begins again as long as that may help.
   [[nodiscard]] WatchAnswer run(const Request& request, bool is_watch, Deadline deadline, Result<Attempt> made) {
     for (Tries tries;; made = begin(request, deadline)) {
-      if (!made) return {not_done(made.error()), nullptr};
+      if (!made) return {{Answer::Outcome::not_done, 0, {}, {}, made.error()}, nullptr};
       Verdict verdict = finish(*made, request, is_watch, deadline);
       Answer& answer = verdict.answer;
       if (answer.outcome == Answer::Outcome::done) {
@@ -379,7 +373,6 @@ namespace {
 using std::chrono::seconds;
 using wire::kube::ApiStatus;
 using Outcome = Answer::Outcome;
-using Next = Verdict::Next;
 
 constexpr std::size_t kForeignBytesMax = 256;  // of what is no Status
 

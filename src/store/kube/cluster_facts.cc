@@ -22,13 +22,10 @@ namespace croft::store::kube {
 namespace {
 
 using Outcome = Answer::Outcome;
+using wire::kube::is_true_in;
+using wire::kube::text_in;
 
 constexpr wire::kube::ApiResource kNodes{"", "v1", "nodes"};
-
-std::string_view text_in(wire::JsonRef object, std::string_view name) {
-  const auto found = member_of(object, name);
-  return found ? found->text() : std::string_view();
-}
 
 /// Calls `take` for each element of an array, where there is one.
 template <class Take>
@@ -39,8 +36,8 @@ void each(const std::optional<wire::JsonRef>& array, Take take) {
 void take_cidr(NodeObject& node, std::string_view text) {
   const auto cidr = net::parse_prefix_leniently(text);
   if (!cidr) {
-    node.damage = Error(net::Prefix::parse(text).error())
-                      .in(fmt::format("node {} says the range {}", net::echo(node.name), net::echo(text)));
+    node.damage = net::Prefix::parse(text).error().in(
+        fmt::format("node {} says the range {}", net::echo(node.name), net::echo(text)));
   } else if (std::ranges::find(node.cidrs, *cidr) == node.cidrs.end()) {
     node.cidrs.push_back(*cidr);
   }
@@ -73,11 +70,8 @@ Answer patch(Api& api, std::string path, std::string body, Deadline deadline) {
 }
 
 Error condition_error(const Answer& answer, const std::string& node) {
-  Error error = Error(answer.error).in(fmt::format("NetworkUnavailable of node {}", net::echo(node)));
-  if (lacks_right(answer)) {
-    error.message += "; kubectl apply -f deploy/kubernetes/network-unavailable.yaml allows it";
-  }
-  return error;
+  return error_in(answer, fmt::format("NetworkUnavailable of node {}", net::echo(node)),
+                  "kubectl apply -f deploy/kubernetes/network-unavailable.yaml allows it");
 }
 
 }  // namespace
@@ -96,7 +90,7 @@ Result<std::vector<NodeObject>> list_nodes(Api& api, const Clock& clock, Deadlin
 Result<NodeObject> find_node(Api& api, const std::string& node, Deadline deadline) {
   TRY(const std::string path, wire::kube::object_path(kNodes, {}, node));
   const Answer answer = api.get(path, deadline);
-  if (answer.outcome != Outcome::done) return fail(Error(answer.error).in(fmt::format("node {}", net::echo(node))));
+  if (answer.outcome != Outcome::done) return fail(answer.error.in(fmt::format("node {}", net::echo(node))));
   TRY(const auto object, wire::kube::decode_object(answer.body));
   return node_in(object.value, object.meta);
 }
@@ -110,7 +104,7 @@ Result<void> say_node_cidrs(Api& api, const std::string& node, const std::vector
                         deadline);
   const ErrorCode code = answer.error.code;
   const bool is_settled = code == ErrorCode::not_found || code == ErrorCode::permission_denied;
-  Error why = Error(answer.error).in(fmt::format("say the ranges of node {}", net::echo(node)));
+  Error why = answer.error.in(fmt::format("say the ranges of node {}", net::echo(node)));
   // Refused, since it says some already; or nobody knows.
   if (answer.outcome != Outcome::done && !is_settled) answer = api.get(path, deadline);
   if (answer.outcome != Outcome::done) return fail(std::move(why));
@@ -172,15 +166,9 @@ constexpr std::array kStatusKept = {Kept{"phase"}, Kept{"reason"}, Kept{"podIP"}
                                     Kept{"conditions", kConditionKept}};
 constexpr std::array kPodKept = {Kept{"metadata", kMetaKept}, Kept{"spec", kSpecKept}, Kept{"status", kStatusKept}};
 
-std::string text_of(const std::optional<wire::JsonRef>& value) {
-  return value && value->kind() == wire::JsonKind::string ? std::string(value->text()) : std::string();
-}
-
 /// An address, or one with a prefix length behind it.
 void add(std::string_view text, PodFact& pod) {
-  const std::size_t slash = text.find('/');
-  const auto address = net::parse_address_leniently(text.substr(0, slash));
-  if (address) {
+  if (const auto address = net::parse_address_leniently(text.substr(0, text.find('/')))) {
     pod.addresses.push_back(*address);
   } else {
     pod.has_unreadable_address = true;
@@ -188,21 +176,19 @@ void add(std::string_view text, PodFact& pod) {
 }
 
 bool has_no_sandbox(const std::optional<wire::JsonRef>& status) {
-  const auto conditions = member_of(status, "conditions");
-  for (auto one = conditions ? conditions->first_child() : std::nullopt; one; one = one->next_sibling()) {
-    if (text_of(member_of(*one, "type")) == kHasSandbox) return text_of(member_of(*one, "status")) == "False";
-  }
-  return false;
+  bool has_none = false;
+  each(member_of(status, "conditions"), [&](wire::JsonRef one) {
+    if (text_in(one, "type") == kHasSandbox) has_none = text_in(one, "status") == "False";
+  });
+  return has_none;
 }
 
 void add_of_status(const std::optional<wire::JsonRef>& status, PodFact& pod) {
-  if (const std::string address = text_of(member_of(status, "podIP")); !address.empty()) add(address, pod);
+  if (const std::string_view address = text_in(status, "podIP"); !address.empty()) add(address, pod);
   const auto all = member_of(status, "podIPs");
   if (!all || all->is_null()) return;
   if (all->kind() != wire::JsonKind::array) pod.has_unreadable_address = true;
-  for (auto entry = all->first_child(); entry; entry = entry->next_sibling()) {
-    add(text_of(member_of(*entry, "ip")), pod);
-  }
+  each(all, [&](wire::JsonRef entry) { add(text_in(entry, "ip"), pod); });
 }
 
 /// Separated by commas; empty once the pod has ended.
@@ -215,19 +201,19 @@ void add_of_list(std::string_view list, PodFact& pod) {
 }
 
 /// [{"name": …, "interface": "net1", "ips": ["10.1.1.7"]}]
-void add_of_networks(const std::string& text, PodFact& pod) {
+void add_of_networks(std::string_view text, PodFact& pod) {
   if (text.empty()) return;
   const auto document = wire::parse_json(text, {.bytes_max = wire::kube::kApiAnswerBytesMax});
   if (!document || document->root().kind() != wire::JsonKind::array) {
     pod.has_unreadable_address = true;
     return;
   }
-  for (auto network = document->root().first_child(); network; network = network->next_sibling()) {
-    const auto addresses = member_of(*network, "ips");
-    if (!addresses || addresses->is_null()) continue;
+  each(document->root(), [&](wire::JsonRef network) {
+    const auto addresses = member_of(network, "ips");
+    if (!addresses || addresses->is_null()) return;
     if (addresses->kind() != wire::JsonKind::array) pod.has_unreadable_address = true;
-    for (auto one = addresses->first_child(); one; one = one->next_sibling()) add(text_of(*one), pod);
-  }
+    each(addresses, [&](wire::JsonRef one) { add(one.text(), pod); });
+  });
 }
 
 [[nodiscard]] Result<std::string> list_pods(Api& api, const Clock& clock, const wire::kube::ApiSelection& select,
@@ -255,16 +241,15 @@ Result<PodFact> pod_fact(wire::JsonRef object, const wire::kube::ApiMeta& meta) 
   pod.namespace_name = meta.name_space;
   pod.name = meta.name;
   pod.uid = meta.uid;
-  pod.node = text_of(member_of(spec, "nodeName"));
-  const auto host_network = member_of(spec, "hostNetwork");
-  pod.is_in_node_network = host_network && host_network->boolean();
-  pod.phase = text_of(member_of(status, "phase"));
-  pod.reason = text_of(member_of(status, "reason"));
+  pod.node = text_in(spec, "nodeName");
+  pod.is_in_node_network = is_true_in(spec, "hostNetwork");
+  pod.phase = text_in(status, "phase");
+  pod.reason = text_in(status, "reason");
   pod.is_mirror = member_of(annotations, kMirror).has_value();
   pod.has_no_sandbox = has_no_sandbox(status);
   add_of_status(status, pod);
-  for (const std::string_view name : kCalicosAddresses) add_of_list(text_of(member_of(annotations, name)), pod);
-  for (const std::string_view name : kNetworkStatuses) add_of_networks(text_of(member_of(annotations, name)), pod);
+  for (const std::string_view name : kCalicosAddresses) add_of_list(text_in(annotations, name), pod);
+  for (const std::string_view name : kNetworkStatuses) add_of_networks(text_in(annotations, name), pod);
   std::ranges::sort(pod.addresses);
   const auto again = std::ranges::unique(pod.addresses);
   pod.addresses.erase(again.begin(), again.end());
@@ -288,10 +273,7 @@ Result<std::optional<core::collect::PodFact>> find_pod(Api& api, const std::stri
   // A text that can be no name is no pod's.
   if (!wire::kube::is_path_segment(namespace_name) || !wire::kube::is_path_segment(name)) return std::nullopt;
   TRY(const auto object, find_object(api, {"", "v1", "pods"}, namespace_name, name, deadline, [](const Answer& answer) {
-        Error error = Error(answer.error).in("get a pod");
-        if (!lacks_right(answer)) return error;
-        error.message += fmt::format("; {}: `get` and `list` of pods", ToSay{}.remedy);
-        return error;
+        return error_in(answer, "get a pod", fmt::format("{}: `get` and `list` of pods", ToSay{}.remedy));
       }));
   if (!object) return std::nullopt;
   TRY(auto pod, pod_fact(object->value, object->meta));
@@ -322,12 +304,7 @@ template <class Write>
   write(out);
   out.end_object();
   out.end_object();
-  Request request;
-  request.method = Request::Method::post;
-  request.path = std::move(path);
-  request.body = std::move(out).take();
-  request.keeps_nothing = true;
-  return request;
+  return Request::question(std::move(path), std::move(out).take());
 }
 
 [[nodiscard]] Result<wire::JsonDocument> answer_to(Api& api, const Request& request, std::string_view what,
@@ -336,13 +313,7 @@ template <class Write>
   if (answer.outcome == Answer::Outcome::done) {
     return wire::parse_json(answer.body, {.bytes_max = wire::kube::kApiAnswerBytesMax});
   }
-  Error error = Error(answer.error).in(what);
-  if (lacks_right(answer)) error.message += "; the controller may not ask that: set controller.desk in the chart";
-  return fail(std::move(error));
-}
-
-[[nodiscard]] bool is_true(std::optional<JsonRef> value) {
-  return value && value->kind() == wire::JsonKind::boolean && value->boolean();
+  return fail(error_in(answer, what, "the controller may not ask that: set controller.desk in the chart"));
 }
 
 /// A right of somebody, asked as he is described: name, groups and the rest as TokenReview has them.
@@ -373,14 +344,14 @@ Result<TokenReviewed> review_token(Api& api, std::string_view token, std::span<c
   TokenReviewed reviewed;
   const auto status = member_of(whose.root(), "status");
   const auto user = member_of(status, "user");
-  const auto name = member_of(user, "username");
-  if (!is_true(member_of(status, "authenticated")) || !name || name->text().empty()) return reviewed;
+  const std::string_view name = text_in(user, "username");
+  if (!is_true_in(status, "authenticated") || name.empty()) return reviewed;
   reviewed.is_known = true;
-  reviewed.user = name->text();
+  reviewed.user = name;
   for (const NeededRights& rights : needed) {
     for (const std::string_view verb : rights.verbs) {
       TRY(const auto may, answer_to(api, access_review(*user, rights, verb), "what its user may do", deadline));
-      if (!is_true(member_of(member_of(may.root(), "status"), "allowed"))) return reviewed;
+      if (!is_true_in(member_of(may.root(), "status"), "allowed")) return reviewed;
     }
   }
   reviewed.is_allowed = true;

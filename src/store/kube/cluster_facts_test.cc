@@ -1,5 +1,6 @@
 #include "store/kube/cluster_facts.h"
 
+#include <algorithm>
 #include <memory>
 #include <string>
 #include <utility>
@@ -13,6 +14,7 @@
 #include "store/kube/fake_api_fixture.h"
 #include "store/kube/object_list.h"
 #include "store/kube/objects.h"
+#include "store/kube/test_api.h"
 
 namespace croft::store::kube {
 namespace {
@@ -130,117 +132,66 @@ TEST_F(NodeObjects, AddressesAreTheInternalAndExternalOnes) {
   EXPECT_THAT(texts("c"), IsEmpty());
 }
 
-/// Answers a GET with one node, and notes what is patched.
-class OneNode final : public Api {
- public:
-  explicit OneNode(std::string status) : status_(std::move(status)) {}
-  [[nodiscard]] Answer call(const Request& request, Deadline) override {
-    Answer answer;
-    answer.outcome = request.is_read() ? Answer::Outcome::done : on_patch;
-    if (!request.is_read()) patches.push_back(request.path + " " + request.body);
-    answer.body = R"({"kind":"Node","apiVersion":"v1","metadata":{"name":")" + name +
-                  R"(","uid":"u","resourceVersion":"3"},"status":)" + status_ + "}";
-    if (answer.outcome != Answer::Outcome::done) answer.error = {ErrorCode::permission_denied, "no", {}};
-    answer.http_status = http_status;
-    return answer;
+class NodeCondition : public testing::Test {
+ protected:
+  /// Of a node with this status, whose patch gets that answer.
+  Result<bool> clear(const std::string& status, const Answer& to_patch = answered()) {
+    AnsweringApi api([&](const Request& request) {
+      if (!request.is_read()) {
+        patches_.push_back(request.path + " " + request.body);
+        return to_patch;
+      }
+      return answered(R"({"kind":"Node","apiVersion":"v1","metadata":{"name":"oak","uid":"u","resourceVersion":"3"},)"
+                      R"("status":)" +
+                      status + "}");
+    });
+    return clear_network_unavailable(api, "oak", WallTime(std::chrono::seconds(1)), Deadline{});
   }
-  [[nodiscard]] WatchAnswer watch(const std::string&, Deadline) override { return {}; }
-  std::vector<std::string> patches;
-  Answer::Outcome on_patch = Answer::Outcome::done;
-  int http_status = 200;
-  std::string name = "oak";
 
- private:
-  std::string status_;
+  std::vector<std::string> patches_;
 };
 
-Result<bool> clear(OneNode& api) {
-  return clear_network_unavailable(api, "oak", WallTime(std::chrono::seconds(1)), Deadline{});
-}
-
-TEST(NodeCondition, IsTakenBackWhereItIsSaid) {
-  OneNode api(R"({"conditions":[{"type":"Ready","status":"True"},{"type":"NetworkUnavailable","status":"True"}]})");
-  EXPECT_EQ(clear(api), true);
-  ASSERT_EQ(api.patches.size(), 1U);
-  EXPECT_EQ(api.patches[0],
+TEST_F(NodeCondition, IsTakenBackWhereItIsSaid) {
+  EXPECT_EQ(clear(R"({"conditions":[{"type":"Ready","status":"True"},{"type":"NetworkUnavailable","status":"True"}]})"),
+            true);
+  ASSERT_EQ(patches_.size(), 1U);
+  EXPECT_EQ(patches_[0],
             R"(/api/v1/nodes/oak/status {"status":{"conditions":[{"type":"NetworkUnavailable","status":"False",)"
             R"("reason":"CroftIsUp","message":"Croft gives addresses to the pods of this node",)"
             R"("lastHeartbeatTime":"1970-01-01T00:00:01Z","lastTransitionTime":"1970-01-01T00:00:01Z"}]}})");
 }
 
-TEST(NodeCondition, IsLeftWhereItIsNot) {
+TEST_F(NodeCondition, IsLeftWhereItIsNot) {
   for (const char* status : {"{}", "null", R"({"conditions":[]})", R"({"conditions":7})",
                              R"({"conditions":[{"type":"NetworkUnavailable","status":"False"},null,7]})"}) {
-    OneNode api(status);
-    EXPECT_EQ(clear(api), false) << status;
-    EXPECT_TRUE(api.patches.empty()) << status;
+    EXPECT_EQ(clear(status), false) << status;
+    EXPECT_TRUE(patches_.empty()) << status;
   }
 }
 
-TEST(NodeCondition, ARefusalSaysWhatToAllow) {
-  OneNode api(R"({"conditions":[{"type":"NetworkUnavailable"}]})");
-  api.on_patch = Answer::Outcome::refused;
-  api.http_status = 403;
-  const auto done = clear(api);
-  ASSERT_FALSE(done);
-  EXPECT_THAT(done.error().message, HasSubstr("network-unavailable.yaml"));
-  // Who refuses a certificate, or a token, misses no right.
-  for (const int none : {0, 401}) {
-    api.http_status = none;
-    EXPECT_EQ(clear(api).error().message.find("network-unavailable.yaml"), std::string::npos) << none;
+/// Who refuses a certificate, or a token, misses no right.
+TEST_F(NodeCondition, ARefusalSaysWhatToAllow) {
+  for (const int http_status : {403, 0, 401}) {
+    const auto done =
+        clear(R"({"conditions":[{"type":"NetworkUnavailable"}]})", refused(http_status, ErrorCode::permission_denied));
+    ASSERT_FALSE(done);
+    const bool names_it = done.error().message.find("network-unavailable.yaml") != std::string::npos;
+    EXPECT_EQ(names_it, http_status == 403) << http_status;
   }
 }
-
-}  // namespace
-
-namespace {
-
-using testing::HasSubstr;
-
-/// Allows all but what contains one of `denied`.
-class Reviewer final : public Api {
- public:
-  [[nodiscard]] Answer call(const Request& request, Deadline) override {
-    asked.push_back(request.path + " " + request.body);
-    Answer answer;
-    answer.outcome = outcome;
-    answer.error = {ErrorCode::unavailable, "no", {}};
-    bool is_allowed = true;
-    for (const std::string& part : denied) is_allowed = is_allowed && request.body.find(part) == std::string::npos;
-    answer.body = text.empty() ? R"({"status":{"allowed":)" + std::string(is_allowed ? "true" : "false") + "}}" : text;
-    return answer;
-  }
-  [[nodiscard]] WatchAnswer watch(const std::string&, Deadline) override { return {}; }
-  std::vector<std::string> asked, denied;
-  std::string text;
-  Answer::Outcome outcome = Answer::Outcome::done;
-};
-
-/// Answers the two questions for Croft's own kinds with these statuses.
-class OwnKindsServer final : public Api {
- public:
-  OwnKindsServer(int discovery, int list) : discovery_(discovery), list_(list) {}
-  [[nodiscard]] Answer call(const Request& request, Deadline) override {
-    const bool is_list = request.path.find("croftpoolsets?") != std::string::npos;
-    EXPECT_TRUE(is_list || request.path == "/apis/ipam.croft.dev/v1alpha1") << request.path;
-    Answer answer;
-    answer.http_status = is_list ? list_ : discovery_;
-    answer.outcome = answer.http_status == 0     ? Answer::Outcome::not_done
-                     : answer.http_status == 200 ? Answer::Outcome::done
-                                                 : Answer::Outcome::refused;
-    answer.status.code = answer.http_status;
-    if (answer.http_status == 404) answer.status.message = "404 page not found";
-    answer.error = {answer.http_status == 403 ? ErrorCode::permission_denied : ErrorCode::unavailable, "cannot", {}};
-    return answer;
-  }
-  [[nodiscard]] WatchAnswer watch(const std::string&, Deadline) override { return {}; }
-
- private:
-  int discovery_, list_;
-};
 
 /// RBAC refuses what is not there too: only a kind that is served is one that this account may not read.
 TEST(OwnKinds, AreReadWhereTheyAreThereAndMayBe) {
+  const auto server = [](int discovery, int list) {
+    return AnsweringApi([=](const Request& request) {
+      const bool is_list = request.path.find("croftpoolsets?") != std::string::npos;
+      EXPECT_TRUE(is_list || request.path == "/apis/ipam.croft.dev/v1alpha1") << request.path;
+      const int code = is_list ? list : discovery;
+      Answer answer = refused(code, code == 403 ? ErrorCode::permission_denied : ErrorCode::unavailable, "cannot");
+      if (code == 0) answer.outcome = Answer::Outcome::not_done;
+      return code == 200 ? answered() : answer;
+    });
+  };
   struct Case {
     int discovery, list;
     bool are_read, are_denied;
@@ -248,7 +199,7 @@ TEST(OwnKinds, AreReadWhereTheyAreThereAndMayBe) {
   for (const Case& one : {Case{404, 403, false, false}, Case{404, 404, false, false}, Case{200, 403, false, true},
                           Case{403, 403, false, true}, Case{200, 200, true, false}, Case{200, 404, true, false},
                           Case{200, 500, true, false}}) {
-    OwnKindsServer api(one.discovery, one.list);
+    auto api = server(one.discovery, one.list);
     int denied = 0;
     const auto may = may_read_own_kinds(
         api, [&](const Error&) { ++denied; }, Deadline{});
@@ -256,25 +207,34 @@ TEST(OwnKinds, AreReadWhereTheyAreThereAndMayBe) {
     EXPECT_EQ(*may, one.are_read) << one.discovery << " " << one.list;
     EXPECT_EQ(denied, one.are_denied ? 1 : 0) << one.discovery << " " << one.list;
   }
-  OwnKindsServer away(0, 403);
+  auto away = server(0, 403);
   EXPECT_EQ(may_read_own_kinds(away, nullptr, Deadline{}).error().code, ErrorCode::unavailable);
 }
 
 const std::vector<NeededRights> kNeeded{{"g.io", "blocks", {"get", "create"}}, {"h.io", "pools", {"list"}}};
 
+/// Allows all but what contains one of these.
+AnsweringApi all_but(const std::vector<std::string>& denied) {
+  return AnsweringApi([denied](const Request& request) {
+    const bool is_denied = std::ranges::any_of(
+        denied, [&](const std::string& part) { return request.body.find(part) != std::string::npos; });
+    return answered(is_denied ? R"({"status":{"allowed":false}})" : R"({"status":{"allowed":true}})");
+  });
+}
+
 TEST(AccessReview, AsksForEachVerb) {
-  Reviewer api;
+  AnsweringApi api = all_but({});
   EXPECT_TRUE(check_rights(api, kNeeded, Deadline{}));
   ASSERT_EQ(api.asked.size(), 3U);
-  EXPECT_EQ(api.asked[1],
-            R"(/apis/authorization.k8s.io/v1/selfsubjectaccessreviews {"apiVersion":"authorization.k8s.io/v1",)"
+  EXPECT_EQ(api.asked[1].path, "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews");
+  EXPECT_EQ(api.asked[1].body,
+            R"({"apiVersion":"authorization.k8s.io/v1",)"
             R"("kind":"SelfSubjectAccessReview","spec":{"resourceAttributes":{"group":"g.io","resource":"blocks",)"
             R"("verb":"create"}}})");
 }
 
 TEST(AccessReview, WhatIsMissingIsNamed) {
-  Reviewer api;
-  api.denied = {R"("create")", R"("pools")"};
+  AnsweringApi api = all_but({R"("create")", R"("pools")"});
   const auto done = check_rights(api, kNeeded, Deadline{});
   ASSERT_FALSE(done);
   EXPECT_EQ(done.error().code, ErrorCode::permission_denied);
@@ -283,13 +243,13 @@ TEST(AccessReview, WhatIsMissingIsNamed) {
 
 TEST(AccessReview, NothingIsTakenForARight) {
   for (const char* text : {"{}", "[", R"({"status":{}})", R"({"status":{"allowed":"true"}})", "null"}) {
-    Reviewer api;
-    api.text = text;
+    AnsweringApi api([&](const Request&) { return answered(text); });
     EXPECT_FALSE(check_rights(api, kNeeded, Deadline{})) << text;
   }
   for (const auto outcome : {Answer::Outcome::refused, Answer::Outcome::not_done, Answer::Outcome::unknown}) {
-    Reviewer api;
-    api.outcome = outcome;
+    Answer answer = refused(0, ErrorCode::unavailable);
+    answer.outcome = outcome;
+    AnsweringApi api([&](const Request&) { return answer; });
     const auto done = check_rights(api, kNeeded, Deadline{});
     ASSERT_FALSE(done);
     EXPECT_EQ(done.error().code, ErrorCode::unavailable);
@@ -297,16 +257,7 @@ TEST(AccessReview, NothingIsTakenForARight) {
 }
 
 TEST(AccessReview, WhoMayNotAskLacksNothingForThat) {
-  class Refusing final : public Api {
-   public:
-    [[nodiscard]] Answer call(const Request&, Deadline) override {
-      Answer answer;
-      answer.outcome = Answer::Outcome::refused;
-      answer.error = {ErrorCode::permission_denied, "no", {}};
-      return answer;
-    }
-    [[nodiscard]] WatchAnswer watch(const std::string&, Deadline) override { return {}; }
-  } api;
+  AnsweringApi api([](const Request&) { return refused(0, ErrorCode::permission_denied); });
   const auto done = check_rights(api, kNeeded, Deadline{});
   ASSERT_FALSE(done);
   EXPECT_EQ(done.error().code, ErrorCode::refused_by_configuration);
@@ -316,62 +267,42 @@ using Json = nlohmann::json;
 
 const std::vector<NeededRights> kWanted = {{"crd.projectcalico.org", "ipamblocks", {"list"}}, {"", "pods", {"list"}}};
 
-/// An API that answers both reviews, and keeps what it was asked.
-class TokenApi final : public Api {
- public:
-  [[nodiscard]] Answer call(const Request& request, Deadline /*deadline*/) override {
-    asked.emplace_back(request.path, Json::parse(request.body));
-    EXPECT_EQ(request.method, Request::Method::post);
-    EXPECT_TRUE(request.keeps_nothing);
-    Answer answer;
-    if (refuses) {
-      answer.outcome = Answer::Outcome::refused;
-      answer.http_status = 403;
-      answer.error = {ErrorCode::permission_denied, "tokenreviews is forbidden", {}};
-      return answer;
-    }
-    answer.outcome = Answer::Outcome::done;
-    const Json& spec = asked.back().second["spec"];
-    answer.body = request.path.ends_with("tokenreviews")
-                      ? of_token
-                      : Json{{"status", {{"allowed", spec["resourceAttributes"]["resource"] != denied}}}}.dump();
-    return answer;
-  }
-  [[nodiscard]] WatchAnswer watch(const std::string& /*path*/, Deadline /*deadline*/) override { return {}; }
-
-  std::string of_token, denied;
-  bool refuses = false;
-  std::vector<std::pair<std::string, Json>> asked;
-};
-
 constexpr const char* kAlice = R"({"status":{"authenticated":true,"user":{"username":"alice","uid":"u1",
   "groups":["ops","system:authenticated"],"extra":{"scopes.example/one":["a","b"]}}}})";
 
+/// Answers both reviews: that of the token with a text, the others by whether a resource is denied.
+AnsweringApi reviewing(const std::string& of_token, const std::string& denied = {}) {
+  return AnsweringApi([=](const Request& request) {
+    EXPECT_EQ(request.method, Request::Method::post);
+    EXPECT_TRUE(request.keeps_nothing);
+    if (request.path.ends_with("tokenreviews")) return answered(of_token);
+    const bool is_allowed = Json::parse(request.body)["spec"]["resourceAttributes"]["resource"] != denied;
+    return answered(Json{{"status", {{"allowed", is_allowed}}}}.dump());
+  });
+}
+
 TEST(TokenReview, AUserWithTheRightIsAllowed) {
-  TokenApi api;
-  api.of_token = kAlice;
+  AnsweringApi api = reviewing(kAlice);
   const auto reviewed = review_token(api, R"(a"b\c)", kWanted, {}).value();
   EXPECT_TRUE(reviewed.is_known);
   EXPECT_TRUE(reviewed.is_allowed);
   EXPECT_EQ(reviewed.user, "alice");
   ASSERT_EQ(api.asked.size(), 3U);
-  EXPECT_EQ(api.asked[0].second["spec"]["token"], R"(a"b\c)");
-  const Json& spec = api.asked[1].second["spec"];
+  const auto spec_of = [&](std::size_t place) { return Json::parse(api.asked[place].body)["spec"]; };
+  EXPECT_EQ(spec_of(0)["token"], R"(a"b\c)");
+  const Json spec = spec_of(1);
   EXPECT_EQ(spec["user"], "alice");
   EXPECT_EQ(spec["uid"], "u1");
   EXPECT_EQ(spec["groups"], Json({"ops", "system:authenticated"}));
   EXPECT_EQ(spec["extra"]["scopes.example/one"], Json({"a", "b"}));
   EXPECT_EQ(spec["resourceAttributes"],
             Json({{"group", "crd.projectcalico.org"}, {"resource", "ipamblocks"}, {"verb", "list"}}));
-  EXPECT_EQ(api.asked[2].second["spec"]["resourceAttributes"],
-            Json({{"group", ""}, {"resource", "pods"}, {"verb", "list"}}));
+  EXPECT_EQ(spec_of(2)["resourceAttributes"], Json({{"group", ""}, {"resource", "pods"}, {"verb", "list"}}));
 }
 
 TEST(TokenReview, AUserWithoutOneOfTheRightsIsNot) {
   for (const char* denied : {"ipamblocks", "pods"}) {
-    TokenApi api;
-    api.of_token = kAlice;
-    api.denied = denied;
+    AnsweringApi api = reviewing(kAlice, denied);
     const auto reviewed = review_token(api, "t", kWanted, {}).value();
     EXPECT_TRUE(reviewed.is_known);
     EXPECT_FALSE(reviewed.is_allowed) << denied;
@@ -382,19 +313,16 @@ TEST(TokenReview, NobodyIsKnownByAnOddAnswer) {
   for (const char* odd : {R"({})", R"({"status":{}})", R"({"status":{"authenticated":false,"user":{"username":"a"}}})",
                           R"({"status":{"authenticated":"true","user":{"username":"a"}}})",
                           R"({"status":{"authenticated":true}})", R"({"status":{"authenticated":true,"user":{}}})"}) {
-    TokenApi api;
-    api.of_token = odd;
+    AnsweringApi api = reviewing(odd);
     EXPECT_FALSE(review_token(api, "t", kWanted, {})->is_known) << odd;
     EXPECT_EQ(api.asked.size(), 1U);
   }
-  TokenApi api;
-  api.of_token = "no JSON";
+  AnsweringApi api = reviewing("no JSON");
   EXPECT_FALSE(review_token(api, "t", kWanted, {}));
 }
 
 TEST(TokenReview, AnAccountThatMayNotAskIsToldSo) {
-  TokenApi api;
-  api.refuses = true;
+  AnsweringApi api([](const Request&) { return refused(403, ErrorCode::permission_denied, "forbidden"); });
   const auto reviewed = review_token(api, "t", kWanted, {});
   ASSERT_FALSE(reviewed);
   EXPECT_EQ(reviewed.error().code, ErrorCode::permission_denied);

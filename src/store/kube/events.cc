@@ -11,7 +11,6 @@
 namespace croft::store::kube {
 namespace {
 
-constexpr wire::kube::ApiResource kEvents{"", "v1", "events"};
 constexpr std::size_t kWaitingMax = 256;
 constexpr std::size_t kToldMax = 4096;
 /// An Event's name is a DNS subdomain: what it is about, a dot, and 16 digits.
@@ -75,9 +74,7 @@ Result<void> Events::send(const Waiting& waiting) {
   const Regarding& about = waiting.about;
   const std::string name_space = about.name_space.empty() ? "default" : about.name_space;
   const std::string at = rfc3339_exact(std::chrono::floor<std::chrono::seconds>(waiting.at));
-  Request request;
-  request.method = Request::Method::post;
-  TRY(request.path, wire::kube::collection_path(kEvents, name_space));
+  TRY(std::string path, wire::kube::collection_path({"", "v1", "events"}, name_space));
   std::string message = waiting.told.message;
   if (message.size() > kMessageMax) {
     std::size_t end = kMessageMax - 3;
@@ -117,8 +114,8 @@ Result<void> Events::send(const Waiting& waiting) {
   member("reportingComponent", options_.component);
   member("reportingInstance", options_.node);
   out.end_object();
-  request.body = std::move(out).take();
-  const Answer answer = api_->call(request, Deadline::after(clock_.now(), kRequestTime));
+  const Answer answer = api_->call({Request::Method::post, std::move(path), std::move(out).take()},
+                                   Deadline::after(clock_.now(), kRequestTime));
   if (answer.outcome != Answer::Outcome::done) return fail(answer.error);
   return {};
 }

@@ -11,6 +11,7 @@
 #include <gtest/gtest.h>
 
 #include "base/manual_clock.h"
+#include "store/kube/test_api.h"
 
 namespace croft::store::kube {
 namespace {
@@ -18,29 +19,6 @@ namespace {
 using testing::HasSubstr;
 using testing::SizeIs;
 using namespace std::chrono_literals;
-
-/// Takes what is sent, or refuses it.
-struct Taken {
-  std::mutex mutex;
-  std::vector<Request> requests;
-  std::optional<Error> refusal;
-};
-class TakingApi final : public Api {
- public:
-  explicit TakingApi(Taken& taken) : taken_(taken) {}
-  [[nodiscard]] Answer call(const Request& request, Deadline) override {
-    const std::lock_guard lock(taken_.mutex);
-    taken_.requests.push_back(request);
-    Answer answer;
-    answer.outcome = taken_.refusal ? Answer::Outcome::refused : Answer::Outcome::done;
-    if (taken_.refusal) answer.error = *taken_.refusal;
-    return answer;
-  }
-  [[nodiscard]] WatchAnswer watch(const std::string&, Deadline) override { return {}; }
-
- private:
-  Taken& taken_;
-};
 
 class EventsTest : public testing::Test {
  protected:
@@ -56,8 +34,16 @@ class EventsTest : public testing::Test {
                  {Events::Type::warning, "FailedAddressAssignment", "", message});
   }
   std::vector<Request> requests() {
-    const std::lock_guard lock(taken_.mutex);
-    return taken_.requests;
+    const std::lock_guard lock(mutex_);
+    return requests_;
+  }
+  /// Takes what is sent, or refuses it.
+  std::unique_ptr<Api> api() {
+    return std::make_unique<AnsweringApi>([this](const Request& request) {
+      const std::lock_guard lock(mutex_);
+      requests_.push_back(request);
+      return refuses_ ? refused(403, ErrorCode::permission_denied, "events is forbidden") : answered();
+    });
   }
   /// Of the last one, without the digits that make its name one of its own.
   std::string body() {
@@ -66,10 +52,12 @@ class EventsTest : public testing::Test {
     return text.erase(text.find('"', name) - 16, 16);
   }
 
-  Taken taken_;
+  std::mutex mutex_;
+  std::vector<Request> requests_;
+  bool refuses_ = false;
   ManualClock clock_;
   SeededRandom random_{3};
-  Events events_{std::make_unique<TakingApi>(taken_), clock_, random_, {.node = "node-a"}};
+  Events events_{api(), clock_, random_, {.node = "node-a"}};
 };
 
 TEST_F(EventsTest, IsAnEventOfTheCoreGroup) {
@@ -90,7 +78,7 @@ TEST_F(EventsTest, IsAnEventOfTheCoreGroup) {
 }
 
 TEST_F(EventsTest, OfWhatIsInNoNamespaceIsInDefault) {
-  Events events{std::make_unique<TakingApi>(taken_), clock_, random_, {.component = "croft-controller", .node = ""}};
+  Events events{api(), clock_, random_, {.component = "croft-controller", .node = ""}};
   events.tell({"networking.k8s.io/v1", "IPAddress", "", "10.96.0.9", ""},
               {Events::Type::normal, "ClusterIPLeaked", "ClusterIPAllocation", ""});
   wait_for_sent(1);
@@ -130,12 +118,12 @@ TEST_F(EventsTest, WhoIsNotKnownIsNotTold) {
 }
 
 TEST_F(EventsTest, WhatTheApiDoesNotTakeIsSaidAndDropped) {
-  taken_.refusal = Error{ErrorCode::permission_denied, "events is forbidden", {}};
+  refuses_ = true;
   tell_pod("shop", "web-0", "x");
   wait_until([&] { return events_.trouble() == "events is forbidden"; });
   {
-    const std::lock_guard lock(taken_.mutex);
-    taken_.refusal.reset();
+    const std::lock_guard lock(mutex_);
+    refuses_ = false;
   }
   clock_.advance(60s);
   tell_pod("shop", "web-0", "x");

@@ -18,6 +18,7 @@
 #include <nlohmann/json.hpp>
 
 #include "store/kube/api.h"
+#include "store/kube/test_api.h"
 
 namespace croft::wire::kube {
 
@@ -422,23 +423,20 @@ class FakeCluster {
     constexpr std::string_view kStatus = "/status";
     Asked asked = whole;
     Json changes = all_changes;
-    if (has_status(asked.collection) && asked.name.ends_with(kStatus)) {
-      asked.name.resize(asked.name.size() - kStatus.size());
-      const auto found = objects_.find(asked.collection + "/" + asked.name);
-      if (found == objects_.end()) return status(404, "NotFound", asked.name + " not found", asked.name);
-      const Json wanted = changes.value("metadata", Json::object());
-      if (auto conflict = unmet(wanted, found->second["metadata"], asked.name)) return *std::move(conflict);
+    const bool is_of_status = has_status(asked.collection) && asked.name.ends_with(kStatus);
+    if (is_of_status) asked.name.resize(asked.name.size() - kStatus.size());
+    const std::string path = asked.collection + "/" + asked.name;
+    const auto found = objects_.find(path);
+    if (found == objects_.end()) return status(404, "NotFound", asked.name + " not found", asked.name);
+    Json wanted = changes.value("metadata", Json::object());
+    // A UID does not change, which is another error than a conflict.
+    if (!is_of_status) wanted.erase("uid");
+    if (auto conflict = unmet(wanted, found->second["metadata"], asked.name)) return *std::move(conflict);
+    if (is_of_status) {
       changes = Json{{"status", changes.value("status", Json::object())}};
     } else if (has_status(asked.collection)) {
       changes.erase("status");
     }
-    const std::string path = asked.collection + "/" + asked.name;
-    const auto found = objects_.find(path);
-    if (found == objects_.end()) return status(404, "NotFound", asked.name + " not found", asked.name);
-    // A UID does not change, which is another error than a conflict.
-    Json wanted = changes.value("metadata", Json::object());
-    wanted.erase("uid");
-    if (auto conflict = unmet(wanted, found->second["metadata"], asked.name)) return *std::move(conflict);
     Json object = found->second;
     object.merge_patch(changes);
     const Json none = Json::object();
@@ -486,41 +484,26 @@ class FakeApi : public Api {
 
   [[nodiscard]] Answer call(const Request& request, Deadline deadline) override {
     ++calls;
-    Answer answer;
     if (deadline.passed(clock_.now())) {
-      answer.error = {ErrorCode::deadline_exceeded, "no time was left to ask", {}};
-      return answer;
+      return {Answer::Outcome::not_done, 0, {}, {}, {ErrorCode::deadline_exceeded, "no time was left to ask", {}}};
     }
     const Lost lost = request.is_read() ? Lost::nothing : next_write.exchange(Lost::nothing);
     if (lost == Lost::request) return unknown();
     if (repeats && !request.is_read()) static_cast<void>(cluster_->serve(request.method, request.path, request.body));
     const auto reply = cluster_->serve(request.method, request.path, request.body);
     if (lost == Lost::reply) return unknown();
-    answer.http_status = reply.code;
-    if (reply.code < 300) {
-      answer.outcome = Answer::Outcome::done;
-      answer.body = reply.body;
-      return answer;
-    }
-    answer.outcome = Answer::Outcome::refused;
-    answer.status = wire::kube::decode_status(reply.body).value();
-    answer.error = {code_of(answer.status), answer.status.message, {}};
-    return answer;
+    if (reply.code < 300) return {Answer::Outcome::done, reply.code, reply.body, {}, {}};
+    const auto status = wire::kube::decode_status(reply.body).value();
+    return {Answer::Outcome::refused, reply.code, {}, status, {code_of(status), status.message, {}}};
   }
 
   [[nodiscard]] WatchAnswer watch(const std::string& path, Deadline /*deadline*/) override {
-    WatchAnswer answer;
     if (cluster_->watches_are_forbidden) {
-      answer.answer.outcome = Answer::Outcome::refused;
-      answer.answer.http_status = answer.answer.status.code = 403;
-      answer.answer.error = {ErrorCode::permission_denied, "cannot watch", {}};
-      return answer;
+      return {refused(403, ErrorCode::permission_denied, "cannot watch"), nullptr};
     }
-    answer.answer.outcome = Answer::Outcome::done;
-    answer.answer.http_status = 200;
     const std::size_t at = path.find("resourceVersion=");
-    answer.stream = std::make_unique<Stream>(*this, path, at == path.npos ? 0 : std::stoull(path.substr(at + 16)));
-    return answer;
+    const std::uint64_t from = at == path.npos ? 0 : std::stoull(path.substr(at + 16));
+    return {answered(), std::make_unique<Stream>(*this, path, from)};
   }
 
   enum class Lost { nothing, request, reply };
@@ -544,10 +527,7 @@ class FakeApi : public Api {
     }
   }
   [[nodiscard]] static Answer unknown() {
-    Answer answer;
-    answer.outcome = Answer::Outcome::unknown;
-    answer.error = {ErrorCode::unknown_outcome, "the reply was lost", {}};
-    return answer;
+    return {Answer::Outcome::unknown, 0, {}, {}, {ErrorCode::unknown_outcome, "the reply was lost", {}}};
   }
 
   class Stream final : public WatchStream {

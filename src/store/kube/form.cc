@@ -11,6 +11,7 @@
 #include "base/hex.h"
 #include "base/net/echo.h"
 #include "base/net/lenient.h"
+#include "base/texts.h"
 #include "calico/etcd_records.h"
 #include "register/format/records.h"
 #include "store/calico/codec.h"
@@ -19,10 +20,7 @@ namespace croft::store::kube {
 
 wire::kube::ApiListOf Form::list_of(Kind kind) const {
   const FormKind is = about(kind);
-  const auto& resource = is.resource;
-  return {
-      resource.group.empty() ? std::string(resource.version) : fmt::format("{}/{}", resource.group, resource.version),
-      std::string(is.kind), false, is.kept};
+  return {is.resource.api_version(), std::string(is.kind), false, is.kept};
 }
 
 Result<std::string> Form::path_of(const Key& key) const {
@@ -34,7 +32,6 @@ Result<std::string> Form::path_of(const Key& key) const {
 
 Result<Stored> Form::stored_as(Key key, wire::JsonRef object, const wire::kube::ApiMeta& meta) {
   Stored stored;
-  stored.basis = {meta.uid, meta.resource_version};
   TRY(stored.record.revision, revision_of(meta.resource_version));
   stored.record.key = std::move(key);
   const auto annotations = member_of(member_of(object, "metadata"), "annotations");
@@ -50,8 +47,7 @@ Result<Revision> revision_of(const std::string& resource_version) {
   const char* end = resource_version.data() + resource_version.size();
   const auto [stop, fault] = std::from_chars(resource_version.data(), end, number);
   if (fault != std::errc() || stop != end || number == 0) {
-    return fail(ErrorCode::corrupt,
-                fmt::format("the API server's resourceVersion {} is no number", net::echo(resource_version)));
+    return fail(ErrorCode::corrupt, "the API server's resourceVersion {} is no number", net::echo(resource_version));
   }
   return Revision(number);
 }
@@ -121,11 +117,11 @@ class KubernetesForm final : public Form {
     std::string name = key.name.substr(slash + 1);
     const bool is_one = (slash != key.name.npos) == kind_.about.is_namespaced && wire::kube::is_path_segment(name);
     if (is_one) return name;
-    return fail(invalid_argument(fmt::format("{} is no name of a {}", net::echo(key.name), kind_.about.kind)));
+    return fail(ErrorCode::invalid_argument, "{} is no name of a {}", net::echo(key.name), kind_.about.kind);
   }
   [[nodiscard]] Result<void> check_write(const Write& write) const override {
-    return fail(ErrorCode::read_only, fmt::format("{} {} is Kubernetes' own: Croft only reads it; use kubectl",
-                                                  kind_.about.kind, net::echo(write.key.name)));
+    return fail(ErrorCode::read_only, "{} {} is Kubernetes' own: Croft only reads it; use kubectl", kind_.about.kind,
+                net::echo(write.key.name));
   }
   [[nodiscard]] Result<Stored> decode(Kind kind, const Key*, wire::JsonRef object,
                                       const wire::kube::ApiMeta& meta) const override {
@@ -211,8 +207,7 @@ class OwnForm final : public Form {
   [[nodiscard]] static Result<Value> read(const Key& key, const std::optional<wire::JsonRef>& spec,
                                           const wire::kube::ApiMeta& meta) {
     const auto damaged = [&](std::string_view why) {
-      return fail(ErrorCode::corrupt,
-                  fmt::format("{} {} ({}): {}", own(key.kind).plural, meta.name, net::echo(key.name), why));
+      return fail(ErrorCode::corrupt, "{} {} ({}): {}", own(key.kind).plural, meta.name, net::echo(key.name), why);
     };
     if (!spec) return damaged("it has no spec");
     const auto record = wire::kube::read_own_spec(own(key.kind), *spec);
@@ -334,21 +329,17 @@ class CalicoForm final : public Form {
   }
 
  private:
-  [[nodiscard]] std::string object_text(Kind kind, const std::string& name) const {
-    return fmt::format("{}/{}", resource_of(kind).resource, name);
-  }
-
   [[nodiscard]] Result<Value> read(Kind kind, const Key* key, wire::JsonRef object, const wire::kube::ApiMeta& meta,
                                    Stored& stored) const {
-    const std::string text = fmt::format("{} ({})", object_text(kind, meta.name), stored.record.key.name);
+    const std::string text = fmt::format("{}/{} ({})", resource_of(kind).resource, meta.name, stored.record.key.name);
     auto found = wire::calico::from_crd(kind, group_, object, kOwnPrefix);
-    if (!found) return fail(ErrorCode::corrupt, Error(found.error()).in(text).message);
+    if (!found) return fail(ErrorCode::corrupt, found.error().in(text).message);
     // As Calico does; but the mark of a block, whose addresses another gets then, counts only once it can be read.
     stored.is_deleted = found->is_deleted && kind != Kind::block;
-    if (!found->key) return fail(ErrorCode::corrupt, fmt::format("{}: its spec does not say which record it is", text));
+    if (!found->key) return fail(ErrorCode::corrupt, "{}: its spec does not say which record it is", text);
     const auto name = object_name(*found->key);
     if (!name || *name != meta.name || (key != nullptr && *key != *found->key)) {
-      return fail(ErrorCode::corrupt, fmt::format("{}: its spec is that of {}", text, net::echo(found->key->name)));
+      return fail(ErrorCode::corrupt, "{}: its spec is that of {}", text, net::echo(found->key->name));
     }
     stored.record.key = *found->key;
     const auto beside = annotation_in(object, kBesideAnnotation);

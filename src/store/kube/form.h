@@ -28,7 +28,6 @@ struct Basis {
 /// An object as a record.
 struct Stored {
   Record record;
-  Basis basis;
   /// It is marked as deleted: nobody may take it for a record, and whoever meets it may delete it.
   bool is_deleted = false;
 };

@@ -28,6 +28,8 @@ using wire::kube::ApiObject;
 /// More records than this are not followed: each is a stream, and a connection has about 100.
 constexpr std::size_t kFollowedMax = 40;
 
+/// One stream for each listing, single record and followed one, each with a thread that waits for it. Keeps the
+/// readiness known. Both must outlive it.
 class KubeWatch final : public Watch {
  public:
   KubeWatch(Objects& objects, CalicoReadiness& readiness, const WatchScope& scope, Revision after)
@@ -186,11 +188,6 @@ class KubeWatch final : public Watch {
 
 }  // namespace
 
-std::unique_ptr<Watch> make_watch(Objects& objects, CalicoReadiness& readiness, const WatchScope& scope,
-                                  Revision after) {
-  return std::make_unique<KubeWatch>(objects, readiness, scope, after);
-}
-
 }  // namespace croft::store::kube
 
 namespace croft::store {
@@ -205,7 +202,7 @@ constexpr int kTriesMax = 20;
 /// likely is free, and to list all blocks costs most.
 constexpr std::array<std::size_t, 3> kCandidates = {1, 3, 12};
 
-Objects::OtherLengths other_lengths_of(const core::FreeBlock& wanted) {
+Objects::Keys other_lengths_of(const core::FreeBlock& wanted) {
   return {{Kind::block, core::block_names_of(wanted.pool.family())}, wanted.length};
 }
 
@@ -222,9 +219,9 @@ class KubeStore final : public Store, public Pausable, public Naming {
     Objects::Wanted asked;
     asked.records.assign(wanted.records.begin(), wanted.records.end());
     asked.lists = wanted.lists;
-    asked.keys = wanted.keys;
+    for (const core::Listing& listing : wanted.keys) asked.keys.insert({listing});
     asked.claims_may_lag = !wanted.to_keep;
-    for (const core::FreeBlock& block : wanted.free_blocks) asked.other_lengths.insert(other_lengths_of(block));
+    for (const core::FreeBlock& block : wanted.free_blocks) asked.keys.insert(other_lengths_of(block));
     // A reader will write: whether Calico's data is ready is asked along (Objects::Wanted::beside).
     TRY(Objects::Together found, read_objects(asked, deadline));
     ReadAnswer answer;
@@ -233,11 +230,11 @@ class KubeStore final : public Store, public Pausable, public Naming {
       std::map<Key, bool> known;  // whether it is there
       auto record = answer.records.begin();
       for (const Key& key : wanted.records) known.emplace(key, (record++)->has_value());
-      TRY(core::FoundBlock free, find_free(block, found.other_lengths.at(other_lengths_of(block)), known, deadline));
+      TRY(core::FoundBlock free, find_free(block, found.keys.at(other_lengths_of(block)), known, deadline));
       answer.free_blocks.push_back(std::move(free));
     }
     for (const core::Listing& listing : wanted.keys) {
-      answer.keys.push_back(std::make_shared<const std::vector<Key>>(std::move(found.keys.at(listing))));
+      answer.keys.push_back(std::make_shared<const std::vector<Key>>(std::move(found.keys.at({listing}))));
     }
     for (const core::Listing& listing : wanted.lists) answer.lists.push_back(std::move(found.lists.at(listing)));
     return answer;
@@ -329,7 +326,7 @@ class KubeStore final : public Store, public Pausable, public Naming {
     TRY(Objects * objects, as_found(deadline));
     for (const Key& key : scope.records) TRY_VOID(check_kind(*objects, key.kind));
     for (const core::Listing& listing : scope.lists) TRY_VOID(check_kind(*objects, listing.kind));
-    return kube::make_watch(*objects, ready_, scope, after);
+    return std::make_unique<kube::KubeWatch>(*objects, ready_, scope, after);
   }
 
   [[nodiscard]] Result<std::unique_ptr<Turn>> take_turn(Deadline) override { return std::unique_ptr<Turn>(); }
@@ -404,7 +401,7 @@ class KubeStore final : public Store, public Pausable, public Naming {
         passed.push_back(*candidates[i].block);
       }
     }
-    const core::Listing all{Kind::block, core::block_names_of(wanted.pool.family())};
+    const Objects::Keys all{{Kind::block, core::block_names_of(wanted.pool.family())}};
     Objects::Wanted asked;
     asked.keys.insert(all);
     TRY(const Objects::Together found, read_objects(asked, deadline));
@@ -497,10 +494,10 @@ class KubeStore final : public Store, public Pausable, public Naming {
         found.lists, [](const auto& listed) { return listed.first.kind == Kind::pool && listed.second.empty(); });
   }
   [[nodiscard]] static bool has_calicos(const Objects::Together& found) {
-    const auto is_there = [](const auto& listed) {
-      return wire::calico::has_crd(listed.first.kind) && !listed.second.empty();
-    };
-    return std::ranges::any_of(found.lists, is_there) || std::ranges::any_of(found.keys, is_there) ||
+    const auto is_there = [](Kind kind, const auto& listed) { return wire::calico::has_crd(kind) && !listed.empty(); };
+    return std::ranges::any_of(found.lists, [&](const auto& one) { return is_there(one.first.kind, one.second); }) ||
+           std::ranges::any_of(found.keys,
+                               [&](const auto& one) { return is_there(one.first.listing.kind, one.second); }) ||
            std::ranges::any_of(found.records, [](const std::optional<Record>& record) {
              return record && wire::calico::has_crd(record->key.kind);
            });
@@ -526,17 +523,16 @@ class KubeStore final : public Store, public Pausable, public Naming {
                     "the rights of plugins and agents");
   }
 
-  [[nodiscard]] static bool holds(const Condition& condition, const Record* there) {
-    if (condition.kind == Condition::Kind::any) return true;
-    if (condition.kind == Condition::Kind::absent) return there == nullptr;
-    return there != nullptr && there->revision == condition.revision;
+  [[nodiscard]] static Condition condition_of(const std::optional<Record>& record) {
+    return record ? Condition::if_revision(record->revision) : Condition::if_absent();
   }
 
   /// Whether the condition holds; nothing is written.
   [[nodiscard]] Result<Revision> check(const Write& write, Deadline deadline) {
     TRY(Objects * objects, as_found(deadline));
     TRY(const auto record, objects->get(write.key, deadline));
-    if (!holds(write.condition, record ? &*record : nullptr)) return fail(kube::conflict_on(write.key));
+    const bool holds = write.condition.kind == Condition::Kind::any || write.condition == condition_of(record);
+    if (!holds) return fail(conflict_on(write.key));
     return record ? record->revision : objects->position(deadline);
   }
 
@@ -546,13 +542,13 @@ class KubeStore final : public Store, public Pausable, public Naming {
     for (int tries = 0; tries < kTriesMax; ++tries) {
       TRY(const auto record, objects.get(write.key, deadline));
       if (!record && !write.value) return objects.position(deadline);
-      const Condition now = record ? Condition::if_revision(record->revision) : Condition::if_absent();
+      const Condition now = condition_of(record);
       if (tries > 0 && seen.condition == now) break;  // nobody has written it: the conflict is none
       seen.condition = now;
       auto written = objects.write(seen, token, deadline);
       if (written || written.error().code != ErrorCode::conflict) return written;
     }
-    return fail(kube::conflict_on(write.key));
+    return fail(conflict_on(write.key));
   }
 
   const std::unique_ptr<kube::Api> api_;

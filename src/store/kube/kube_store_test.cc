@@ -21,6 +21,7 @@
 #include "store/conformance/conformance.h"
 #include "store/kube/fake_api_fixture.h"
 #include "store/kube/objects.h"
+#include "store/kube/test_api.h"
 #include "store/pause.h"
 #include "store/store.h"
 
@@ -31,17 +32,12 @@ template <wire::calico::ApiGroup group>
 class KubeBackend final : public ConformanceBackend {
  public:
   KubeBackend() { cluster_->gives_bookmarks = true; }
-  [[nodiscard]] std::unique_ptr<Store> open() override { return open(KubeStoreOptions{}); }
-  [[nodiscard]] std::unique_ptr<Store> open(KubeStoreOptions options) {
-    return open([](auto api) { return api; }, options);
+  [[nodiscard]] std::unique_ptr<Store> open() override {
+    return open(std::make_unique<kube::FakeApi>(cluster_, clock_));
   }
-  /// Over what `decorate` makes of the API.
-  [[nodiscard]] std::unique_ptr<Store> open(
-      const std::function<std::unique_ptr<kube::Api>(std::unique_ptr<kube::Api>)>& decorate,
-      KubeStoreOptions options = {}) {
-    options.group = group;
-    return make_kube_store(decorate(std::make_unique<kube::FakeApi>(cluster_, clock_)),
-                           {wire::kube::fake_digest, wire::kube::fake_digest}, clock_, options);
+  [[nodiscard]] std::unique_ptr<Store> open(std::unique_ptr<kube::Api> api) {
+    return make_kube_store(std::move(api), {wire::kube::fake_digest, wire::kube::fake_digest}, clock_,
+                           {.group = group});
   }
   void damage(const Key& key) override {
     std::vector<std::unique_ptr<kube::Form>> forms;
@@ -68,14 +64,21 @@ class KubeBackend final : public ConformanceBackend {
   std::shared_ptr<kube::FakeCluster> cluster_ = std::make_shared<kube::FakeCluster>();
 };
 
+using testing::HasSubstr;
 using wire::calico::ApiGroup;
+using Json = kube::FakeCluster::Json;
 
-/// Else an agent without the right would go on with pools that have changed since.
-TEST(KubeStore, AWatchThatMayNotBeEndsAndSaysSo) {
+class KubeStore : public testing::Test {
+ protected:
+  [[nodiscard]] Deadline soon() const { return Deadline::after(clock.now(), std::chrono::seconds(5)); }
+
   os::SystemClock clock;
   KubeBackend<ApiGroup::crd_v1> backend;
+};
+
+/// Else an agent without the right would go on with pools that have changed since.
+TEST_F(KubeStore, AWatchThatMayNotBeEndsAndSaysSo) {
   const auto ours = backend.open();
-  const auto soon = [&] { return Deadline::after(clock.now(), std::chrono::seconds(5)); };
   const auto position = ours->position(soon());
   ASSERT_TRUE(position);
   backend.cluster().watches_are_forbidden = true;
@@ -90,20 +93,17 @@ TEST(KubeStore, AWatchThatMayNotBeEndsAndSaysSo) {
 constexpr const char* kBlockPath = "/apis/crd.projectcalico.org/v1/ipamblocks/10-1-2-0-30";
 
 /// A block with the mark of deletion, in an API.
-class MarkedBlock : public testing::Test {
+class MarkedBlock : public KubeStore {
  protected:
   MarkedBlock() {
-    core::Block block =
-        core::new_block(cidr_, core::AffinityOwner{core::AffinityOwner::Type::host, "a"}, clock_.now(), {});
-    block.affinity_claim_time.reset();
-    empty_ = block;
+    empty_ = core::new_block(cidr_, core::AffinityOwner{core::AffinityOwner::Type::host, "a"}, clock.now(), {});
+    empty_.affinity_claim_time.reset();
   }
 
-  [[nodiscard]] Deadline soon() const { return Deadline::after(clock_.now(), std::chrono::seconds(5)); }
   void make(const core::Block& block) {
     const Write made{core::block_key(cidr_), block, Condition::if_absent()};
-    ASSERT_TRUE(backend_.open()->commit({&made, 1}, {}, soon()));
-    backend_.cluster().edit(kBlockPath, [](auto& object) { object["spec"]["deleted"] = true; });
+    ASSERT_TRUE(backend.open()->commit({&made, 1}, {}, soon()));
+    backend.cluster().edit(kBlockPath, [](auto& object) { object["spec"]["deleted"] = true; });
   }
   [[nodiscard]] core::Block held() const {
     core::Attribute holder;
@@ -111,8 +111,6 @@ class MarkedBlock : public testing::Test {
     return core::take_next(empty_, holder, [](const net::Address&) { return false; }).value().block;
   }
 
-  os::SystemClock clock_;
-  KubeBackend<ApiGroup::crd_v1> backend_;
   net::Prefix cidr_ = net::Prefix::parse("10.1.2.0/30").value();
   core::Block empty_;
 };
@@ -120,21 +118,21 @@ class MarkedBlock : public testing::Test {
 /// Another damage does not make the mark true.
 TEST_F(MarkedBlock, ThatIsNotUnderstoodIsSetAside) {
   make(held());
-  backend_.cluster().edit(kBlockPath, [](auto& object) { object["spec"]["allocations"] = "odd"; });
-  const auto read = backend_.open()->get(core::block_key(cidr_), soon());
+  backend.cluster().edit(kBlockPath, [](auto& object) { object["spec"]["allocations"] = "odd"; });
+  const auto read = backend.open()->get(core::block_key(cidr_), soon());
   ASSERT_TRUE(read && *read);
   EXPECT_FALSE((*read)->value);
-  EXPECT_FALSE(backend_.cluster().object(kBlockPath).is_null());
+  EXPECT_FALSE(backend.cluster().object(kBlockPath).is_null());
 }
 
 TEST_F(MarkedBlock, ThatIsEmptyIsNoneAndIsDeletedByWritersOnly) {
   make(empty_);
-  const auto reader = backend_.open();
+  const auto reader = backend.open();
   core::Missing together;
   together.records.insert(core::block_key(cidr_));
   EXPECT_EQ(reader->get(core::block_key(cidr_), soon()).value(), std::nullopt);
   EXPECT_EQ(reader->read(together, soon()).value().records.front(), std::nullopt);
-  EXPECT_FALSE(backend_.cluster().object(kBlockPath).is_null()) << "who reads deletes nothing";
+  EXPECT_FALSE(backend.cluster().object(kBlockPath).is_null()) << "who reads deletes nothing";
 
   const Write again{core::block_key(cidr_), held(), Condition::if_absent()};
   EXPECT_TRUE(reader->commit({&again, 1}, {}, soon())) << "who writes in its place finishes its deletion";
@@ -143,9 +141,9 @@ TEST_F(MarkedBlock, ThatIsEmptyIsNoneAndIsDeletedByWritersOnly) {
 /// What would be written into it goes with the last finalizer.
 TEST_F(MarkedBlock, ThatAFinalizerKeepsIsSetAside) {
   const Write made{core::block_key(cidr_), empty_, Condition::if_absent()};
-  const auto store = backend_.open();
+  const auto store = backend.open();
   ASSERT_TRUE(store->commit({&made, 1}, {}, soon()));
-  backend_.cluster().edit(kBlockPath, [](auto& object) { object["metadata"]["finalizers"] = {"example.org/slow"}; });
+  backend.cluster().edit(kBlockPath, [](auto& object) { object["metadata"]["finalizers"] = {"example.org/slow"}; });
   const auto read = store->get(core::block_key(cidr_), soon()).value();
   ASSERT_TRUE(read);
   const Write removal{core::block_key(cidr_), std::nullopt, Condition::if_revision(read->revision)};
@@ -158,11 +156,8 @@ TEST_F(MarkedBlock, ThatAFinalizerKeepsIsSetAside) {
 }
 
 /// Read as damaged, because of its name: a DEL of it ends (ipam/decide/release.h), and nothing is written under it.
-TEST(KubeStore, AHandleThatCanHaveNoObjectIsReadAsOneThatCanNotBe) {
-  os::SystemClock clock;
-  KubeBackend<ApiGroup::crd_v1> backend;
+TEST_F(KubeStore, AHandleThatCanHaveNoObjectIsReadAsOneThatCanNotBe) {
   const auto store = backend.open();
-  const auto soon = [&] { return Deadline::after(clock.now(), std::chrono::seconds(5)); };
   const auto put = [&](const std::string& id) {
     const Write write{core::handle_key(id), core::Handle{id, {{"10.0.0.0/26", 1}}, false, {}}, Condition::if_absent()};
     return store->commit({&write, 1}, WriteToken{{1}}, soon());
@@ -203,13 +198,11 @@ TEST(KubeStore, AHandleThatCanHaveNoObjectIsReadAsOneThatCanNotBe) {
 }
 
 /// An API whose watches tell one thing, and then maybe end.
-class OddWatches final : public kube::Api {
+class OddWatches final : public kube::FakeApi {
  public:
-  OddWatches(std::unique_ptr<kube::Api> api, std::string line, bool ends, std::atomic<int>& opened)
-      : api_(std::move(api)), line_(std::move(line)), ends_(ends), opened_(opened) {}
-  [[nodiscard]] kube::Answer call(const kube::Request& request, Deadline deadline) override {
-    return api_->call(request, deadline);
-  }
+  OddWatches(std::shared_ptr<kube::FakeCluster> cluster, const Clock& clock, std::string line, bool ends,
+             std::atomic<int>& opened)
+      : FakeApi(std::move(cluster), clock), line_(std::move(line)), ends_(ends), opened_(opened) {}
   [[nodiscard]] kube::WatchAnswer watch(const std::string&, Deadline) override {
     class Odd final : public kube::WatchStream {
      public:
@@ -229,14 +222,10 @@ class OddWatches final : public kube::Api {
       const bool ends_;
     };
     ++opened_;
-    kube::WatchAnswer answer;
-    answer.answer.outcome = kube::Answer::Outcome::done;
-    answer.stream = std::make_unique<Odd>(line_, ends_);
-    return answer;
+    return {kube::answered(), std::make_unique<Odd>(line_, ends_)};
   }
 
  private:
-  const std::unique_ptr<kube::Api> api_;
   const std::string line_;
   const bool ends_;
   std::atomic<int>& opened_;
@@ -249,14 +238,10 @@ std::string bookmark_of(std::string_view resource_version) {
 }
 
 /// It would be told again and again, and who follows would never hear of it.
-TEST(KubeStore, AWatchThatTellsNonsenseEndsAndSaysSo) {
-  os::SystemClock clock;
-  KubeBackend<ApiGroup::crd_v1> backend;
-  const auto soon = [&] { return Deadline::after(clock.now(), std::chrono::seconds(5)); };
+TEST_F(KubeStore, AWatchThatTellsNonsenseEndsAndSaysSo) {
   for (const std::string& line : {bookmark_of("abc"), std::string("{\"type\":\"ADDED\"")}) {
     std::atomic<int> opened = 0;
-    const auto ours =
-        backend.open([&](auto api) { return std::make_unique<OddWatches>(std::move(api), line, false, opened); });
+    const auto ours = backend.open(std::make_unique<OddWatches>(backend.shared(), clock, line, false, opened));
     const auto position = ours->position(soon());
     ASSERT_TRUE(position);
     const auto watch = ours->watch({{core::pool_set_key()}, {}}, *position, soon());
@@ -269,16 +254,12 @@ TEST(KubeStore, AWatchThatTellsNonsenseEndsAndSaysSo) {
   }
 }
 
-TEST(KubeStore, AWatchThatEndsAtOnceIsOpenedMoreAndMoreSeldomWhateverItTold) {
-  os::SystemClock clock;
-  KubeBackend<ApiGroup::crd_v1> backend;
-  const auto soon = [&] { return Deadline::after(clock.now(), std::chrono::seconds(5)); };
+TEST_F(KubeStore, AWatchThatEndsAtOnceIsOpenedMoreAndMoreSeldomWhateverItTold) {
   const auto position = backend.open()->position(soon());
   ASSERT_TRUE(position);
   std::atomic<int> opened = 0;
-  const auto ours = backend.open([&](auto api) {
-    return std::make_unique<OddWatches>(std::move(api), bookmark_of(std::to_string(position->value)), true, opened);
-  });
+  const std::string line = bookmark_of(std::to_string(position->value));
+  const auto ours = backend.open(std::make_unique<OddWatches>(backend.shared(), clock, line, true, opened));
   ASSERT_TRUE(ours->position(soon()));
   const auto watch = ours->watch({{core::pool_set_key()}, {}}, *position, soon());
   ASSERT_TRUE(watch);
@@ -288,10 +269,8 @@ TEST(KubeStore, AWatchThatEndsAtOnceIsOpenedMoreAndMoreSeldomWhateverItTold) {
   EXPECT_GE(opened, 1);
 }
 
-TEST(KubeStore, AWatchThatIsToldNothingHasPassedNoMoreThanItGave) {
+TEST_F(KubeStore, AWatchThatIsToldNothingHasPassedNoMoreThanItGave) {
   using namespace std::chrono_literals;
-  os::SystemClock clock;
-  KubeBackend<ApiGroup::crd_v1> backend;
   backend.cluster().gives_bookmarks = false;
   const auto in = [&](std::chrono::milliseconds span) { return Deadline::after(clock.now(), span); };
   const auto ours = backend.open();
@@ -318,43 +297,29 @@ TEST(KubeStore, AWatchThatIsToldNothingHasPassedNoMoreThanItGave) {
 }
 
 /// What STATUS asks (engine::check_status).
-TEST(KubeStore, WhetherWritesAreTakenIsToldWithoutOne) {
-  /// Lets its caller do all, only read, or does not tell.
-  class Reviewed final : public kube::Api {
-   public:
-    Reviewed(std::unique_ptr<kube::Api> api, const std::string& answer, int& writes)
-        : api_(std::move(api)), answer_(answer), writes_(writes) {}
-    [[nodiscard]] kube::Answer call(const kube::Request& request, Deadline deadline) override {
-      const bool is_review = request.path.ends_with("selfsubjectaccessreviews");
-      if (!request.is_read() && !is_review) ++writes_;
-      if (!is_review) return api_->call(request, deadline);
-      EXPECT_NE(request.body.find(R"("resource":"ipamblocks","verb":"update")"), std::string::npos) << request.body;
-      kube::Answer answer;
-      answer.outcome = answer_.empty() ? kube::Answer::Outcome::not_done : kube::Answer::Outcome::done;
-      answer.body = answer_;
-      return answer;
-    }
-    [[nodiscard]] kube::WatchAnswer watch(const std::string&, Deadline) override { return {}; }
-
-   private:
-    const std::unique_ptr<kube::Api> api_;
-    const std::string answer_;
-    int& writes_;
-  };
-  os::SystemClock clock;
-  const auto soon = [&] { return Deadline::after(clock.now(), std::chrono::seconds(5)); };
+TEST_F(KubeStore, WhetherWritesAreTakenIsToldWithoutOne) {
+  // Its caller may do all, or only read, or it does not tell.
   for (const char* answer : {R"({"status":{"allowed":true}})", R"({"status":{"allowed":false}})", "{}", ""}) {
     for (const bool is_ready : {true, false}) {
       SCOPED_TRACE(answer);
-      KubeBackend<ApiGroup::crd_v1> backend;
+      KubeBackend<ApiGroup::crd_v1> reviewed;
+      kube::FakeApi beneath(reviewed.shared(), clock);
       int writes = 0;
-      const auto store =
-          backend.open([&](auto api) { return std::make_unique<Reviewed>(std::move(api), answer, writes); });
-      backend.cluster().make("/apis/crd.projectcalico.org/v1/clusterinformations/default",
-                             {{"apiVersion", "crd.projectcalico.org/v1"},
-                              {"kind", "ClusterInformation"},
-                              {"metadata", {{"name", "default"}}},
-                              {"spec", {{"datastoreReady", is_ready}}}});
+      const auto respond = [&](const kube::Request& request) {
+        const bool is_review = request.path.ends_with("selfsubjectaccessreviews");
+        if (!request.is_read() && !is_review) ++writes;
+        if (!is_review) return beneath.call(request, soon());
+        EXPECT_NE(request.body.find(R"("resource":"ipamblocks","verb":"update")"), std::string::npos) << request.body;
+        kube::Answer reply = kube::answered(answer);
+        if (reply.body.empty()) reply.outcome = kube::Answer::Outcome::not_done;
+        return reply;
+      };
+      const auto store = reviewed.open(std::make_unique<kube::AnsweringApi>(respond));
+      reviewed.cluster().make("/apis/crd.projectcalico.org/v1/clusterinformations/default",
+                              {{"apiVersion", "crd.projectcalico.org/v1"},
+                               {"kind", "ClusterInformation"},
+                               {"metadata", {{"name", "default"}}},
+                               {"spec", {{"datastoreReady", is_ready}}}});
       const Write question = write_question();
       const auto told = store->commit({&question, 1}, {}, soon());
       ASSERT_FALSE(told);
@@ -368,52 +333,50 @@ TEST(KubeStore, WhetherWritesAreTakenIsToldWithoutOne) {
   }
 }
 
-/// An API that has the groups of Calico's which it is told.
-class Groups final : public kube::Api {
- public:
-  Groups(std::unique_ptr<kube::Api> api, bool v1, bool v3) : api_(std::move(api)), v1_(v1), v3_(v3) {}
-  [[nodiscard]] kube::Answer call(const kube::Request& request, Deadline deadline) override {
-    if (request.path != "/apis") return api_->call(request, deadline);
-    ++asked;
-    kube::Answer answer;
-    if (code != 200) {
-      answer.outcome = kube::Answer::Outcome::refused;
-      answer.http_status = answer.status.code = code;
-      answer.error = {code == 403 ? ErrorCode::permission_denied : ErrorCode::unavailable, "not now", {}};
-      return answer;
-    }
-    answer.outcome = kube::Answer::Outcome::done;
-    answer.body = std::string(R"({"kind":"APIGroupList","apiVersion":"v1","groups":[{"name":"apps"})") +
-                  (v1_ ? R"(,{"name":"crd.projectcalico.org"})" : "") +
-                  (v3_ ? R"(,{"name":"projectcalico.org"})" : "") + "]}";
-    return answer;
-  }
-  [[nodiscard]] kube::WatchAnswer watch(const std::string&, Deadline) override { return {}; }
-  int asked = 0;
+/// Which groups of Calico's an API has, by which status it answers, and how often it was asked.
+struct Groups {
+  bool v1 = true, v3 = false;
   int code = 200;
+  int asked = 0;
+};
+
+class Grouped final : public kube::FakeApi {
+ public:
+  Grouped(std::shared_ptr<kube::FakeCluster> cluster, const Clock& clock, Groups& groups)
+      : FakeApi(std::move(cluster), clock), groups_(groups) {}
+  [[nodiscard]] kube::Answer call(const kube::Request& request, Deadline deadline) override {
+    if (request.path != "/apis") return FakeApi::call(request, deadline);
+    ++groups_.asked;
+    const auto& [v1, v3, code, asked] = groups_;
+    if (code != 200) {
+      return kube::refused(code, code == 403 ? ErrorCode::permission_denied : ErrorCode::unavailable, "not now");
+    }
+    return kube::answered(std::string(R"({"kind":"APIGroupList","apiVersion":"v1","groups":[{"name":"apps"})") +
+                          (v1 ? R"(,{"name":"crd.projectcalico.org"})" : "") +
+                          (v3 ? R"(,{"name":"projectcalico.org"})" : "") + "]}");
+  }
 
  private:
-  const std::unique_ptr<kube::Api> api_;
-  const bool v1_, v3_;
+  Groups& groups_;
 };
 
 class TwoGroups : public testing::Test {
  protected:
   [[nodiscard]] Deadline soon() const { return Deadline::after(clock_.now(), std::chrono::seconds(5)); }
-  [[nodiscard]] Result<ApiGroup> discovered(bool v1, bool v3) {
-    Groups api(std::make_unique<kube::FakeApi>(cluster_, clock_), v1, v3);
+  [[nodiscard]] Result<ApiGroup> discovered(const Groups& groups) {
+    groups_ = groups;
+    Grouped api(cluster_, clock_, groups_);
     return kube::discover_calico_group(api, soon());
   }
-  /// What a DEL reads, by a store of its own; and how often the groups were asked for.
+  /// What a DEL reads, by a store of its own.
   [[nodiscard]] std::size_t pools_read(bool v1, bool v3) {
-    auto api = std::make_unique<Groups>(std::make_unique<kube::FakeApi>(cluster_, clock_), v1, v3);
-    Groups* const groups = api.get();
-    const auto store = make_kube_store(std::move(api), {wire::kube::fake_digest, wire::kube::fake_digest}, clock_);
+    groups_ = {v1, v3};
+    const auto store = make_kube_store(std::make_unique<Grouped>(cluster_, clock_, groups_),
+                                       {wire::kube::fake_digest, wire::kube::fake_digest}, clock_);
     core::Missing del;
     del.records.insert(core::handle_key("net.c1"));
     del.lists.insert({Kind::pool, "", true});
     const auto read = store->read(del, soon());
-    asked_ = groups->asked;
     EXPECT_TRUE(read) << read.error().message;
     return read ? read->lists.front().size() : 0;
   }
@@ -431,25 +394,20 @@ class TwoGroups : public testing::Test {
 
   os::SystemClock clock_;
   std::shared_ptr<kube::FakeCluster> cluster_ = std::make_shared<kube::FakeCluster>();
-  int asked_ = 0;
+  Groups groups_;
 };
 
 TEST_F(TwoGroups, TheOlderCountsWhereverItIsServed) {
-  EXPECT_EQ(discovered(true, false), ApiGroup::crd_v1);
-  EXPECT_EQ(discovered(false, true), ApiGroup::v3);
-  EXPECT_EQ(discovered(false, false), ApiGroup::crd_v1);
-  EXPECT_EQ(discovered(true, true), ApiGroup::crd_v1) << "v3 is a view of it there, by Calico's API server";
+  EXPECT_EQ(discovered({true, false}), ApiGroup::crd_v1);
+  EXPECT_EQ(discovered({false, true}), ApiGroup::v3);
+  EXPECT_EQ(discovered({false, false}), ApiGroup::crd_v1);
+  EXPECT_EQ(discovered({true, true}), ApiGroup::crd_v1) << "v3 is a view of it there, by Calico's API server";
 }
 
 /// A server that is just restarting has not said that the older group is the one.
 TEST_F(TwoGroups, WhatIsNoAnswerChoosesNone) {
-  Groups api(std::make_unique<kube::FakeApi>(cluster_, clock_), false, true);
-  for (const int code : {429, 500, 503}) {
-    api.code = code;
-    EXPECT_FALSE(kube::discover_calico_group(api, soon())) << code;
-  }
-  api.code = 403;
-  EXPECT_EQ(kube::discover_calico_group(api, soon()), ApiGroup::crd_v1) << "most clusters have it";
+  for (const int code : {429, 500, 503}) EXPECT_FALSE(discovered({false, true, code})) << code;
+  EXPECT_EQ(discovered({false, true, 403}), ApiGroup::crd_v1) << "most clusters have it";
 }
 
 /// A plugin guesses the older group and is spared the question; where that would hide a register it asks.
@@ -457,10 +415,10 @@ TEST_F(TwoGroups, AGuessIsLookedAtWhereNothingIsFound) {
   EXPECT_EQ(pools_read(true, false), 0U) << "nothing is anywhere";
   make_pool<ApiGroup::v3>();
   EXPECT_EQ(pools_read(false, true), 1U) << "a DEL would free nothing, and be told as done";
-  EXPECT_EQ(asked_, 1);
+  EXPECT_EQ(groups_.asked, 1);
   make_pool<ApiGroup::crd_v1>();
   EXPECT_EQ(pools_read(true, true), 1U);
-  EXPECT_EQ(asked_, 0) << "a register with a pool costs no request more";
+  EXPECT_EQ(groups_.asked, 0) << "a register with a pool costs no request more";
 }
 
 INSTANTIATE_TEST_SUITE_P(Kube, StoreConformance,
@@ -469,41 +427,8 @@ INSTANTIATE_TEST_SUITE_P(Kube, StoreConformance,
                                          BackendCase{"projectcalico.org/v3",
                                                      [] { return std::make_unique<KubeBackend<ApiGroup::v3>>(); }}));
 
-}  // namespace
-
-namespace {
-
-using testing::HasSubstr;
-using wire::calico::ApiGroup;
-using Json = kube::FakeCluster::Json;
-
 constexpr const char* kV1 = "/apis/crd.projectcalico.org/v1/";
 constexpr const char* kV3 = "/apis/projectcalico.org/v3/";
-
-/// What the API's groups are, and how often they were asked for.
-struct GroupsAsked {
-  ApiGroup calicos = ApiGroup::crd_v1;
-  int asked = 0;
-};
-
-/// An API that has one of Calico's groups.
-class Grouped final : public kube::FakeApi {
- public:
-  Grouped(std::shared_ptr<kube::FakeCluster> cluster, const Clock& clock, GroupsAsked& groups)
-      : FakeApi(std::move(cluster), clock), groups_(groups) {}
-  [[nodiscard]] kube::Answer call(const kube::Request& request, Deadline deadline) override {
-    if (request.path != "/apis") return FakeApi::call(request, deadline);
-    ++groups_.asked;
-    kube::Answer answer;
-    answer.outcome = kube::Answer::Outcome::done;
-    answer.body = R"({"kind":"APIGroupList","groups":[{"name":")" +
-                  std::string(groups_.calicos == ApiGroup::v3 ? "" : "crd.") + R"(projectcalico.org"}]})";
-    return answer;
-  }
-
- private:
-  GroupsAsked& groups_;
-};
 
 class MovedRegister : public testing::Test {
  protected:
@@ -513,10 +438,7 @@ class MovedRegister : public testing::Test {
   }
   [[nodiscard]] Deadline soon() const { return Deadline::after(clock_.now(), std::chrono::seconds(5)); }
   [[nodiscard]] Result<Revision> write(const std::string& handle, Condition condition, std::uint8_t token) {
-    core::Handle value;
-    value.id = handle;
-    value.blocks = {};
-    const Write one{core::handle_key(handle), value, condition};
+    const Write one{core::handle_key(handle), core::Handle{handle, {}}, condition};
     return store_->commit({&one, 1}, WriteToken{{token}}, soon());
   }
   [[nodiscard]] Result<std::optional<Record>> read(const std::string& handle) {
@@ -546,7 +468,7 @@ class MovedRegister : public testing::Test {
 
   os::SystemClock clock_;
   std::shared_ptr<kube::FakeCluster> cluster_ = std::make_shared<kube::FakeCluster>();
-  GroupsAsked groups_;
+  Groups groups_;
   static inline int moved_ = 0;
   std::unique_ptr<Store> store_;
 };
@@ -565,7 +487,7 @@ TEST_F(MovedRegister, AnOpenStoreDoesNotGoOver) {
                                        "register of pools and blocks is kept"),
                              HasSubstr("--store")));
   EXPECT_EQ(moved_, 0);
-  groups_.calicos = ApiGroup::v3;
+  groups_ = {.v1 = false, .v3 = true};
   const auto there = read("net.a");
   ASSERT_FALSE(there);
   EXPECT_EQ(there.error().code, ErrorCode::unavailable);
@@ -626,20 +548,16 @@ TEST_F(MovedRegister, NorByWhoNeverSawItLocked) {
 /// What stands before the API server and answers in its place, for requests of one kind.
 class Middlebox final : public kube::FakeApi {
  public:
-  Middlebox(std::shared_ptr<kube::FakeCluster> cluster, const Clock& clock) : FakeApi(std::move(cluster), clock) {}
+  using FakeApi::FakeApi;
   [[nodiscard]] kube::Answer call(const kube::Request& request, Deadline deadline) override {
-    const bool is_meant = request.method == method && request.path.find(part) != request.path.npos && times > 0;
+    const bool is_meant = request.is_read() && request.path.find(part) != request.path.npos && times > 0;
     if (!is_meant) return FakeApi::call(request, deadline);
     --times;
-    kube::Answer answer = own;
-    if (echoes) answer.body = request.body;
-    return answer;
+    return own;
   }
-  kube::Request::Method method = kube::Request::Method::get;
   std::string part;
   int times = 0;
   kube::Answer own;
-  bool echoes = false;
 };
 
 /// A store behind one.
@@ -651,21 +569,15 @@ class BehindAMiddlebox : public MovedRegister {
     store_ = make_kube_store(std::move(api), {wire::kube::fake_digest, wire::kube::fake_digest}, clock_,
                              {.group = ApiGroup::crd_v1});
   }
-  [[nodiscard]] static kube::Answer done(std::string body) {
-    kube::Answer answer;
-    answer.outcome = kube::Answer::Outcome::done;
-    answer.http_status = 200;
-    answer.body = std::move(body);
-    return answer;
-  }
   Middlebox* box_ = nullptr;
 };
 
 TEST_F(BehindAMiddlebox, WhatIsNoClusterInformationPermitsNoWrite) {
   box_->part = "clusterinformations";
   for (const kube::Answer& answer :
-       {done("<html>log in</html>"), done("{}"), done(R"({"kind":"ClusterInformation","apiVersion":"v1","spec":{}})"),
-        done(R"({"kind":"IPPool","apiVersion":"crd.projectcalico.org/v1","spec":{}})")}) {
+       {kube::answered("<html>log in</html>"), kube::answered("{}"),
+        kube::answered(R"({"kind":"ClusterInformation","apiVersion":"v1","spec":{}})"),
+        kube::answered(R"({"kind":"IPPool","apiVersion":"crd.projectcalico.org/v1","spec":{}})")}) {
     box_->own = answer;
     box_->times = 100;
     const auto written = write("net.a", Condition::if_absent(), 1);
@@ -680,9 +592,7 @@ TEST_F(BehindAMiddlebox, AListThatIsLostMidwayGivesEachRecordOnce) {
   for (const std::string& name : names) ASSERT_TRUE(write(name, Condition::if_absent(), 1));
   box_->part = "continue=";
   box_->times = 1;
-  box_->own.outcome = kube::Answer::Outcome::refused;
-  box_->own.http_status = box_->own.status.code = 410;
-  box_->own.error = {ErrorCode::too_old, "expired", {}};
+  box_->own = kube::refused(410, ErrorCode::too_old, "expired");
   std::vector<std::string> taken;
   const auto take = [&](Record& record) -> Result<void> {
     taken.push_back(record.key.name);
@@ -710,21 +620,16 @@ TEST_F(BehindAMiddlebox, ClaimsInOrderAreOfThisMoment) {
 TEST_F(BehindAMiddlebox, WhatIsNoListOfGroupsChoosesNone) {
   box_->part = "/apis";
   for (const char* body : {"<html>", "{}", R"({"kind":"APIGroupList","groups":7})"}) {
-    box_->own = done(body);
+    box_->own = kube::answered(body);
     box_->times = 1;
     const auto group = kube::discover_calico_group(*box_, soon());
     ASSERT_FALSE(group) << body;
     EXPECT_EQ(group.error().code, ErrorCode::unavailable);
   }
-  box_->own = done(R"({"kind":"APIGroupList","groups":[{"name":"projectcalico.org"}]})");
+  box_->own = kube::answered(R"({"kind":"APIGroupList","groups":[{"name":"projectcalico.org"}]})");
   box_->times = 1;
   EXPECT_EQ(kube::discover_calico_group(*box_, soon()).value(), ApiGroup::v3);
-  kube::Answer forbidden;
-  forbidden.outcome = kube::Answer::Outcome::refused;
-  forbidden.http_status = forbidden.status.code = 403;
-  forbidden.status.reason = "Forbidden";
-  forbidden.error = {ErrorCode::permission_denied, "forbidden", {}};
-  box_->own = forbidden;
+  box_->own = kube::refused(403, ErrorCode::permission_denied, "forbidden");
   box_->times = 1;
   EXPECT_EQ(kube::discover_calico_group(*box_, soon()).value(), ApiGroup::crd_v1);
 }

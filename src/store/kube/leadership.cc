@@ -17,9 +17,6 @@ using std::chrono::nanoseconds;
 using std::chrono::seconds;
 using Method = Request::Method;
 
-constexpr wire::kube::ApiResource kLeases{"coordination.k8s.io", "v1", "leases"};
-constexpr wire::ObjectRules kRules{.names = wire::ObjectRules::Names::exact};
-
 wire::MaybeFault read(const wire::JsonAt& at, std::string& out) {
   return wire::read_text(at, wire::kube::kApiAnswerBytesMax, out);
 }
@@ -36,11 +33,6 @@ constexpr std::array<wire::JsonMember<LeaseRecord>, 5> kSpecMembers{{
     {"acquireTime", read_member<&LeaseRecord::acquired>},
     {"renewTime", read_member<&LeaseRecord::renewed>},
     {"leaseTransitions", read_member<&LeaseRecord::transitions>},
-}};
-
-constexpr std::array<wire::JsonMember<LeaseRecord>, 1> kLeaseMembers{{
-    {"spec", [](const wire::JsonAt& at,
-                LeaseRecord& out) { return wire::read_object<LeaseRecord>(at, kSpecMembers, out, kRules); }},
 }};
 
 /// A MicroTime of Kubernetes: UTC with exactly six digits behind the point.
@@ -79,11 +71,13 @@ LeaseRecord taken_record(const LeaseRecord* before, std::string_view identity, n
 Result<Lease> decode_lease(std::string_view json) {
   TRY(const auto object, wire::kube::decode_object(json));
   Lease lease{{}, object.meta.resource_version};
-  const wire::JsonAt at{object.value, nullptr, {}, {}};
-  if (const auto fault = wire::read_object<LeaseRecord>(at, kLeaseMembers, lease.record, kRules)) {
-    return fail(ErrorCode::corrupt, "a Lease of the API server: " + fault->to_string());
-  }
-  return lease;
+  const auto spec = member_of(object.value, "spec");
+  if (!spec) return lease;
+  const wire::JsonAt at{*spec, nullptr, "spec", {}};
+  const auto fault =
+      wire::read_object<LeaseRecord>(at, kSpecMembers, lease.record, {.names = wire::ObjectRules::Names::exact});
+  if (!fault) return lease;
+  return fail(ErrorCode::corrupt, "a Lease of the API server: " + fault->to_string());
 }
 
 std::string encode_lease(std::string_view name_space, std::string_view name, std::string_view resource_version,
@@ -102,7 +96,7 @@ std::string encode_lease(std::string_view name_space, std::string_view name, std
 
 Result<std::unique_ptr<Leadership>> Leadership::make(Api& api, LeadershipOptions options, const Clock& clock) {
   if (options.name_space.empty()) return fail(invalid_argument("the namespace of the Lease is empty: name one"));
-  TRY(std::string collection, wire::kube::collection_path(kLeases, options.name_space));
+  TRY(std::string collection, wire::kube::collection_path({"coordination.k8s.io", "v1", "leases"}, options.name_space));
   return std::unique_ptr<Leadership>(new Leadership(api, std::move(options), std::move(collection), clock));
 }
 

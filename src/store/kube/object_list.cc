@@ -89,16 +89,12 @@ Result<std::string> for_each_object(Api& api, const Clock& clock, const ListAske
                                     const std::function<void()>& begin,
                                     const std::function<Result<void>(const wire::kube::ApiObject&)>& take) {
   ListUse use{begin, take, {}, {}};
-  use.error_of = [&](const Answer& answer) {
-    Error error = Error(answer.error).in(say.what);
-    if (lacks_right(answer)) error.message += "; " + std::string(say.remedy);
-    return error;
-  };
+  use.error_of = [&](const Answer& answer) { return error_in(answer, say.what, say.remedy); };
   use.until = [&] {
     return Deadline{std::min(say.deadline.at_since_boot, Deadline::after(clock.now(), kPageTime).at_since_boot)};
   };
   auto read = read_list(api, asked, use);
-  if (!read && read.error().code == ErrorCode::corrupt) return fail(Error(read.error()).in(say.what));
+  if (!read && read.error().code == ErrorCode::corrupt) return fail(read.error().in(say.what));
   return read;
 }
 
@@ -117,20 +113,17 @@ Result<std::optional<wire::kube::ApiObject>> find_object(Api& api, const wire::k
 namespace {
 
 [[nodiscard]] Request access_review_request(const NeededRights& rights, std::string_view verb) {
-  Request request;
-  request.method = Request::Method::post;
-  request.path = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews";
-  request.body = fmt::format(R"({{"apiVersion":"authorization.k8s.io/v1","kind":"SelfSubjectAccessReview","spec":{{)"
-                             R"("resourceAttributes":{{"group":"{}","resource":"{}","verb":"{}"}}}}}})",
-                             rights.group, rights.resource, verb);
-  request.keeps_nothing = true;
-  return request;
+  return Request::question(
+      "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews",
+      fmt::format(R"({{"apiVersion":"authorization.k8s.io/v1","kind":"SelfSubjectAccessReview","spec":{{)"
+                  R"("resourceAttributes":{{"group":"{}","resource":"{}","verb":"{}"}}}}}})",
+                  rights.group, rights.resource, verb));
 }
 
 [[nodiscard]] Result<bool> is_allowed(const Answer& answer) {
   constexpr const char* kWhat = "what the account may do";
   if (answer.outcome != Answer::Outcome::done) {
-    Error error = Error(answer.error).in(kWhat);
+    Error error = answer.error.in(kWhat);
     // That it may not ask says nothing about what it asks for.
     if (error.code == ErrorCode::permission_denied) error.code = ErrorCode::refused_by_configuration;
     return fail(std::move(error));
@@ -167,18 +160,10 @@ Result<void> check_rights(Api& api, std::span<const NeededRights> needed, Deadli
 Result<std::string> request_token(Api& api, const std::string& name_space, const std::string& service_account,
                                   std::chrono::seconds life, Deadline deadline) {
   TRY(const std::string path, wire::kube::object_path({"", "v1", "serviceaccounts"}, name_space, service_account));
-  Request request;
-  request.method = Request::Method::post;
-  request.path = path + "/token";
-  request.body = wire::kube::encode_token_request(life);
-  request.keeps_nothing = true;
-  const Answer answer = api.call(request, deadline);
+  const Answer answer = api.call(Request::question(path + "/token", wire::kube::encode_token_request(life)), deadline);
   if (answer.outcome == Answer::Outcome::done) return wire::kube::decode_token_request(answer.body);
-  Error error =
-      Error(answer.error).in(fmt::format("a token of the service account {}/{}", name_space, service_account));
-  if (lacks_right(answer)) {
-    error.message += "; allow `create` of serviceaccounts/token there, as deploy/kubernetes/access.yaml does";
-  }
+  Error error = error_in(answer, fmt::format("a token of the service account {}/{}", name_space, service_account),
+                         "allow `create` of serviceaccounts/token there, as deploy/kubernetes/access.yaml does");
   if (error.code == ErrorCode::not_found) error.message += "; kubectl apply -f deploy/kubernetes/access.yaml makes it";
   return fail(std::move(error));
 }

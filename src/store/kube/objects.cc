@@ -12,6 +12,7 @@
 #include "base/hex.h"
 #include "base/json/writer.h"
 #include "base/net/u128.h"
+#include "base/texts.h"
 #include "store/format/pause.h"
 #include "store/kube/format/api.h"
 #include "store/kube/format/own_kinds.h"
@@ -55,14 +56,6 @@ constexpr std::size_t kSeenMax = 20'000;
   return true;
 }
 
-/// The condition does not hold, as far as the API can tell.
-[[nodiscard]] bool is_conflict(const Answer& answer) {
-  return answer.outcome == Outcome::refused && answer.error.code == ErrorCode::conflict;
-}
-[[nodiscard]] bool is_there_already(const Answer& answer) {
-  return answer.outcome == Outcome::refused && answer.error.code == ErrorCode::already_exists;
-}
-
 /// Ascending by name. For an object that two selections found, the later look counts.
 template <class Kept, class KeyOf>
 void put_in_order(std::vector<Kept>& all, KeyOf key_of) {
@@ -74,12 +67,6 @@ void put_in_order(std::vector<Kept>& all, KeyOf key_of) {
 }
 
 }  // namespace
-
-Error conflict_on(const Key& key) {
-  return {ErrorCode::conflict,
-          fmt::format("{} {} was changed by somebody else; read again", name_of(key.kind), key.name),
-          {}};
-}
 
 Objects::Objects(Api& api, std::vector<std::unique_ptr<Form>> forms, const Clock& clock)
     : api_(api),
@@ -96,25 +83,23 @@ Result<const Form*> Objects::form_of(Kind kind) const {
   for (const auto& form : forms_) {
     if (form->has(kind)) return form.get();
   }
-  return fail(ErrorCode::invalid_argument,
-              fmt::format("{} records are not kept in a Kubernetes API", core::name_of(kind)));
+  return fail(ErrorCode::invalid_argument, "{} records are not kept in a Kubernetes API", core::name_of(kind));
 }
 
 Error Objects::error_of(const Answer& answer, Kind kind, std::string_view name) const {
   const auto form = form_of(kind);
   const auto resource = form ? (*form)->resource_of(kind) : wire::kube::ApiResource{};
   if (is_unknown(answer)) {
-    return {ErrorCode::refused_by_configuration,
-            fmt::format(
-                "the Kubernetes API has no {}.{} of version {}, in which a register of pools and blocks is kept: "
-                "their CustomResourceDefinition is missing, or not served; a cluster with neither Calico's IPAM nor "
-                "Croft has nothing to look at. To have Croft there, apply crds-croft.yaml of a release or of "
-                "deploy/kubernetes, without Calico crds-calico.yaml too (docs/runbooks/kubernetes-crds.md); a "
-                "register in another place is named with --store",
-                resource.resource, resource.group, resource.version),
-            {}};
+    return make_error(
+        ErrorCode::refused_by_configuration,
+        "the Kubernetes API has no {}.{} of version {}, in which a register of pools and blocks is kept: "
+        "their CustomResourceDefinition is missing, or not served; a cluster with neither Calico's IPAM nor "
+        "Croft has nothing to look at. To have Croft there, apply crds-croft.yaml of a release or of "
+        "deploy/kubernetes, without Calico crds-calico.yaml too (docs/runbooks/kubernetes-crds.md); a "
+        "register in another place is named with --store",
+        resource.resource, resource.group, resource.version);
   }
-  Error error = Error(answer.error).in(fmt::format("{} {}", core::name_of(kind), name));
+  Error error = answer.error.in(fmt::format("{} {}", core::name_of(kind), name));
   // It is not the caller who is wrong: the server has sent more than there can be of that.
   if (answer.outcome == Outcome::not_done && error.code == ErrorCode::invalid_argument) error.code = ErrorCode::corrupt;
   return error;
@@ -224,18 +209,16 @@ Result<Objects::Together> Objects::read(const Wanted& wanted, Deadline deadline)
   for (const core::Listing& listing : wanted.lists) {
     TRY_VOID(ask(parts_of(listing, wanted.claims_may_lag, false), &together.lists[listing], nullptr));
   }
-  for (const core::Listing& listing : wanted.keys) {
-    TRY_VOID(ask(parts_of(listing, wanted.claims_may_lag, true), nullptr, &together.keys[listing]));
-  }
-  for (const OtherLengths& others : wanted.other_lengths) {
-    TRY(auto some, parts_of(others.listing, false, true));
+  for (const Keys& keys : wanted.keys) {
+    TRY(auto some, parts_of(keys.listing, wanted.claims_may_lag, true));
     for (Part& part : some) {
-      const auto select = part.form->but_length(others.listing.kind, others.length);
+      if (!keys.but_length) continue;
+      const auto select = part.form->but_length(keys.listing.kind, *keys.but_length);
       if (!select) continue;
       part.asked.select = *select;
       part.asked.resource_version = kAsRemembered;
     }
-    TRY_VOID(ask(std::move(some), nullptr, &together.other_lengths[others]));
+    TRY_VOID(ask(std::move(some), nullptr, &together.keys[keys]));
   }
   if (wanted.beside) requests.push_back(*wanted.beside);
 
@@ -263,8 +246,7 @@ Result<Objects::Together> Objects::read(const Wanted& wanted, Deadline deadline)
         }));
   }
   for (auto& [listing, records] : together.lists) put_in_order(records, &Record::key);
-  for (auto& [listing, keys] : together.keys) put_in_order(keys, std::identity());
-  for (auto& [others, keys] : together.other_lengths) put_in_order(keys, std::identity());
+  for (auto& [asked_for, keys] : together.keys) put_in_order(keys, std::identity());
   if (wanted.beside) together.beside = std::move(*answer);
   return together;
 }
@@ -318,8 +300,8 @@ Result<Revision> Objects::written(const Form& form, const Write& put, const Answ
   const auto object = wire::kube::decode_object(answer.body);
   if (!object) {
     // An answer to something else says nothing of what was sent.
-    return fail(ErrorCode::unknown_outcome, fmt::format("{} {} may or may not have been written: {}",
-                                                        core::name_of(key.kind), key.name, object.error().message));
+    return fail(ErrorCode::unknown_outcome, "{} {} may or may not have been written: {}", core::name_of(key.kind),
+                key.name, object.error().message);
   }
   remember(key, *object);
   if (wire::calico::has_crd(key.kind)) {
@@ -327,11 +309,11 @@ Result<Revision> Objects::written(const Form& form, const Write& put, const Answ
     TRY(const Stored stored, form.decode(key.kind, &key, object->value, object->meta));
     if (!stored.record.value || !is_kept(*put.value, *stored.record.value)) {
       return fail(ErrorCode::refused_by_configuration,
-                  fmt::format("{} {} was written, but what the API has kept is not what was sent: either its "
-                              "CustomResourceDefinition is of a version that lacks a member (look at it, and upgrade "
-                              "Calico's definitions), or an admission webhook or policy changes it (exempt {}.{})",
-                              core::name_of(key.kind), key.name, form.resource_of(key.kind).resource,
-                              form.resource_of(key.kind).group));
+                  "{} {} was written, but what the API has kept is not what was sent: either its "
+                  "CustomResourceDefinition is of a version that lacks a member (look at it, and upgrade "
+                  "Calico's definitions), or an admission webhook or policy changes it (exempt {}.{})",
+                  core::name_of(key.kind), key.name, form.resource_of(key.kind).resource,
+                  form.resource_of(key.kind).group);
     }
   }
   return revision_of(object->meta.resource_version);
@@ -364,8 +346,11 @@ Result<std::optional<Request>> Objects::first_request(const Write& write, const 
 std::optional<Result<Revision>> Objects::settled_by(const Write& write, const Answer& answer) {
   const Key& key = write.key;
   const bool is_change = write.condition.kind == Condition::Kind::revision;
-  if (!is_change && is_there_already(answer)) return std::nullopt;
-  if (is_change && (is_absent(answer) || is_conflict(answer))) return fail(conflict_on(key));
+  const auto is_refused = [&](ErrorCode code) {
+    return answer.outcome == Outcome::refused && answer.error.code == code;
+  };
+  if (!is_change && is_refused(ErrorCode::already_exists)) return std::nullopt;
+  if (is_change && (is_absent(answer) || is_refused(ErrorCode::conflict))) return fail(conflict_on(key));
   if (answer.outcome != Outcome::done) return fail(error_of(answer, key.kind, key.name));
   if (!write.value) return Revision(write.condition.revision.value + 1);
   const auto form = form_of(key.kind);
@@ -378,25 +363,19 @@ Result<Revision> Objects::write(const Write& write, const WriteToken& token, Dea
   int absences = 0;
   for (int tries = 0; tries < kCreateTries; ++tries) {
     if (auto settled = settled_by(write, api_.call(*request, deadline))) return *std::move(settled);
-    // An object that is there may be marked as deleted, and only wait for somebody to finish that.
+    // An object that is there may be marked as deleted by Calico, and only wait for somebody to finish that. A failure
+    // of it is left to the next caller.
     TRY(const auto found, look(write.key, deadline));
     if (found && !found->is_deleted) break;
     if (found) {
-      finish_deletion(write.key, found->basis, deadline);
+      const Write rest{write.key, std::nullopt, Condition::if_revision(found->record.revision)};
+      TRY(const auto removal, first_request(rest, token));
+      static_cast<void>(api_.call(*removal, deadline));
     } else if (++absences == 2) {
       break;  // it went just now; a second time, and it is the server that contradicts itself
     }
   }
   return fail(conflict_on(write.key));
-}
-
-void Objects::finish_deletion(const Key& key, const Basis& basis, Deadline deadline) {
-  const auto form = form_of(key.kind);
-  auto path = form ? (*form)->path_of(key) : Result<std::string>(fail(form.error()));
-  if (!path) return;
-  static_cast<void>(api_.call(Request{Request::Method::delete_object, *std::move(path),
-                                      wire::kube::encode_delete_options({basis.uid, basis.resource_version})},
-                              deadline));
 }
 
 namespace {
@@ -431,9 +410,9 @@ struct Said {
 
 [[nodiscard]] Result<Said> said_in(const Answer& answer) {
   if (is_not_found(answer)) return Said{};
-  if (answer.outcome != Answer::Outcome::done) return fail(Error(answer.error).in(kInformation));
+  if (answer.outcome != Answer::Outcome::done) return fail(answer.error.in(kInformation));
   const auto object = wire::kube::decode_object(answer.body);
-  if (!object) return fail(ErrorCode::unavailable, Error(object.error()).in(kInformation).message);
+  if (!object) return fail(ErrorCode::unavailable, object.error().in(kInformation).message);
   Said said;
   said.resource_version = object->meta.resource_version;
   const auto ready = member_of(member_of(object->value, "spec"), "datastoreReady");
@@ -453,7 +432,7 @@ struct Said {
 
 [[nodiscard]] Result<void> note_newer(CalicoReadiness& readiness, const Answer& answer) {
   const bool is_there = answer.outcome == Answer::Outcome::done;
-  if (!is_there && !is_not_found(answer) && !lacks_right(answer)) return fail(Error(answer.error).in(kInformation));
+  if (!is_there && !is_not_found(answer) && !lacks_right(answer)) return fail(answer.error.in(kInformation));
   const std::lock_guard lock(readiness.mutex);
   // A moment later the older one may be there again.
   const auto absent_at = std::exchange(readiness.absent_at, std::nullopt);
@@ -591,14 +570,13 @@ Result<void> change_pause(Objects& objects, const std::optional<StoredPause>& th
   if (!is_new) request.content_type = "application/merge-patch+json";
   TRY(request.path, is_new ? wire::kube::collection_path(resource) : path_of(resource));
   request.body = fmt::format(
-      R"({{"apiVersion":"{}/{}","kind":"ClusterInformation","metadata":{{"name":"default",{}"annotations":{{"{}":{}}}}},)"
+      R"({{"apiVersion":"{}","kind":"ClusterInformation","metadata":{{"name":"default",{}"annotations":{{"{}":{}}}}},)"
       R"("spec":{{"datastoreReady":{}}}}})",
-      resource.group, resource.version,
-      is_new ? std::string() : fmt::format(R"("resourceVersion":"{}",)", said.resource_version), kPauseAnnotation,
-      std::move(text).take(), !next);
+      resource.api_version(), is_new ? std::string() : fmt::format(R"("resourceVersion":"{}",)", said.resource_version),
+      kPauseAnnotation, std::move(text).take(), !next);
   const Answer answer = objects.api().call(request, deadline);
   if (answer.outcome == Answer::Outcome::done) return {};
-  Error error = Error(answer.error).in(kInformation);
+  Error error = answer.error.in(kInformation);
   if (error.code == ErrorCode::not_found) {
     return fail(
         ErrorCode::refused_by_configuration,

@@ -35,18 +35,17 @@ class Objects {
 
   /// The record; nothing where there is none. An object that is only marked as deleted is none.
   [[nodiscard]] Result<std::optional<Record>> get(const Key& key, Deadline deadline);
-  /// The keys of all blocks of a listing but those of one length, from what the server has in memory.
-  struct OtherLengths {
+  /// All keys of a listing; of blocks without those of a length, if one is given, from what the server has in memory.
+  struct Keys {
     core::Listing listing;
-    int length = 0;
-    friend auto operator<=>(const OtherLengths&, const OtherLengths&) = default;
+    std::optional<int> but_length{};
+    friend auto operator<=>(const Keys&, const Keys&) = default;
   };
   /// The objects that are asked for together.
   struct Wanted {
     std::vector<Key> records;
     std::set<core::Listing> lists;  ///< all records
-    std::set<core::Listing> keys;   ///< all keys
-    std::set<OtherLengths> other_lengths;
+    std::set<Keys> keys;
     /// Lists of one node's claims may be as old as what the server has in memory.
     bool claims_may_lag = false;
     std::optional<Request> beside{};  ///< something else
@@ -55,8 +54,7 @@ class Objects {
   struct Together {
     std::vector<std::optional<Record>> records;
     std::map<core::Listing, std::vector<Record>> lists;
-    std::map<core::Listing, std::vector<Key>> keys;
-    std::map<OtherLengths, std::vector<Key>> other_lengths;
+    std::map<Keys, std::vector<Key>> keys;
     std::optional<Answer> beside{};
   };
   [[nodiscard]] Result<Together> read(const Wanted& wanted, Deadline deadline);
@@ -103,8 +101,6 @@ class Objects {
                                        const std::function<Result<void>(Record&)>& take);
   /// Error also: refused_by_configuration, when what the API has kept is not what was sent.
   [[nodiscard]] Result<Revision> written(const Form& form, const Write& put, const Answer& answer);
-  /// Deletes an object that Calico has marked, to make another in its place. A failure is left to the next caller.
-  void finish_deletion(const Key& key, const Basis& basis, Deadline deadline);
   void remember(const Key& key, const wire::kube::ApiObject& object);
   /// Empty: not known.
   [[nodiscard]] std::string uid_of(const Key& key) const;
@@ -118,9 +114,6 @@ class Objects {
   /// Guarded by mutex_.
   std::map<Key, std::string> uids_;
 };
-
-/// The error for a key whose condition failed.
-[[nodiscard]] Error conflict_on(const Key& key);
 
 // A cluster's statements about its Calico (docs/notes/calico-ipam.md).
 
@@ -176,10 +169,5 @@ struct ReadinessQuestion {
 /// somebody else is at work; refused_by_configuration when the API has no such kind.
 [[nodiscard]] Result<void> change_pause(Objects& objects, const std::optional<StoredPause>& there,
                                         const std::optional<core::Pause>& next, Deadline deadline);
-
-/// A watch with one stream for each listing, single record and followed one, each with a thread that waits for it.
-/// Keeps the readiness known. Both must outlive it.
-[[nodiscard]] std::unique_ptr<Watch> make_watch(Objects& objects, CalicoReadiness& readiness, const WatchScope& scope,
-                                                Revision after);
 
 }  // namespace croft::store::kube

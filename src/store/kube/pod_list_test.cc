@@ -8,6 +8,7 @@
 
 #include "os/clock.h"
 #include "store/kube/cluster_facts.h"
+#include "store/kube/test_api.h"
 
 namespace croft::store::kube {
 namespace {
@@ -19,38 +20,26 @@ using testing::IsEmpty;
 using testing::SizeIs;
 
 /// Answers with what is written down, and notes what it was asked.
-class ScriptedApi final : public Api {
- public:
-  [[nodiscard]] Answer call(const Request& request, Deadline) override {
-    asked.push_back(request.path);
-    if (answers.empty()) return {};
-    Answer next = std::move(answers.front());
-    answers.erase(answers.begin());
-    return next;
-  }
-  [[nodiscard]] WatchAnswer watch(const std::string&, Deadline) override { return {}; }
+struct ScriptedApi final : AnsweringApi {
+  ScriptedApi()
+      : AnsweringApi([this](const Request& request) -> Answer {
+          asked.push_back(request.path);
+          if (answers.empty()) return {};
+          Answer next = std::move(answers.front());
+          answers.erase(answers.begin());
+          return next;
+        }) {}
 
-  void page(const std::vector<std::string>& names, const std::string& next = "", const std::string& moment = "9") {
+  void page(const std::vector<std::string>& names, const std::string& next = "") {
     std::string items;
     for (const std::string& name : names) {
       if (!items.empty()) items += ",";
       items += R"({"metadata":{"name":")" + name + R"(","namespace":"d","uid":"u","resourceVersion":"3"}})";
     }
-    Answer answer;
-    answer.outcome = Answer::Outcome::done;
-    answer.http_status = 200;
-    answer.body = R"({"kind":"PodList","apiVersion":"v1","metadata":{"resourceVersion":")" + moment +
-                  R"(","continue":")" + next + R"("},"items":[)" + items + "]}";
-    answers.push_back(std::move(answer));
+    answers.push_back(answered(R"({"kind":"PodList","apiVersion":"v1","metadata":{"resourceVersion":"9","continue":")" +
+                               next + R"("},"items":[)" + items + "]}"));
   }
-  void refusal(int code, ErrorCode error) {
-    Answer answer;
-    answer.outcome = Answer::Outcome::refused;
-    answer.http_status = code;
-    answer.status.code = code;
-    answer.error = {error, "no", {}};
-    answers.push_back(std::move(answer));
-  }
+  void refusal(int code, ErrorCode error) { answers.push_back(refused(code, error)); }
 
   std::vector<Answer> answers;
   std::vector<std::string> asked;
@@ -60,7 +49,7 @@ class PodList : public testing::Test {
  protected:
   Result<std::optional<std::uint64_t>> list() {
     return for_each_pod(
-        api, clock, [&] { names.clear(); }, [&](const core::collect::PodFact& pod) { names.push_back(pod.name); });
+        api, clock, [&] { names.clear(); }, [&](const PodFact& pod) { names.push_back(pod.name); });
   }
   os::SystemClock clock;
   ScriptedApi api;
@@ -92,10 +81,14 @@ TEST_F(PodList, AnEndInTheMiddleIsAnError) {
   EXPECT_FALSE(list());
 }
 
+Answer too_long() {
+  Answer answer;
+  answer.error = {ErrorCode::invalid_argument, "the answer is longer than 67108864 bytes", {}};
+  return answer;
+}
+
 TEST_F(PodList, APageThatIsTooLargeIsAskedForInSmallerParts) {
-  Answer too_long;
-  too_long.error = {ErrorCode::invalid_argument, "the answer is longer than 67108864 bytes", {}};
-  api.answers.push_back(too_long);
+  api.answers.push_back(too_long());
   api.page({"a"}, "token");
   api.page({"b"});
   ASSERT_TRUE(list());
@@ -103,52 +96,33 @@ TEST_F(PodList, APageThatIsTooLargeIsAskedForInSmallerParts) {
   EXPECT_THAT(api.asked[0], HasSubstr("limit=500"));
   EXPECT_THAT(api.asked[1], HasSubstr("limit=62"));
   // A single object that is too large is said.
-  for (int i = 0; i < 5; ++i) api.answers.push_back(too_long);
+  for (int i = 0; i < 5; ++i) api.answers.push_back(too_long());
   EXPECT_FALSE(list());
 }
 
-/// Answers with as many small or large pods as were asked for; an answer may come to 16,000.
-class PodsOfSizes final : public Api {
- public:
-  explicit PodsOfSizes(std::vector<int> sizes) : sizes_(std::move(sizes)) {}
-  [[nodiscard]] Answer call(const Request& request, Deadline) override {
-    ++requests;
+/// How many requests it takes to get as many small or large pods, of an API whose answer may come to 16,000; -1: they
+/// do not come.
+int requests_for(const std::vector<int>& sizes, const Clock& clock) {
+  AnsweringApi api([&](const Request& request) {
     const auto number = [&](std::string_view name) -> std::size_t {
       const std::size_t at = request.path.find(name);
       return at == std::string::npos ? 0 : std::stoul(request.path.substr(at + name.size()));
     };
-    const std::size_t from = number("continue="), to = std::min(sizes_.size(), from + number("limit="));
-    Answer answer;
-    if (std::accumulate(sizes_.begin() + static_cast<std::ptrdiff_t>(from),
-                        sizes_.begin() + static_cast<std::ptrdiff_t>(to), 0) > 16'000) {
-      answer.error = {ErrorCode::invalid_argument, "too long", {}};
-      return answer;
-    }
+    const std::size_t from = number("continue="), to = std::min(sizes.size(), from + number("limit="));
+    const auto begin = sizes.begin() + static_cast<std::ptrdiff_t>(from);
+    if (std::accumulate(begin, sizes.begin() + static_cast<std::ptrdiff_t>(to), 0) > 16'000) return too_long();
     std::string items;
     for (std::size_t i = from; i < to; ++i) {
       items += (items.empty() ? "" : ",") + std::string(R"({"metadata":{"name":"p)") + std::to_string(i) +
                R"(","namespace":"d","resourceVersion":"3"}})";
     }
-    answer.outcome = Answer::Outcome::done;
-    answer.body = R"({"kind":"PodList","apiVersion":"v1","metadata":{"resourceVersion":"9","continue":")" +
-                  (to == sizes_.size() ? std::string() : std::to_string(to)) + R"("},"items":[)" + items + "]}";
-    return answer;
-  }
-  [[nodiscard]] WatchAnswer watch(const std::string&, Deadline) override { return {}; }
-  int requests = 0;
-
- private:
-  const std::vector<int> sizes_;
-};
-
-/// How many requests all of them take; -1: they do not come.
-int requests_for(std::vector<int> sizes, const Clock& clock) {
-  const std::size_t all = sizes.size();
-  PodsOfSizes api(std::move(sizes));
+    return answered(R"({"kind":"PodList","apiVersion":"v1","metadata":{"resourceVersion":"9","continue":")" +
+                    (to == sizes.size() ? std::string() : std::to_string(to)) + R"("},"items":[)" + items + "]}");
+  });
   std::size_t pods = 0;
   const auto listed = for_each_pod(
       api, clock, [&] { pods = 0; }, [&](const auto&) { ++pods; });
-  return listed && pods == all ? api.requests : -1;
+  return listed && pods == sizes.size() ? static_cast<int>(api.asked.size()) : -1;
 }
 
 /// A tenant's few large pods are no reason to ask for all others seven by seven.
@@ -164,17 +138,14 @@ TEST_F(PodList, BehindWhatIsTooLargePagesGrowAgain) {
 }
 
 TEST_F(PodList, OfOneNodeByASelectorAndAsNewAsCanBe) {
-  Answer answer;
-  answer.outcome = Answer::Outcome::done;
-  answer.http_status = 200;
   const auto pod = [](const std::string& name, const std::string& spec) {
     return R"({"metadata":{"name":")" + name + R"(","namespace":"d","uid":"u","resourceVersion":"3"},"spec":)" + spec +
            "}";
   };
-  answer.body = R"({"kind":"PodList","apiVersion":"v1","metadata":{"resourceVersion":"9"},"items":[)" +
-                pod("a", R"({"nodeName":"n1"})") + "," + pod("h", R"({"nodeName":"n1","hostNetwork":true})") + "]}";
-  api.answers.push_back(answer);
-  std::vector<core::collect::PodFact> pods;
+  api.answers.push_back(answered(R"({"kind":"PodList","apiVersion":"v1","metadata":{"resourceVersion":"9"},"items":[)" +
+                                 pod("a", R"({"nodeName":"n1"})") + "," +
+                                 pod("h", R"({"nodeName":"n1","hostNetwork":true})") + "]}"));
+  std::vector<PodFact> pods;
   const auto list_of = [&](const std::string& node, Deadline deadline) {
     return for_each_pod_of_node(
         api, clock, node, deadline, [&] { pods.clear(); }, [&](const auto& one) { pods.push_back(one); });
@@ -196,12 +167,9 @@ TEST_F(PodList, OnePodIsAskedForByItself) {
     return find_pod(api, name_space, name, Deadline::after(clock.now(), std::chrono::seconds(15)));
   };
   const auto answer = [&](const std::string& name) {
-    Answer one;
-    one.outcome = Answer::Outcome::done;
-    one.http_status = 200;
-    one.body = R"({"kind":"Pod","apiVersion":"v1","metadata":{"name":")" + name +
-               R"(","namespace":"d","uid":"u","resourceVersion":"3"},"status":{"podIP":"10.0.0.3"}})";
-    api.answers.push_back(std::move(one));
+    api.answers.push_back(
+        answered(R"({"kind":"Pod","apiVersion":"v1","metadata":{"name":")" + name +
+                 R"(","namespace":"d","uid":"u","resourceVersion":"3"},"status":{"podIP":"10.0.0.3"}})"));
   };
   answer("web");
   const auto pod = find("d", "web");
@@ -330,11 +298,10 @@ TEST(Pod, IsReadFromAListAsByItself) {
       R"("status":{"phase":"Failed","reason":"Evicted","podIP":"10.0.0.5","podIPs":[{"ip":"fd00::5"}],"hostIP":"10.1.1.1",)"
       R"("conditions":[{"type":"PodReadyToStartContainers","status":"False","lastProbeTime":null}],)"
       R"("containerStatuses":[{"name":"web","state":{"running":{"startedAt":"x"}}}]}})";
-  Answer answer;
-  answer.outcome = Answer::Outcome::done;
-  answer.body = R"({"kind":"PodList","apiVersion":"v1","metadata":{"resourceVersion":"9"},"items":[)" + text + "]}";
-  ScriptedApi api;
-  api.answers.push_back(std::move(answer));
+  AnsweringApi api([&](const Request&) {
+    return answered(R"({"kind":"PodList","apiVersion":"v1","metadata":{"resourceVersion":"9"},"items":[)" + text +
+                    "]}");
+  });
   std::vector<PodFact> of_list;
   ASSERT_TRUE(for_each_pod(
       api, os::SystemClock(), [] {}, [&](const auto& one) { of_list.push_back(one); }));

@@ -18,12 +18,9 @@ namespace {
     TRY(const auto object, wire::kube::decode_object(answer.body));
     return wishes_in(kind, object.value, name);
   }
-  Error error = Error(answer.error).in("annotations of " + name);
-  if (lacks_right(answer)) {
-    error.message +=
-        "; allow to get pods and namespaces (deploy/kubernetes/annotations.yaml), or leave ipam.annotations out";
-  }
-  return fail(std::move(error));
+  return fail(
+      error_in(answer, "annotations of " + name,
+               "allow to get pods and namespaces (deploy/kubernetes/annotations.yaml), or leave ipam.annotations out"));
 }
 
 [[nodiscard]] bool is_small(const Result<core::PodWishes>& wishes) {

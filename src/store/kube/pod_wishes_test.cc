@@ -11,6 +11,7 @@
 
 #include "base/manual_clock.h"
 #include "os/clock.h"
+#include "store/kube/test_api.h"
 
 namespace croft::store::kube {
 namespace {
@@ -78,13 +79,7 @@ class ClusterApi final : public Api {
   [[nodiscard]] Answer call(const Request& request, Deadline) override {
     const std::lock_guard lock(cluster_.mutex);
     cluster_.asked.push_back(request.path);
-    Answer answer;
-    if (cluster_.refuses) {
-      answer.outcome = Answer::Outcome::refused;
-      answer.http_status = 403;
-      answer.error = {ErrorCode::permission_denied, "pods is forbidden", {}};
-      return answer;
-    }
+    if (cluster_.refuses) return refused(403, ErrorCode::permission_denied, "pods is forbidden");
     const bool is_pods = request.path.starts_with("/api/v1/pods?");
     if (request.path.find('?') != request.path.npos) ++cluster_.lists;
     if (is_pods || request.path.starts_with("/api/v1/namespaces?")) {
@@ -92,31 +87,18 @@ class ClusterApi final : public Api {
       for (const auto& [path, object] : cluster_.objects) {
         if ((path.find("/pods/") != path.npos) == is_pods) items += (items.empty() ? "" : ",") + object;
       }
-      answer.outcome = Answer::Outcome::done;
-      answer.body = std::string(is_pods ? R"({"kind":"PodList")" : R"({"kind":"NamespaceList")") +
-                    R"(,"apiVersion":"v1","metadata":{"resourceVersion":"9"},"items":[)" + items + "]}";
-      return answer;
+      return answered(std::string(is_pods ? R"({"kind":"PodList")" : R"({"kind":"NamespaceList")") +
+                      R"(,"apiVersion":"v1","metadata":{"resourceVersion":"9"},"items":[)" + items + "]}");
     }
     const auto found = cluster_.objects.find(request.path);
-    if (found == cluster_.objects.end()) {
-      answer.outcome = Answer::Outcome::refused;
-      answer.status.code = 404;
-      answer.status.name = "x";
-      answer.error = {ErrorCode::not_found, "not found", {}};
-      return answer;
-    }
-    answer.outcome = Answer::Outcome::done;
-    answer.body = found->second;
-    return answer;
+    const bool is_there = found != cluster_.objects.end();
+    return is_there ? answered(found->second) : refused(404, ErrorCode::not_found, "not found", "x");
   }
   [[nodiscard]] WatchAnswer watch(const std::string& path, Deadline) override {
     const std::lock_guard lock(cluster_.mutex);
     cluster_.asked.push_back(path);
     ++cluster_.watches;
-    WatchAnswer opened;
-    opened.answer.outcome = Answer::Outcome::done;
-    opened.stream = std::make_unique<ToldStream>(cluster_, path.starts_with("/api/v1/pods"));
-    return opened;
+    return {answered(), std::make_unique<ToldStream>(cluster_, path.starts_with("/api/v1/pods"))};
   }
 
  private:

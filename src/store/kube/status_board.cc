@@ -18,13 +18,9 @@ namespace {
 using Method = Request::Method;
 using wire::JsonRef;
 using wire::JsonWriter;
+using wire::kube::text_in;
 
 constexpr std::chrono::seconds kRequestTime{15};
-
-std::string_view text_in(JsonRef object, std::string_view name) {
-  const auto found = member_of(object, name);
-  return found ? found->text() : std::string_view();
-}
 
 /// Since when a condition is as it is: `now`, unless the object has it as such already.
 std::string since(const core::Condition& condition, std::string_view status, JsonRef object, WallTime now) {

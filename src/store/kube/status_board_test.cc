@@ -172,24 +172,20 @@ TEST_F(Board, OfAThousandPoolsEachIsShown) {
 /// Somebody writes between the list and the patch.
 TEST_F(Board, WhoWasFasterIsNotOverwritten) {
   show({pool("a", "10.0.0.0/24")});
-  class Faster final : public Api {
+  class Faster final : public FakeApi {
    public:
-    Faster(std::shared_ptr<FakeCluster> cluster, const Clock& clock) : cluster_(cluster), inner_(cluster, clock) {}
+    using FakeApi::FakeApi;
     [[nodiscard]] Answer call(const Request& request, Deadline deadline) override {
-      if (request.method == Request::Method::patch) {
-        cluster_->edit(std::string(kPools) + "/a", [](Json& object) { object["status"]["held"] = 77; });
-      }
-      return inner_.call(request, deadline);
+      if (request.method == Request::Method::patch && before_patch) before_patch();
+      return FakeApi::call(request, deadline);
     }
-    [[nodiscard]] WatchAnswer watch(const std::string& path, Deadline deadline) override {
-      return inner_.watch(path, deadline);
-    }
-
-   private:
-    std::shared_ptr<FakeCluster> cluster_;
-    FakeApi inner_;
+    std::function<void()> before_patch;
   };
-  StatusBoard board(std::make_unique<Faster>(cluster_, clock_), clock_);
+  auto faster = std::make_unique<Faster>(cluster_, clock_);
+  faster->before_patch = [&] {
+    cluster_->edit(std::string(kPools) + "/a", [](Json& object) { object["status"]["held"] = 77; });
+  };
+  StatusBoard board(std::move(faster), clock_);
   const auto shown = board.show(core::status_of_pools({pool("a", "10.0.0.0/24", 5)}));
   ASSERT_TRUE(shown) << shown.error().message;
   EXPECT_EQ(object("a")["status"]["held"], 77);

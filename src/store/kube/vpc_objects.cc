@@ -12,6 +12,7 @@
 #include "base/json/decode.h"
 #include "base/json/writer.h"
 #include "base/net/echo.h"
+#include "base/texts.h"
 #include "store/kube/format/api.h"
 #include "store/kube/object_list.h"
 
@@ -145,8 +146,6 @@ void write_meta(JsonWriter& out, std::optional<JsonRef> meta, const VpcIpClaimRe
   out.end_array();
 }
 
-std::string version_of(const ApiResource& resource) { return fmt::format("{}/{}", resource.group, resource.version); }
-
 }  // namespace
 
 template <class Record>
@@ -164,8 +163,7 @@ Result<Record> decode_vpc(JsonRef object) {
         at, [&](const JsonAt& inner) { return inner.name == "labels" ? read_part(inner, record) : MaybeFault(); });
   });
   if (!fault) return record;
-  return fail(ErrorCode::corrupt,
-              fmt::format("an object {} of the API server: {}", vpc_kind<Record>().kind, fault->to_string()));
+  return fail(ErrorCode::corrupt, "an object {} of the API server: {}", vpc_kind<Record>().kind, fault->to_string());
 }
 
 template <class Record>
@@ -179,7 +177,7 @@ std::string encode_vpc(const std::optional<VpcObject<Record>>& before, std::stri
   };
   merge(out, root, is_replaced, [&] {
     if (!root) {
-      out.text("apiVersion", version_of(vpc_kind<Record>().resource));
+      out.text("apiVersion", vpc_kind<Record>().resource.api_version());
       out.text("kind", vpc_kind<Record>().kind);
     }
     if (!root || kWritesMeta) {
@@ -243,10 +241,8 @@ std::string full_name(const ApiResource& resource) {
 Error vpc_error(const Answer& answer, const ApiResource& resource, std::string_view name) {
   const std::string what =
       name.empty() ? full_name(resource) : fmt::format("{} {}", full_name(resource), net::echo(name));
-  Error error = Error(answer.error).in(what);
-  if (lacks_right(answer)) {
-    error.message += "; kubectl apply -f deploy/kubernetes/cni-vpc-ipamd.yml allows it";
-  } else if (answer.http_status == 404 && !resource.group.empty() && answer.status.name.empty()) {
+  Error error = error_in(answer, what, "kubectl apply -f deploy/kubernetes/cni-vpc-ipamd.yml allows it");
+  if (answer.http_status == 404 && !resource.group.empty() && answer.status.name.empty()) {
     error.message += fmt::format(
         "; is the CustomResourceDefinition {} missing? kubectl apply -f "
         "deploy/kubernetes/crds-vpc.yaml makes it",
@@ -276,7 +272,7 @@ Result<std::vector<wire::kube::VpcObject<Record>>> VpcObjects<Record>::all(Deadl
   const wire::kube::VpcKind& kind = wire::kube::vpc_kind<Record>();
   ListAsked asked;
   TRY(asked.collection, wire::kube::collection_path(kind.resource, kind.name_space));
-  asked.of = {fmt::format("{}/{}", kind.resource.group, kind.resource.version), std::string(kind.kind)};
+  asked.of = {kind.resource.api_version(), std::string(kind.kind)};
   std::vector<Object> found;
   ListUse use;
   use.begin = [&] { found.clear(); };
@@ -354,8 +350,7 @@ Result<std::vector<core::PodIdentity>> pods_with(Api& api, const net::Address& a
   ListUse use;
   use.begin = [&] { pods.clear(); };
   use.take = [&](const wire::kube::ApiObject& item) -> Result<void> {
-    const auto host_network = member_of(member_of(item.value, "spec"), "hostNetwork");
-    const bool is_in_node_network = host_network && host_network->boolean();
+    const bool is_in_node_network = wire::kube::is_true_in(member_of(item.value, "spec"), "hostNetwork");
     if (!is_in_node_network) pods.push_back({item.meta.name, item.meta.name_space, item.meta.uid});
     return {};
   };
@@ -373,8 +368,7 @@ Result<void> annotate_pod(Api& api, const std::string& name_space, const std::st
   if (answer.outcome == Outcome::done) return {};
   // A UID does not change: the server refuses the patch of another pod as invalid, and names the member.
   if (answer.http_status == kHttpUnprocessable && answer.status.message.find("metadata.uid") != std::string::npos) {
-    return fail(ErrorCode::conflict,
-                fmt::format("pod {}/{}: it is another one by now", net::echo(name_space), net::echo(pod)));
+    return fail(ErrorCode::conflict, "pod {}/{}: it is another one by now", net::echo(name_space), net::echo(pod));
   }
   return fail(vpc_error(answer, kVpcPods, fmt::format("{}/{}", name_space, pod)));
 }

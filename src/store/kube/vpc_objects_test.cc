@@ -10,6 +10,8 @@ namespace {
 
 using testing::HasSubstr;
 
+const VpcIpClaimRecord kClaim{"10.0.0.9", "255.255.0.0", "10.0.0.1",          "subnet-1",  "uvnet-1", true, "",
+                              "Never",    "sandbox",     "52:54:00:26:6E:DA", "cn-bj2-04", "node-a",  "web"};
 const IpamdRecord kStock{"node-a", "10.0.0.2:7312", "subnet-1", 4, 50, 3, "normal"};
 
 template <class Record>
@@ -50,8 +52,7 @@ TEST(VpcObjects, WhatOthersWroteStays) {
 }
 
 TEST(VpcObjects, ClaimsHaveTheFinalizerWhileTheyAreAttached) {
-  VpcIpClaimRecord record{"10.0.0.9", "255.255.0.0", "10.0.0.1",          "subnet-1",  "uvnet-1", true, "",
-                          "Never",    "sandbox",     "52:54:00:26:6E:DA", "cn-bj2-04", "node-a",  "web"};
+  VpcIpClaimRecord record = kClaim;
   const std::string json = with_version(encode_vpc<VpcIpClaimRecord>({}, "default", "web-0", record));
   const auto made = decode_vpc_ip_claim(json);
   ASSERT_TRUE(made) << made.error().message;
@@ -76,14 +77,12 @@ TEST(VpcObjects, ByteForByte) {
       R"({"apiVersion":"vpc.uk8s.ucloud.cn/v1beta1","kind":"Ipamd","metadata":{"name":"node-a","namespace":)"
       R"("kube-system"},"spec":{"node":"node-a","addr":"10.0.0.2:7312","subnet":"subnet-1"},"status":{"current":4,)"
       R"("high":50,"low":3,"status":"normal"}})");
-  const VpcIpClaimRecord record{"10.0.0.9", "255.255.0.0", "10.0.0.1",          "subnet-1",  "uvnet-1", true, "",
-                                "Never",    "sandbox",     "52:54:00:26:6E:DA", "cn-bj2-04", "node-a",  "web"};
   const std::string before =
       R"({"apiVersion":"vpc.uk8s.ucloud.cn/v1beta1","kind":"VpcIpClaim","metadata":{"name":"web-0","labels":{"x":"y"},)"
       R"("namespace":"default","uid":"u1","resourceVersion":"7","finalizers":["other","cni-vpc-ipamd"]},"extra":true,)"
       R"("spec":{"ip":"10.0.0.9","more":1},"status":{"attached":true,"news":[1]}})";
   EXPECT_EQ(
-      encode_vpc<VpcIpClaimRecord>(decode_vpc_ip_claim(before).value(), "default", "web-0", record),
+      encode_vpc<VpcIpClaimRecord>(decode_vpc_ip_claim(before).value(), "default", "web-0", kClaim),
       R"({"apiVersion":"vpc.uk8s.ucloud.cn/v1beta1","kind":"VpcIpClaim","extra":true,"metadata":{"name":"web-0",)"
       R"("namespace":"default","uid":"u1","resourceVersion":"7","labels":{"x":"y","attached":"true","owner-statefulset":)"
       R"("web"},"finalizers":["other","cni-vpc-ipamd"]},"spec":{"more":1,"ip":"10.0.0.9","mask":"255.255.0.0",)"

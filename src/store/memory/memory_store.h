@@ -62,7 +62,7 @@ struct CallCounts {
 /// A store in the memory of one process, for tests and simulation. Several MemoryStores may share one MemoryData: that
 /// is several clients of one store, each with faults and counters of its own. Nothing waits, so deadlines never pass;
 /// turns are empty. Safe to call from several threads. Tests derive from it to act between two reads.
-class MemoryData;
+struct MemoryData;
 
 class MemoryStore : public Store, public Pausable {
  public:
@@ -118,7 +118,10 @@ class MemoryStore : public Store, public Pausable {
   void begin_epoch() { ++epoch_; }
 
  private:
-  [[nodiscard]] std::optional<Fault> next_fault();
+  /// Does what counts as a commit, with its fault.
+  template <class Apply>
+  [[nodiscard]] auto with_fault(Apply apply) -> decltype(apply());
+  void count(std::uint64_t CallCounts::*calls);
 
   std::shared_ptr<MemoryData> data_;
   mutable std::mutex mutex_;  ///< guards all below

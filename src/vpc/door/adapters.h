@@ -10,7 +10,6 @@
 #include "base/net/address.h"
 #include "base/net/mac.h"
 #include "collector/decide/facts.h"
-#include "os/host_route.h"
 #include "os/neighbour_probe.h"
 #include "vpc/use/stock_sources.h"
 
@@ -44,10 +43,6 @@ class WireProbe final : public engine::AddressProbe {
   const Clock& clock_;
   Random& random_;
 };
-
-/// The same address as packets carry it. It must be valid.
-[[nodiscard]] os::IpBytes to_bytes(const net::Address& address);
-[[nodiscard]] net::Address from_bytes(const os::IpBytes& bytes);
 
 /// The addresses that the kernel of this host has (os/interfaces.h). Needs CAP_SYS_ADMIN, the host's network
 /// namespace, and its /run/netns. Errors: permission_denied, unavailable, deadline_exceeded.

@@ -14,15 +14,6 @@ namespace {
 using namespace net::literals;
 using std::chrono::milliseconds;
 
-TEST(Vpc, AddressesAsBytes) {
-  EXPECT_EQ(to_bytes("10.1.2.3"_ip), (os::IpBytes{false, {10, 1, 2, 3}}));
-  EXPECT_EQ(to_bytes("fd00::102"_ip), (os::IpBytes{true, {0xfd, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 2}}));
-  for (const net::Address& one : {"0.0.0.0"_ip, "255.255.255.255"_ip, "::"_ip, "::ffff:10.1.2.3"_ip,
-                                  "1234:5678:9abc:def0:fedc:ba98:7654:3210"_ip}) {
-    EXPECT_EQ(from_bytes(to_bytes(one)), one);
-  }
-}
-
 TEST(Vpc, TheWireAndTheHostThroughTheirPorts) {
   os::in_private_network([] {
     os::make_switch();

@@ -27,27 +27,21 @@ MaybeFault read_word(const JsonAt& at, std::string& out) { return read_text(at, 
 
 // ---------------------------------------------------------------- statuses
 
-/// A status is for persons first: one member that is odd must not hide the rest.
-std::string text_in(const std::optional<JsonRef>& object, std::string_view name,
-                    std::size_t bytes_max = kWordBytesMax) {
-  const auto text = member_of(object, name);
-  return text && text->kind() == JsonKind::string ? std::string(text->text().substr(0, bytes_max)) : std::string();
-}
-
 std::int64_t number_in(const std::optional<JsonRef>& object, std::string_view name, std::int64_t max) {
   const auto found = member_of(object, name);
   const std::int64_t number = found ? found->integer().value_or(0) : 0;
   return number < 0 || number > max ? 0 : number;
 }
 
+/// A status is for persons first: one member that is odd must not hide the rest.
 std::optional<ApiStatus> status_of(JsonRef object) {
   if (text_in(object, "kind") != "Status" || text_in(object, "apiVersion") != "v1") return {};
   const auto details = member_of(object, "details");
   ApiStatus status;
   status.code = static_cast<int>(number_in(object, "code", 999));
-  status.reason = text_in(object, "reason");
-  status.message = text_in(object, "message", kMessageBytesMax);
-  status.name = text_in(details, "name");
+  status.reason = text_in(object, "reason").substr(0, kWordBytesMax);
+  status.message = text_in(object, "message").substr(0, kMessageBytesMax);
+  status.name = text_in(details, "name").substr(0, kWordBytesMax);
   const std::int64_t seconds = number_in(details, "retryAfterSeconds", kRetryAfterMax);
   if (seconds > 0) status.retry_after = std::chrono::seconds{seconds};
   return status;
@@ -123,7 +117,7 @@ struct Cut {
 }
 
 [[nodiscard]] Result<void> check_list(JsonRef list, const ApiListOf& of) {
-  const std::string kind = text_in(list, "kind"), version = text_in(list, "apiVersion");
+  const std::string_view kind = text_in(list, "kind"), version = text_in(list, "apiVersion");
   const bool is_it = kind == of.kind + "List" && version == of.api_version;
   const bool is_metadata = of.may_be_metadata && kind == "PartialObjectMetadataList" && version == "meta.k8s.io/v1";
   if (is_it || is_metadata) return {};
@@ -185,6 +179,16 @@ constexpr std::size_t kNoEnd = std::string_view::npos;
 
 }  // namespace
 
+std::string_view text_in(std::optional<JsonRef> object, std::string_view name) {
+  const auto text = member_of(object, name);
+  return text && text->kind() == JsonKind::string ? text->text() : std::string_view();
+}
+
+bool is_true_in(std::optional<JsonRef> object, std::string_view name) {
+  const auto value = member_of(object, name);
+  return value && value->boolean();
+}
+
 std::optional<ApiStatus> decode_status(std::string_view json) {
   const auto document = parse("a status", json);
   return document ? status_of((*document)->root()) : std::nullopt;
@@ -206,7 +210,7 @@ Result<ApiListPage> decode_list(std::string_view json, const ApiListOf& of) {
   TRY(const auto document, parse("a list", found->head));
   TRY_VOID(check_list(document->root(), of));
   const auto metadata = member_of(document->root(), "metadata");
-  ApiListPage page{text_in(metadata, "resourceVersion"), {}, std::move(found->items)};
+  ApiListPage page{std::string(text_in(metadata, "resourceVersion")), {}, std::move(found->items)};
   if (page.resource_version.empty()) return fail(damaged("a list", "metadata.resourceVersion is missing"));
   if (const auto token = member_of(metadata, "continue"); token && !token->is_null()) {
     // Taken for the last page, what it cannot read would be missing.
@@ -224,7 +228,7 @@ Result<ApiEvent> decode_event(std::string_view line) {
   constexpr std::string_view kWhat = "an event";
   TRY(auto document, parse(kWhat, line));
   const auto object = member_of(document->root(), "object");
-  const std::string text = text_in(document->root(), "type");
+  const std::string_view text = text_in(document->root(), "type");
   const auto type = type_of(text);
   if (!type) return fail(damaged(kWhat, fmt::format("its type {} is not known", net::echo(text))));
   if (!object) return fail(damaged(kWhat, "it has no object"));
@@ -348,6 +352,10 @@ class Query {
 bool is_path_segment(std::string_view name) {
   return !name.empty() && name.size() <= kSegmentBytesMax && name != "." && name != ".." &&
          std::ranges::none_of(name, [](char c) { return c == '/' || c == '%' || c == '\0'; });
+}
+
+std::string ApiResource::api_version() const {
+  return group.empty() ? std::string(version) : fmt::format("{}/{}", group, version);
 }
 
 Result<std::string> collection_path(const ApiResource& resource, std::string_view name_space) {

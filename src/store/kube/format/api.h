@@ -38,6 +38,11 @@ struct ApiStatus {
   friend bool operator==(const ApiStatus&, const ApiStatus&) = default;
 };
 
+/// The text of a member; empty where there is none, or it is no string.
+[[nodiscard]] std::string_view text_in(std::optional<JsonRef> object, std::string_view name);
+/// Whether a member is the boolean true.
+[[nodiscard]] bool is_true_in(std::optional<JsonRef> object, std::string_view name);
+
 /// Nothing when the text is no Status: what stands between us and the API answers in its own words.
 [[nodiscard]] std::optional<ApiStatus> decode_status(std::string_view json);
 
@@ -152,6 +157,8 @@ struct ApiResource {
   std::string_view group;     ///< "crd.projectcalico.org"; empty: the core group
   std::string_view version;   ///< "v1"
   std::string_view resource;  ///< the plural, lower case: "ipamblocks"
+
+  [[nodiscard]] std::string api_version() const;  ///< "crd.projectcalico.org/v1", "v1"
 };
 
 /// Whether a text can be an object's name in a path: not empty, not `.` or `..`, without `/` and `%`, at most 253

@@ -136,8 +136,7 @@ class Rewriter {
 
 bool ends_like_a_digest(std::string_view name) {
   if (name.size() <= kDigestDigits || name[name.size() - kDigestDigits - 1] != '-') return false;
-  return std::ranges::all_of(name.substr(name.size() - kDigestDigits),
-                             [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); });
+  return name.find_first_not_of(kHexDigits, name.size() - kDigestDigits) == name.npos;
 }
 
 }  // namespace
