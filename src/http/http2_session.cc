@@ -17,11 +17,11 @@
 #include <utility>
 #include <vector>
 
-#include <fmt/format.h>
 #include <nghttp2/nghttp2.h>
 
 #include "base/assert.h"
 #include "base/printable.h"
+#include "base/texts.h"
 #include "http/http2_connection.h"
 #include "os/file_descriptor.h"
 
@@ -287,10 +287,8 @@ struct Http2Callbacks {
       // REFUSED_STREAM also stands for "above the last stream of a GOAWAY": nghttp2 closes those itself.
       const bool refused = code == NGHTTP2_REFUSED_STREAM;
       session.fail_stream(*state,
-                          {ErrorCode::unavailable,
-                           fmt::format("{} {} the request ({})", session.peer_, refused ? "did not take" : "broke off",
-                                       nghttp2_http2_strerror(code)),
-                           {}},
+                          make_error(ErrorCode::unavailable, "{} {} the request ({})", session.peer_,
+                                     refused ? "did not take" : "broke off", nghttp2_http2_strerror(code)),
                           refused || session.nothing_sent(*state));
     }
     session.streams_.erase(id);
@@ -389,10 +387,10 @@ Result<std::shared_ptr<Http2Stream::State>> Http2Connection::Session::open(const
   if (broken_) return fail(*broken_);
   if (goodbye_) return fail(ErrorCode::unavailable, peer_ + " takes no more requests on this connection (GOAWAY)");
   if (streams_.size() >= options_.streams_max) {
-    return fail(ErrorCode::unavailable, fmt::format("{} requests to {} are open already", streams_.size(), peer_));
+    return fail(ErrorCode::unavailable, "{} requests to {} are open already", streams_.size(), peer_);
   }
   if (body.size() > options_.unsent_bytes_max) {
-    return fail(ErrorCode::invalid_argument, fmt::format("a request of {} bytes is too large", body.size()));
+    return fail(ErrorCode::invalid_argument, "a request of {} bytes is too large", body.size());
   }
   if (streams_.empty()) last_byte_at_ = std::max(last_byte_at_, clock_.now().since_boot);
   std::vector<nghttp2_nv> pairs;
@@ -408,7 +406,7 @@ Result<std::shared_ptr<Http2Stream::State>> Http2Connection::Session::open(const
       nghttp2_submit_request(session_, nullptr, pairs.data(), pairs.size(), has_body ? &provider : nullptr, nullptr);
   if (id < 0) {
     return fail(id == NGHTTP2_ERR_STREAM_ID_NOT_AVAILABLE ? ErrorCode::unavailable : ErrorCode::internal,
-                fmt::format("no request to {}: {}", peer_, nghttp2_strerror(id)));
+                "no request to {}: {}", peer_, nghttp2_strerror(id));
   }
   auto state = std::make_shared<State>();
   state->id = id;
@@ -422,10 +420,10 @@ Result<std::shared_ptr<Http2Stream::State>> Http2Connection::Session::open(const
 
 Result<void> Http2Connection::Session::write(State& state, std::string_view bytes, bool end) {
   if (state.is_over() || state.closed || state.last_given) {
-    return fail(ErrorCode::unavailable, fmt::format("the stream to {} has ended", peer_));
+    return fail(ErrorCode::unavailable, "the stream to {} has ended", peer_);
   }
   if (state.unsent.size() - state.unsent_taken + bytes.size() > options_.unsent_bytes_max) {
-    return fail(ErrorCode::invalid_argument, fmt::format("{} does not take what is sent to it", peer_));
+    return fail(ErrorCode::invalid_argument, "{} does not take what is sent to it", peer_);
   }
   state.unsent += bytes;
   state.last_given = end;
@@ -529,10 +527,8 @@ void Http2Connection::Session::take_bytes(std::span<const std::byte> bytes) {
   const ssize_t taken =
       nghttp2_session_mem_recv(session_, reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size());
   if (taken < 0) {
-    return break_connection(
-        {ErrorCode::corrupt,
-         fmt::format("{} does not speak HTTP/2: {}", peer_, nghttp2_strerror(static_cast<int>(taken))),
-         {}});
+    return break_connection(make_error(ErrorCode::corrupt, "{} does not speak HTTP/2: {}", peer_,
+                                       nghttp2_strerror(static_cast<int>(taken))));
   }
   // When nghttp2 gives up on the peer it says why in the GOAWAY that it makes, see before_send.
   refill();
@@ -540,7 +536,7 @@ void Http2Connection::Session::take_bytes(std::span<const std::byte> bytes) {
   if (violation_.empty()) {
     return break_connection({ErrorCode::unavailable, peer_ + " ended the connection (GOAWAY)", {}});
   }
-  break_connection({ErrorCode::corrupt, fmt::format("{} does not speak HTTP/2: {}", peer_, violation_), {}});
+  break_connection(make_error(ErrorCode::corrupt, "{} does not speak HTTP/2: {}", peer_, violation_));
 }
 
 // ---------------------------------------------------------------- waiting

@@ -13,7 +13,6 @@
 #include <string_view>
 #include <utility>
 
-#include <fmt/format.h>
 #include <openssl/bio.h>
 #include <openssl/crypto.h>
 #include <openssl/err.h>
@@ -21,6 +20,7 @@
 #include <openssl/ssl.h>
 #include <openssl/x509v3.h>
 
+#include "base/texts.h"
 #include "base/token_bucket.h"
 #include "http/tls_listener.h"
 #include "http/tls_parts.h"
@@ -84,7 +84,7 @@ Pem certificate_of(const TlsFiles& files) { return {files.certificate_pem, files
 Pem key_of(const TlsFiles& files) { return {files.key_pem, files.key_file, "key"}; }
 
 Error bad_file(const Pem& pem, std::string_view what) {
-  return {ErrorCode::permission_denied, fmt::format("TLS file {} {}: {}", pem.name(), what, openssl_reason()), {}};
+  return make_error(ErrorCode::permission_denied, "TLS file {} {}: {}", pem.name(), what, openssl_reason());
 }
 
 using ReadFile = Result<std::string> (*)(const std::string&, std::size_t);
@@ -151,11 +151,10 @@ using ReadFile = Result<std::string> (*)(const std::string&, std::size_t);
   OPENSSL_cleanse(content.data(), content.size());
   if (!key && is_encrypted) {
     ERR_clear_error();
-    return fail(
-        ErrorCode::permission_denied,
-        fmt::format("TLS file {}: the key has a passphrase, which nobody is there to type: write it without one "
-                    "(openssl pkey -in KEY -out NEW, mode 0600)",
-                    key_pem.name()));
+    return fail(ErrorCode::permission_denied,
+                "TLS file {}: the key has a passphrase, which nobody is there to type: write it without one "
+                "(openssl pkey -in KEY -out NEW, mode 0600)",
+                key_pem.name());
   }
   if (!key) return fail(bad_file(key_pem, "has no key that can be read"));
   if (SSL_CTX_use_PrivateKey(context, key.get()) != 1) {
@@ -307,12 +306,12 @@ Result<Transport::Moved> TlsTransport::write(std::span<const std::byte> from) {
 Result<Transport::Moved> TlsTransport::broken(std::string_view doing) const {
   const unsigned long code = ERR_peek_last_error();
   if (code == 0) {
-    return fail(ErrorCode::unavailable, fmt::format("cannot {} {}: the connection was cut", doing, peer_));
+    return fail(ErrorCode::unavailable, "cannot {} {}: the connection was cut", doing, peer_);
   }
   const int reason = ERR_GET_REASON(code);
   const bool alert = reason > SSL_AD_REASON_OFFSET;
-  return fail(alert ? ErrorCode::permission_denied : ErrorCode::unavailable,
-              fmt::format("cannot {} {}: TLS: {}", doing, peer_, openssl_reason()));
+  return fail(alert ? ErrorCode::permission_denied : ErrorCode::unavailable, "cannot {} {}: TLS: {}", doing, peer_,
+              openssl_reason());
 }
 
 }  // namespace croft::os::tls
@@ -350,7 +349,7 @@ constexpr std::string_view kHttp1 = "\x08http/1.1";
           SSL_ctrl(connection.get(), SSL_CTRL_SET_TLSEXT_HOSTNAME, TLSEXT_NAMETYPE_host_name,
                    const_cast<char*>(server_name.c_str())) == 1;
   }
-  if (!set) return fail(ErrorCode::invalid_argument, fmt::format("{}: TLS: {}", endpoint.text(), openssl_reason()));
+  if (!set) return fail(ErrorCode::invalid_argument, "{}: TLS: {}", endpoint.text(), openssl_reason());
   return connection;
 }
 
@@ -359,17 +358,14 @@ Error handshake_error(SSL* connection, const Endpoint& endpoint, const TlsFiles&
   const long verdict = SSL_get_verify_result(connection);
   if (verdict != X509_V_OK) {
     ERR_clear_error();
-    return {ErrorCode::permission_denied,
-            fmt::format("the certificate of {} is refused: {} (CA {})", where, X509_verify_cert_error_string(verdict),
-                        ca_of(files).name()),
-            {}};
+    return make_error(ErrorCode::permission_denied, "the certificate of {} is refused: {} (CA {})", where,
+                      X509_verify_cert_error_string(verdict), ca_of(files).name());
   }
   const unsigned long code = ERR_peek_last_error();
-  if (code == 0) return {ErrorCode::unavailable, fmt::format("{} broke off the TLS handshake", where), {}};
+  if (code == 0) return make_error(ErrorCode::unavailable, "{} broke off the TLS handshake", where);
   const bool alert = ERR_GET_REASON(code) > SSL_AD_REASON_OFFSET;
-  return {alert ? ErrorCode::permission_denied : ErrorCode::unavailable,
-          fmt::format("no TLS with {}: {}", where, openssl_reason()),
-          {}};
+  return make_error(alert ? ErrorCode::permission_denied : ErrorCode::unavailable, "no TLS with {}: {}", where,
+                    openssl_reason());
 }
 
 class Tls final : public TransportSecurity {
@@ -394,14 +390,14 @@ class Tls final : public TransportSecurity {
       // Also for a peer that always has something for us.
       if (deadline.passed(clock.now()) ||
           !wait_for_descriptor(plain->descriptor(), !to_write, to_write, clock, deadline)) {
-        return fail(ErrorCode::deadline_exceeded, fmt::format("no TLS with {}: no answer in time", endpoint.text()));
+        return fail(ErrorCode::deadline_exceeded, "no TLS with {}: no answer in time", endpoint.text());
       }
     }
     const std::string_view agreed = tls::protocol_of(connection.get());
     const bool speaks_http1 = agreed.empty() || agreed == kHttp1.substr(1);
     if (files_.http1 ? !speaks_http1 : agreed != tls::kProtocol) {
-      return fail(ErrorCode::unavailable, fmt::format("{} does not offer {}", endpoint.text(),
-                                                      files_.http1 ? "HTTP/1.1 (ALPN)" : "HTTP/2 (ALPN h2)"));
+      return fail(ErrorCode::unavailable, "{} does not offer {}", endpoint.text(),
+                  files_.http1 ? "HTTP/1.1 (ALPN)" : "HTTP/2 (ALPN h2)");
     }
     return std::make_unique<TlsTransport>(std::move(plain), std::move(pipe), std::move(connection), endpoint.text());
   }
@@ -633,8 +629,7 @@ Result<void> TlsListener::open() {
   const Endpoint endpoint = at(options_.host, options_.port);
   const auto size = socket_address(endpoint, address);
   if (!size) {
-    return fail(ErrorCode::invalid_argument,
-                fmt::format("cannot listen on \"{}\": not an IPv4 or IPv6 address", options_.host));
+    return fail(ErrorCode::invalid_argument, "cannot listen on \"{}\": not an IPv4 or IPv6 address", options_.host);
   }
   if (!options_.is_plain) TRY_VOID(credentials_->load());
   const std::string where = endpoint.authority();
@@ -650,10 +645,10 @@ Result<void> TlsListener::open() {
       ::listen(socket.get(), kBacklog) != 0) {
     const int why = errno;
     if (why == EADDRINUSE) {
-      return fail(ErrorCode::already_exists, fmt::format("cannot listen on {}: another program listens there", where));
+      return fail(ErrorCode::already_exists, "cannot listen on {}: another program listens there", where);
     }
     if (why == EADDRNOTAVAIL) {
-      return fail(ErrorCode::unavailable, fmt::format("cannot listen on {}: not an address of this machine", where));
+      return fail(ErrorCode::unavailable, "cannot listen on {}: not an address of this machine", where);
     }
     return fail(system_error("listen on", where, why));
   }

@@ -9,8 +9,7 @@
 #include <algorithm>
 #include <cerrno>
 
-#include <fmt/format.h>
-
+#include "base/texts.h"
 #include "os/directory.h"
 #include "os/files.h"
 #include "os/system_error.h"
@@ -21,7 +20,7 @@ namespace {
 constexpr int kBacklog = 512;
 
 Error not_ours(const std::string& path, std::string_view why) {
-  return {ErrorCode::already_exists, fmt::format("cannot listen on {}: {}", path, why), {}};
+  return make_error(ErrorCode::already_exists, "cannot listen on {}: {}", path, why);
 }
 
 std::optional<ucred> credentials_of(int socket) {
@@ -91,8 +90,8 @@ Result<void> UnixListener::open() {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
   if (path_.empty() || path_.front() != '/' || path_.size() >= sizeof address.sun_path) {
-    return fail(ErrorCode::invalid_argument, fmt::format("socket \"{}\" must be an absolute path of at most {} bytes",
-                                                         path_, sizeof address.sun_path - 1));
+    return fail(ErrorCode::invalid_argument, "socket \"{}\" must be an absolute path of at most {} bytes", path_,
+                sizeof address.sun_path - 1);
   }
   std::copy(path_.begin(), path_.end(), address.sun_path);
   const auto size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + path_.size() + 1);
@@ -149,9 +148,8 @@ Result<std::unique_ptr<Transport>> OwnPeer::secure(std::unique_ptr<Transport> pl
                                                    const Clock&, Deadline) const {
   const auto peer = credentials_of(plain->descriptor());
   if (peer && (peer->uid == 0 || peer->uid == ::geteuid())) return plain;
-  return fail(ErrorCode::permission_denied,
-              fmt::format("{} belongs to user {}, not to root or ourselves", endpoint.text(),
-                          peer ? static_cast<std::int64_t>(peer->uid) : -1));
+  return fail(ErrorCode::permission_denied, "{} belongs to user {}, not to root or ourselves", endpoint.text(),
+              peer ? static_cast<std::int64_t>(peer->uid) : -1);
 }
 
 }  // namespace croft::os

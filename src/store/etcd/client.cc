@@ -12,8 +12,7 @@
 #include <type_traits>
 #include <utility>
 
-#include <fmt/format.h>
-
+#include "base/texts.h"
 #include "http/grpc_channel.h"
 #include "http/shared_connection.h"
 #include "http/transport.h"
@@ -80,8 +79,7 @@ class GrpcWatchStream final : public WatchStream {
   [[nodiscard]] Result<std::optional<WatchResponse>> join(WatchResponse response) {
     pieces_bytes_ += response.ByteSizeLong();
     if (pieces_bytes_ > pieces_bytes_max_) {
-      return fail(ErrorCode::corrupt,
-                  fmt::format("watch: one answer of etcd has more than {} bytes", pieces_bytes_max_));
+      return fail(ErrorCode::corrupt, "watch: one answer of etcd has more than {} bytes", pieces_bytes_max_);
     }
     if (response.fragment() || !pieces_.events().empty()) {
       pieces_.mutable_events()->MergeFrom(response.events());
@@ -272,8 +270,8 @@ class EtcdClient final : public Client {
     std::map<std::size_t, std::string> broken;  // members, and what they said
     for (std::size_t i = 0; i < attempts_max; ++i) {
       if (deadline.passed(clock_.now())) {
-        return fail(ErrorCode::deadline_exceeded,
-                    fmt::format("etcd: no answer in time: {}", last.message.empty() ? names_of_all() : last.message));
+        return fail(ErrorCode::deadline_exceeded, "etcd: no answer in time: {}",
+                    last.message.empty() ? names_of_all() : last.message);
       }
       const auto use = connections_.get(deadline);
       if (!use) return fail(use.error());  // all members were tried
@@ -318,14 +316,14 @@ class EtcdClient final : public Client {
 
 Result<std::unique_ptr<Client>> Client::make(ClientOptions options, const Clock& clock, Random& random) {
   if (options.endpoints.empty() || options.endpoints.size() > kEndpointsMax) {
-    return fail(ErrorCode::invalid_argument,
-                fmt::format("etcd needs 1 to {} endpoints, not {}", kEndpointsMax, options.endpoints.size()));
+    return fail(ErrorCode::invalid_argument, "etcd needs 1 to {} endpoints, not {}", kEndpointsMax,
+                options.endpoints.size());
   }
   std::vector<os::Endpoint> endpoints;
   for (const std::string& text : options.endpoints) {
     TRY(auto endpoint, os::Endpoint::parse(text));
     if (endpoint.secure && !options.security) {
-      return fail(ErrorCode::invalid_argument, fmt::format("{} needs TLS files: at least a CA", text));
+      return fail(ErrorCode::invalid_argument, "{} needs TLS files: at least a CA", text);
     }
     endpoints.push_back(std::move(endpoint));
   }

@@ -2,9 +2,8 @@
 
 #include <algorithm>
 
-#include <fmt/format.h>
-
 #include "base/assert.h"
+#include "base/texts.h"
 
 namespace croft::store {
 
@@ -37,8 +36,7 @@ Result<void> WriterGate::enter(Deadline deadline) {
   CROFT_ASSERT(!is_inside());
   if (!wait_for_threads(deadline)) {
     return fail(ErrorCode::deadline_exceeded,
-                fmt::format("another thread of this process writes to the store and did not finish in time ({})",
-                            lock_.path()));
+                "another thread of this process writes to the store and did not finish in time ({})", lock_.path());
   }
   if (lock_is_held_) return {};
   auto locked = lock_.lock(clock_, deadline);

@@ -5,8 +5,7 @@
 #include <optional>
 #include <set>
 
-#include <fmt/format.h>
-
+#include "base/texts.h"
 #include "register/format/records.h"
 #include "store/format/pause.h"
 #include "store/free_block.h"
@@ -31,10 +30,8 @@ std::string_view view_of(const WriteToken& token) {
 }
 
 Error error_of(const Database& database, const Key& key, std::string_view what) {
-  return {ErrorCode::corrupt,
-          fmt::format("{}: record {} {} has {}; restore the store from a backup", database.path(),
-                      core::name_of(key.kind), key.name, what),
-          {}};
+  return make_error(ErrorCode::corrupt, "{}: record {} {} has {}; restore the store from a backup", database.path(),
+                    core::name_of(key.kind), key.name, what);
 }
 
 std::int64_t checksum_of(const Key& key, std::int64_t revision, std::string_view token, std::string_view value) {
@@ -231,8 +228,8 @@ Result<std::optional<StoredPause>> read_pause(Database& database) {
   const std::int64_t revision = row->number(0);
   const std::string_view token = row->bytes(1), bytes = row->bytes(3);
   if (revision <= 0 || row->number(2) != row_checksum(kPauseKind, name, revision, token, bytes)) {
-    return fail(ErrorCode::corrupt,
-                fmt::format("{}: the pause has a wrong checksum; restore the store from a backup", database.path()));
+    return fail(ErrorCode::corrupt, "{}: the pause has a wrong checksum; restore the store from a backup",
+                database.path());
   }
   auto pause = wire::decode_pause(bytes);
   if (!pause) return fail(pause.error().in(database.path()));

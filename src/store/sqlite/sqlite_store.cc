@@ -15,9 +15,8 @@
 #include <type_traits>
 #include <utility>
 
-#include <fmt/format.h>
-
 #include "base/assert.h"
+#include "base/texts.h"
 #include "os/files.h"
 #include "register/format/records.h"
 #include "store/format/pause.h"
@@ -122,8 +121,8 @@ std::vector<EncodedWrite> encode(std::span<const Write> writes) {
 [[nodiscard]] Result<void> check_sizes(std::span<const EncodedWrite> writes) {
   for (const EncodedWrite& write : writes) {
     if (!write.bytes || write.bytes->size() <= wire::kRecordBytesMax) continue;
-    return fail(ErrorCode::storage_full, fmt::format("record {} has {} bytes; up to {} are stored", write.key->name,
-                                                     write.bytes->size(), wire::kRecordBytesMax));
+    return fail(ErrorCode::storage_full, "record {} has {} bytes; up to {} are stored", write.key->name,
+                write.bytes->size(), wire::kRecordBytesMax);
   }
   return {};
 }
@@ -196,9 +195,9 @@ class SqliteWatch final : public Watch {
   TRY(const KnownChanges known, known_changes(database));
   if (known.reach_back_to(position)) return known.last;
   return fail(ErrorCode::too_old,
-              fmt::format("{}: the changes after revision {} are no longer known (known: those after "
-                          "{}, up to {}); read everything again",
-                          database.path(), position.value, known.floor.value, known.last.value));
+              "{}: the changes after revision {} are no longer known (known: those after "
+              "{}, up to {}); read everything again",
+              database.path(), position.value, known.floor.value, known.last.value);
 }
 
 Result<std::vector<Change>> SqliteWatch::next(Deadline deadline) {
@@ -358,8 +357,7 @@ class SqliteStoreImpl final : public SqliteStore {
     }
     for (auto& result : results) {
       if (!result) continue;
-      result = fail(ErrorCode::unknown_outcome,
-                    fmt::format("{} was replaced while a commit to it was under way", database.path()));
+      result = fail(ErrorCode::unknown_outcome, "{} was replaced while a commit to it was under way", database.path());
     }
   }
 
@@ -416,17 +414,15 @@ constexpr int kTries = 20;
 void ConnectionPool::break_with(const Error& why) {
   const std::lock_guard lock(mutex_);
   if (broken_) return;
-  broken_ = Error{ErrorCode::unavailable,
-                  fmt::format("{} is closed after a failure; look at the disk and start again: {}", path_, why.message),
-                  {}};
+  broken_ = make_error(ErrorCode::unavailable, "{} is closed after a failure; look at the disk and start again: {}",
+                       path_, why.message);
 }
 
 Result<void> ConnectionPool::check_there(const std::optional<os::FileStatus>& there) const {
   // Empty as while somebody copies another one over it. SQLite would remove the log beside it.
   if (there) return check_file(path_, *there);
   TRY_VOID(refuse_lost_database(path_));
-  return fail(ErrorCode::unavailable,
-              fmt::format("{} was removed while it was open; put it back, or start again", path_));
+  return fail(ErrorCode::unavailable, "{} was removed while it was open; put it back, or start again", path_);
 }
 
 Result<void> ConnectionPool::open(Slot& slot, Database::Mode mode, Deadline deadline, bool& replaced) {
@@ -486,9 +482,9 @@ Result<void> ConnectionPool::use_current(Deadline deadline, const std::function<
     if (i > 0) std::this_thread::sleep_for(std::chrono::milliseconds{5});
   }
   return fail(ErrorCode::deadline_exceeded,
-              fmt::format("the files of {} were replaced just now, and the time limit of the call ended before they "
-                          "could be opened anew; try again",
-                          path_));
+              "the files of {} were replaced just now, and the time limit of the call ended before they "
+              "could be opened anew; try again",
+              path_);
 }
 
 Result<void> ConnectionPool::read(Deadline deadline, const Use& use) {
