@@ -44,9 +44,8 @@ constexpr std::int64_t kFarStamp = std::int64_t{1} << 22;
   return checked(db, sqlite3_exec(db, sql, nullptr, nullptr, nullptr), "write", path);
 }
 
-/// Everything of one database, as of one moment, into a new file, which ends in this journal mode.
-[[nodiscard]] Result<void> copy(const std::string& from, const std::string& to, const char* journal_mode,
-                                const Clock& clock, Deadline deadline) {
+/// Everything of one database, as of one moment, into a new file.
+[[nodiscard]] Result<void> copy(const std::string& from, const std::string& to, const Clock& clock, Deadline deadline) {
   // A copy of a directory has a log beside it, whose index SQLite must be able to make.
   auto source = open_plain(from, SQLITE_OPEN_READWRITE);
   if (!source) source = open_plain(from, SQLITE_OPEN_READONLY);
@@ -65,7 +64,7 @@ constexpr std::int64_t kFarStamp = std::int64_t{1} << 22;
   const bool is_by_source = (code & 0xff) == SQLITE_CORRUPT || (code & 0xff) == SQLITE_NOTADB;
   if (is_by_source) return checked(source->get(), code, "read", from);
   TRY_VOID(checked(target.get(), code == SQLITE_DONE ? finished : code, "copy to", to));
-  return run(target.get(), journal_mode, to);
+  return run(target.get(), "PRAGMA journal_mode=WAL", to);
 }
 
 Error no_register(const std::string& backup, Error why) {
@@ -102,7 +101,7 @@ Result<RegisterCopy> backup_sqlite_store(const std::string& path, const std::str
       TRY_VOID(as_of_one_moment.begun());
       TRY_VOID(check_identity(there_now));
     }
-    TRY_VOID(copy(resolved, draft, "PRAGMA journal_mode=WAL", clock, deadline));
+    TRY_VOID(copy(resolved, draft, clock, deadline));
     {
       Database copied(draft, Database::Mode::shared, clock, deadline);
       TRY_VOID(copied.open());
@@ -182,7 +181,7 @@ Result<void> SqliteRestore::make_draft(const std::string& backup, bool incomplet
     }
   }
   const auto copy_and_look = [&]() -> Result<void> {
-    TRY_VOID(copy(backup, draft_, "PRAGMA journal_mode=WAL", clock_, deadline));
+    TRY_VOID(copy(backup, draft_, clock_, deadline));
     Database draft(draft_, Database::Mode::shared, clock_, deadline);
     TRY_VOID(draft.open());
     TRY(const Identity identity, draft.identity());

@@ -463,7 +463,7 @@ std::optional<Identity> decode_commit_note(std::string_view bytes) {
 }
 
 std::optional<Identity> read_commit_note(const std::string& database_path) {
-  const auto bytes = os::read_file(database_path + "-lock", kLockFileBytesMax);
+  const auto bytes = os::read_file(database_path + kLockSuffix, kLockFileBytesMax);
   return bytes ? decode_commit_note(*bytes) : std::nullopt;
 }
 
@@ -514,24 +514,6 @@ INSERT INTO counters VALUES(1, 0), (3, 0);
   return written;
 }
 
-}  // namespace
-
-Result<void> remove_database(const std::string& path) {
-  for (const char* suffix : {"", "-wal", "-shm"}) TRY_VOID(os::remove_file_durably(path + suffix));
-  return {};
-}
-
-Result<void> create_database(const std::string& path) {
-  const std::string draft = path + "-new";
-  TRY_VOID(remove_database(draft));
-  TRY_VOID(os::create_file(draft));
-  TRY_VOID(write_draft(draft));
-  TRY_VOID(os::sync_file(draft));
-  return os::rename_durably(draft, path);
-}
-
-namespace {
-
 Error nothing_there(const std::string& path) {
   return make_error(ErrorCode::not_found, "no store at {}; \"croft pool create\" makes one, or correct the path", path);
 }
@@ -547,6 +529,20 @@ Error nothing_there(const std::string& path) {
 }
 
 }  // namespace
+
+Result<void> remove_database(const std::string& path) {
+  for (const char* suffix : {"", "-wal", "-shm"}) TRY_VOID(os::remove_file_durably(path + suffix));
+  return {};
+}
+
+Result<void> create_database(const std::string& path) {
+  const std::string draft = path + "-new";
+  TRY_VOID(remove_database(draft));
+  TRY_VOID(os::create_file(draft));
+  TRY_VOID(write_draft(draft));
+  TRY_VOID(os::sync_file(draft));
+  return os::rename_durably(draft, path);
+}
 
 Result<void> check_file(const std::string& path, const os::FileStatus& status) {
   if (status.type != os::FileStatus::Type::regular) {

@@ -175,10 +175,8 @@ std::vector<Result<Revision>> commit_group(Database& database, std::span<Pending
   return results;
 }
 
-bool is_log_long(const Database& database) { return database.log_pages() >= kLogPagesMax; }
-
 Result<bool> shorten_log(Database& database) {
-  if (!is_log_long(database)) return false;
+  if (database.log_pages() < kLogPagesMax) return false;
   TRY(const bool complete, database.checkpoint());
   if (!complete) return false;
   // The next write starts the log again from its front. It must come from a process that knows of the checkpoint: one
