@@ -212,18 +212,13 @@ Result<Fate> fate_of_commit(const CallContext& parts, std::span<const Write> wri
       is_written_by(parts.places, witness.key, *witness.value, token, there->value())) {
     return Fate::applied;
   }
-  switch (witness.condition.kind) {
-    case Condition::Kind::absent:
-      return there != nullptr ? Fate::lost : Fate::may_still_come;
-    case Condition::Kind::revision:
-      return there != nullptr &&
-                     revision_in_epoch(parts.epoch.number(), there->mod_revision()) == witness.condition.revision
-                 ? Fate::may_still_come
-                 : Fate::lost;
-    case Condition::Kind::any:
-      break;
+  bool holds = true;
+  if (witness.condition.kind == Condition::Kind::absent) holds = there == nullptr;
+  if (witness.condition.kind == Condition::Kind::revision) {
+    holds = there != nullptr &&
+            revision_in_epoch(parts.epoch.number(), there->mod_revision()) == witness.condition.revision;
   }
-  return Fate::may_still_come;
+  return holds ? Fate::may_still_come : Fate::lost;
 }
 
 }  // namespace croft::store::etcd
