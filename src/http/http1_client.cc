@@ -129,10 +129,7 @@ Result<std::unique_ptr<Transport>> Http1Client::connect(Deadline deadline) {
   TRY(const std::vector<std::string> hosts, addresses(deadline));
   Error last{ErrorCode::unavailable, "no address to connect to", {}};
   for (const std::string& host : hosts) {
-    Endpoint endpoint;
-    endpoint.secure = url_.secure;
-    endpoint.host = host;
-    endpoint.port = url_.port;
+    const Endpoint endpoint{Endpoint::Kind::tcp, url_.secure, host, url_.port, {}};
     auto transport = connect_transport(endpoint, options_.security.get(), clock_, deadline);
     if (transport) return transport;
     last = std::move(transport).error();

@@ -33,10 +33,7 @@ Error wrong(std::string_view text, std::string_view why) {
     return fail(wrong(text, fmt::format("has a path longer than {} bytes", kUnixPathBytesMax)));
   }
   if (path.find('\0') != path.npos) return fail(wrong(text, "has a path with a NUL byte"));
-  Endpoint endpoint;
-  endpoint.kind = Endpoint::Kind::unix_socket;
-  endpoint.path = path;
-  return endpoint;
+  return Endpoint{Endpoint::Kind::unix_socket, false, {}, 0, std::string(path)};
 }
 
 }  // namespace
