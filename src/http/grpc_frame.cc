@@ -5,9 +5,8 @@
 #include <charconv>
 #include <utility>
 
-#include <fmt/format.h>
-
 #include "base/hex.h"
+#include "base/texts.h"
 
 namespace croft::os {
 namespace {
@@ -110,15 +109,13 @@ Result<std::optional<std::string>> GrpcUnframer::next() {
   if (rest.empty()) return std::optional<std::string>();
   if (rest[0] == 1) return fail(ErrorCode::corrupt, "the answer is compressed, which was not offered");
   if (rest[0] != 0) {
-    return fail(ErrorCode::corrupt,
-                fmt::format("a message begins with the flag {}", static_cast<unsigned char>(rest[0])));
+    return fail(ErrorCode::corrupt, "a message begins with the flag {}", static_cast<unsigned char>(rest[0]));
   }
   const auto begin = prefix();
   if (!begin) return std::optional<std::string>();
   const std::size_t length = begin->length;
   if (length > message_bytes_max_) {
-    return fail(ErrorCode::invalid_argument,
-                fmt::format("a message of {} bytes is longer than {}", length, message_bytes_max_));
+    return fail(ErrorCode::invalid_argument, "a message of {} bytes is longer than {}", length, message_bytes_max_);
   }
   if (rest.size() < kPrefixBytes + length) return std::optional<std::string>();
   if (taken_ == 0 && rest.size() == kPrefixBytes + length) {

@@ -23,14 +23,15 @@ struct GrpcPeer {
   std::string address;  ///< where it called from: `10.0.0.2:41234`, `[fd00::2]:41234`
 };
 
-/// A connection that has to prove itself before it may say anything.
-class GuardedTransport : public Transport {
+/// The part of a transport that has to prove itself before it may say anything.
+class Guard {
  public:
   enum class Proof : std::uint8_t {
     given,     ///< read() and write() may be used from now on
     awaited,   ///< poll descriptor(), also for room if read_waits_for_write(), and ask again
     withheld,  ///< to be closed
   };
+  virtual ~Guard() = default;
   /// Goes on with the proof; never blocks.
   [[nodiscard]] virtual Proof prove() = 0;
   /// The peer's identity. Only after prove() said `given`; never null then.
@@ -40,10 +41,11 @@ class GuardedTransport : public Transport {
 /// A connection as a listener gives it away.
 struct Accepted {
   std::unique_ptr<Transport> transport;
-  GuardedTransport* guard = nullptr;  ///< the transport, where it has to prove itself first; null: it may speak at once
+  Guard* guard = nullptr;  ///< of the transport, where it has to prove itself first; null: it may speak at once
 };
 
-/// Where connections come from, for a loop that waits for many descriptors. Never blocks. Not synchronised.
+/// Where connections come from, for a loop that waits for many descriptors: a socket that listens. Running out of
+/// descriptors refuses connections instead of ending the service. Never blocks. Not synchronised.
 class GrpcListener {
  public:
   GrpcListener() = default;
@@ -52,12 +54,12 @@ class GrpcListener {
   GrpcListener& operator=(const GrpcListener&) = delete;
 
   /// Readable when somebody waits to be accepted.
-  [[nodiscard]] virtual int descriptor() const = 0;
+  [[nodiscard]] int descriptor() const { return socket_.get(); }
   /// The next connection; nothing when nobody else waits, or when many were refused: descriptor() is readable then.
   [[nodiscard]] virtual std::optional<Accepted> next() = 0;
   /// After next(): somebody waits who can be neither accepted nor refused, as there is no descriptor at all. To be
   /// tried again after a pause: descriptor() stays readable.
-  [[nodiscard]] virtual bool is_stuck() const = 0;
+  [[nodiscard]] bool is_stuck() const { return stuck_; }
   /// A function that closes the way here to new callers, if there is one; from any thread, also after this object.
   [[nodiscard]] virtual std::function<void()> closer() const {
     return [] {};
@@ -70,23 +72,13 @@ class GrpcListener {
     std::uint64_t foreign_users = 0;   ///< refused: may not connect
     std::uint64_t no_descriptors = 0;  ///< refused: the process or the machine had none left
   };
-  [[nodiscard]] virtual const Counts& counts() const = 0;
-};
+  [[nodiscard]] const Counts& counts() const { return counts_; }
 
-/// Accepts the connections of a listening socket, which must not block. Running out of descriptors refuses
-/// connections instead of ending the service. Not synchronised.
-class AcceptGate {
- public:
-  /// Takes the socket, and a descriptor to spare. Error: as system_error maps that there is none.
+ protected:
+  /// Takes the socket, which must not block, and a descriptor to spare. Error: as system_error maps that there is none.
   [[nodiscard]] Result<void> open(FileDescriptor socket);
-
-  [[nodiscard]] int descriptor() const { return socket_.get(); }
-  /// The next connection, not blocking, that `may_connect` lets in; nothing when nobody else waits, or when many were
-  /// refused: descriptor() is readable still, then.
+  /// As next(), not blocking, whom `may_connect` lets in.
   [[nodiscard]] std::optional<FileDescriptor> accept(const std::function<bool(int connection)>& may_connect);
-  /// GrpcListener::is_stuck().
-  [[nodiscard]] bool is_stuck() const { return stuck_; }
-  [[nodiscard]] const GrpcListener::Counts& counts() const { return counts_; }
 
  private:
   void refuse_without_descriptor();
@@ -94,7 +86,7 @@ class AcceptGate {
   FileDescriptor socket_;
   FileDescriptor spare_;  ///< given up for a moment when there are no others
   bool stuck_ = false;
-  GrpcListener::Counts counts_;
+  Counts counts_;
 };
 
 /// Names a call of one server, for as long as the server lives.

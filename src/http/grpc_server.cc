@@ -53,7 +53,7 @@ struct Connection {
         session(its_number, handler, options, memory, clock) {}
   const std::uint64_t number;
   const std::unique_ptr<Transport> transport;
-  GuardedTransport* const guard;  ///< Accepted::guard
+  Guard* const guard;  ///< Accepted::guard
   bool proven;
   GrpcSession session;
   bool waits_for_room = false;  ///< epoll tells when it can be written
@@ -64,13 +64,14 @@ struct Connection {
   Nanos sign_due = kNever;      ///< when somebody of it gets a sign of life
 };
 
-}  // namespace
-
-/// Everything. Work of other threads passes through `mutex_`; the rest belongs to the thread that serves.
-class GrpcServer::Loop {
+/// Work of other threads passes through `mutex_`; the rest belongs to the thread that serves.
+class Loop final : public GrpcServer {
  public:
   Loop(std::unique_ptr<GrpcListener> listener, const GrpcServerOptions& options, const Clock& clock)
       : options_(options), clock_(clock), close_(listener->closer()), listener_(std::move(listener)) {}
+  ~Loop() override { Loop::stop(Deadline{Nanos{0}}); }
+  Loop(const Loop&) = delete;
+  Loop& operator=(const Loop&) = delete;
 
   [[nodiscard]] Result<void> open() {
     epoll_ = FileDescriptor(::epoll_create1(EPOLL_CLOEXEC));
@@ -82,25 +83,25 @@ class GrpcServer::Loop {
     return is_open ? Result<void>() : fail(system_error("serve", listener_->where(), errno));
   }
 
-  void serve(GrpcHandler& handler) {
+  void serve(GrpcHandler& handler) override {
     CROFT_ASSERT(handler_ == nullptr);
     handler_ = &handler;
     thread_ = std::thread([this] { run(); });
   }
 
-  void answer(std::vector<GrpcAnswer> answers) {
+  void answer(std::vector<GrpcAnswer> answers) override {
     std::vector<Order> orders;
     orders.reserve(answers.size());
     for (GrpcAnswer& answer : answers) orders.push_back({Order::Kind::answer, std::move(answer)});
     give(std::move(orders));
   }
-  void give_signs(GrpcCallId call, std::string message, Nanos first) {
+  void give_signs(GrpcCallId call, std::string message, Nanos first) override {
     std::vector<Order> orders;
     orders.push_back({Order::Kind::signs, {call, GrpcCode::ok, {}, std::move(message)}, first});
     give(std::move(orders));
   }
 
-  void stop_listening() {
+  void stop_listening() override {
     close_();
     {
       const std::lock_guard lock(mutex_);
@@ -108,7 +109,7 @@ class GrpcServer::Loop {
     }
     ring();
   }
-  void stop(Deadline deadline) {
+  void stop(Deadline deadline) override {
     {
       const std::lock_guard lock(mutex_);
       stop_by_ = deadline.at_since_boot;
@@ -118,7 +119,7 @@ class GrpcServer::Loop {
     listener_.reset();
   }
 
-  [[nodiscard]] Counts counts() const {
+  [[nodiscard]] Counts counts() const override {
     const std::lock_guard lock(counts_mutex_);
     return counts_;
   }
@@ -271,15 +272,15 @@ class GrpcServer::Loop {
   /// Closes a connection that will never be.
   [[nodiscard]] bool is_proven(Connection& connection) {
     switch (connection.guard->prove()) {
-      case GuardedTransport::Proof::given:
+      case Guard::Proof::given:
         connection.proven = true;
         waiting_for_proof_.erase(connection.number);
         connection.session.set_peer(connection.guard->peer());
         return true;
-      case GuardedTransport::Proof::awaited:
+      case Guard::Proof::awaited:
         touch(connection);  // it may wait for room
         return false;
-      case GuardedTransport::Proof::withheld:
+      case Guard::Proof::withheld:
         ++unproven_;
         close(connection);
         return false;
@@ -483,29 +484,7 @@ class GrpcServer::Loop {
   std::array<char, kReadBuffer> buffer_{};
 };
 
-GrpcServer::GrpcServer(std::unique_ptr<Loop> loop) : loop_(std::move(loop)) {}
-
-GrpcServer::~GrpcServer() { loop_->stop(Deadline{Nanos{0}}); }
-
-Result<std::unique_ptr<GrpcServer>> GrpcServer::make(std::unique_ptr<GrpcListener> listener,
-                                                     const GrpcServerOptions& options, const Clock& clock) {
-  auto loop = std::make_unique<Loop>(std::move(listener), options, clock);
-  TRY_VOID(loop->open());
-  return std::unique_ptr<GrpcServer>(new GrpcServer(std::move(loop)));
-}
-
-void GrpcServer::serve(GrpcHandler& handler) { loop_->serve(handler); }
-void GrpcServer::answer(std::vector<GrpcAnswer> answers) { loop_->answer(std::move(answers)); }
-void GrpcServer::give_signs(GrpcCallId call, std::string message, Nanos first) {
-  loop_->give_signs(call, std::move(message), first);
-}
-void GrpcServer::stop_listening() { loop_->stop_listening(); }
-void GrpcServer::stop(Deadline deadline) { loop_->stop(deadline); }
-GrpcServer::Counts GrpcServer::counts() const { return loop_->counts(); }
-
-// ---------------------------------------------------------------- the gate of its listeners
-
-namespace {
+// ---------------------------------------------------------------- its listeners
 
 /// A peer that is refused again and again must not keep the loop from its other work.
 constexpr int kRefusedAtOnce = 64;
@@ -518,7 +497,14 @@ FileDescriptor open_spare() { return FileDescriptor(::open("/dev/null", O_RDONLY
 
 }  // namespace
 
-Result<void> AcceptGate::open(FileDescriptor socket) {
+Result<std::unique_ptr<GrpcServer>> GrpcServer::make(std::unique_ptr<GrpcListener> listener,
+                                                     const GrpcServerOptions& options, const Clock& clock) {
+  auto loop = std::make_unique<Loop>(std::move(listener), options, clock);
+  TRY_VOID(loop->open());
+  return loop;
+}
+
+Result<void> GrpcListener::open(FileDescriptor socket) {
   spare_ = open_spare();
   if (!spare_.is_open()) return fail(system_error("open", "/dev/null", errno));
   socket_ = std::move(socket);
@@ -526,7 +512,7 @@ Result<void> AcceptGate::open(FileDescriptor socket) {
 }
 
 /// Somebody waits whom we can't serve: with the spare descriptor he is told so at once, and looks for himself.
-void AcceptGate::refuse_without_descriptor() {
+void GrpcListener::refuse_without_descriptor() {
   ++counts_.no_descriptors;
   spare_ = FileDescriptor();
   { const FileDescriptor refused(::accept4(socket_.get(), nullptr, nullptr, SOCK_CLOEXEC)); }
@@ -534,7 +520,7 @@ void AcceptGate::refuse_without_descriptor() {
   stuck_ = !spare_.is_open();  // somebody else took it
 }
 
-std::optional<FileDescriptor> AcceptGate::accept(const std::function<bool(int)>& may_connect) {
+std::optional<FileDescriptor> GrpcListener::accept(const std::function<bool(int)>& may_connect) {
   stuck_ = false;
   if (!spare_.is_open()) spare_ = open_spare();
   for (int refused = 0; refused < kRefusedAtOnce && !stuck_; ++refused) {

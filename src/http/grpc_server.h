@@ -162,26 +162,24 @@ class GrpcServer {
   [[nodiscard]] static Result<std::unique_ptr<GrpcServer>> make(std::unique_ptr<GrpcListener> listener,
                                                                 const GrpcServerOptions& options, const Clock& clock);
   /// As stop() with no patience.
-  ~GrpcServer();
-  GrpcServer(const GrpcServer&) = delete;
-  GrpcServer& operator=(const GrpcServer&) = delete;
+  virtual ~GrpcServer() = default;
 
   /// Serves from now on; once. `handler` must outlive the server, or its stop().
-  void serve(GrpcHandler& handler);
+  virtual void serve(GrpcHandler& handler) = 0;
 
   /// Ends calls, from any thread; the peers see it soon. However many there are: one wake-up, and none out of the
   /// handler itself. Calls that are gone are passed over.
-  void answer(std::vector<GrpcAnswer> answers);
+  virtual void answer(std::vector<GrpcAnswer> answers) = 0;
   /// Says `message` to the caller that waits, at `first` (since boot) and every kGrpcSignEvery from then on, until the
   /// call is answered. The thread that serves says it, whatever the others wait for. Only a client that reads a unary
   /// method as a streaming one takes more than the answer.
-  void give_signs(GrpcCallId call, std::string message, std::chrono::nanoseconds first);
+  virtual void give_signs(GrpcCallId call, std::string message, std::chrono::nanoseconds first) = 0;
 
   /// Takes no more connections; the files of Unix sockets are gone when it returns.
-  void stop_listening();
+  virtual void stop_listening() = 0;
   /// As stop_listening(), and takes no more calls. Those that are there may be answered until the deadline; then their
   /// callers count as gone, and everything is closed. Returns when that has happened. Not from the handler.
-  void stop(Deadline deadline);
+  virtual void stop(Deadline deadline) = 0;
 
   struct Counts {
     std::size_t open = 0;
@@ -191,12 +189,7 @@ class GrpcServer {
     std::uint64_t no_descriptors = 0;  ///< refused: the process or the machine had none left
     std::uint64_t unproven = 0;        ///< closed: gave no proof of who they are (of TLS), or not in time
   };
-  [[nodiscard]] Counts counts() const;
-
- private:
-  class Loop;
-  explicit GrpcServer(std::unique_ptr<Loop> loop);
-  std::unique_ptr<Loop> loop_;
+  [[nodiscard]] virtual Counts counts() const = 0;
 };
 
 }  // namespace croft::os

@@ -19,7 +19,7 @@
 
 #include "http/grpc_channel.h"
 #include "http/http2_frames_fixture.h"
-#include "os/clock.h"
+#include "http/relay_fixture.h"
 #include "os/scratch_directory.h"
 
 namespace croft::os {
@@ -72,7 +72,7 @@ class Echo final : public GrpcHandler {
   std::vector<GrpcRequest> later_;
 };
 
-class GrpcServerTest : public testing::Test {
+class GrpcServerTest : public SocketTest {
  protected:
   void start() {
     auto listener = UnixListener::listen(path_, {users_}, clock_);
@@ -83,42 +83,20 @@ class GrpcServerTest : public testing::Test {
     echo_.server = server_.get();
     server_->serve(echo_);
   }
-  [[nodiscard]] Deadline in(std::chrono::nanoseconds span) const { return Deadline::after(clock_.now(), span); }
   [[nodiscard]] std::shared_ptr<GrpcChannel> channel() const {
     auto made = GrpcChannel::connect(Endpoint::parse("unix:" + path_).value(), nullptr, {}, clock_, in(20s));
     EXPECT_TRUE(made) << made.error().message;
     return made ? *std::move(made) : nullptr;
   }
   [[nodiscard]] FileDescriptor connect() const {
-    FileDescriptor socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-    sockaddr_un address{};
-    address.sun_family = AF_UNIX;
-    std::copy(path_.begin(), path_.end(), address.sun_path);
-    EXPECT_EQ(::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
+    FileDescriptor socket = connected_to(Endpoint::parse("unix:" + path_).value());
+    EXPECT_TRUE(socket.is_open());
     return socket;
   }
   static void say(const FileDescriptor& socket, std::string_view bytes) {
     EXPECT_EQ(::send(socket.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL), static_cast<ssize_t>(bytes.size()));
   }
-  /// Everything until the other side closes, within a few seconds; "still open" behind it when it does not.
-  [[nodiscard]] std::string all_of(const FileDescriptor& socket, std::chrono::nanoseconds span = 20s) const {
-    std::string heard;
-    for (const Deadline deadline = in(span);;) {
-      if (!wait_for_descriptor(socket.get(), true, false, clock_, deadline)) return heard + "still open";
-      std::array<char, 4096> buffer;
-      const ssize_t size = ::recv(socket.get(), buffer.data(), buffer.size(), 0);
-      if (size <= 0) return heard;
-      heard.append(buffer.data(), static_cast<std::size_t>(size));
-    }
-  }
-  [[nodiscard]] bool is_closed(const FileDescriptor& socket) const { return !all_of(socket).ends_with("still open"); }
-  [[nodiscard]] bool soon(const std::function<bool()>& is_so) const {
-    const Deadline deadline = in(20s);
-    while (!is_so() && !deadline.passed(clock_.now())) std::this_thread::sleep_for(1ms);
-    return is_so();
-  }
 
-  SystemClock clock_;
   ScratchDirectory directory_;
   std::string path_ = directory_.path() + "/server.sock";
   std::vector<std::uint32_t> users_ = {::geteuid()};
@@ -211,16 +189,15 @@ TEST_F(GrpcServerTest, RunningOutOfDescriptorsRefusesAndPasses) {
   const auto there = channel();
   EXPECT_TRUE(there->call("/a/Echo", "", in(20s)).status.ok());
   const FileDescriptor socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  sockaddr_un address{};
-  address.sun_family = AF_UNIX;
-  std::copy(path_.begin(), path_.end(), address.sun_path);
+  sockaddr_storage address{};
+  const auto size = socket_address(Endpoint::parse("unix:" + path_).value(), address).value();
   rlimit before{};
   ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
   const FileDescriptor next(::fcntl(0, F_DUPFD_CLOEXEC, 3));
   rlimit none = before;
   none.rlim_cur = static_cast<rlim_t>(next.get()) + 1;
   ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &none), 0);
-  ASSERT_EQ(::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
+  ASSERT_EQ(::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), size), 0);
   const bool refused = soon([&] { return server_->counts().no_descriptors >= 1; });
   const bool served = there->call("/a/Echo", "", in(20s)).status.ok();
   ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);

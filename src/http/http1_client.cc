@@ -6,7 +6,8 @@
 #include <boost/asio/buffer.hpp>
 #include <boost/beast/http/parser.hpp>
 #include <boost/beast/http/string_body.hpp>
-#include <fmt/format.h>
+
+#include "base/texts.h"
 
 namespace croft::os {
 namespace {
@@ -100,7 +101,7 @@ class Parser {
 };
 
 Error lost(const wire::Url& url, std::string_view why) {
-  return {ErrorCode::unknown_outcome, fmt::format("asking {}: {}", url.text(), why), {}};
+  return make_error(ErrorCode::unknown_outcome, "asking {}: {}", url.text(), why);
 }
 
 }  // namespace
@@ -111,8 +112,8 @@ Http1Client::Http1Client(wire::Url url, Http1Options options, const Clock& clock
 Result<std::vector<std::string>> Http1Client::addresses(Deadline deadline) {
   if (url_.is_numeric) return std::vector{url_.host};
   if (!options_.look_up) {
-    return fail(invalid_argument(fmt::format(
-        "{} has the name of a host, and this program looks up none: give it a numeric address", url_.text())));
+    return fail(ErrorCode::invalid_argument,
+                "{} has the name of a host, and this program looks up none: give it a numeric address", url_.text());
   }
   auto found = options_.look_up(url_.host, deadline);
   const std::lock_guard lock(mutex_);
@@ -128,10 +129,7 @@ Result<std::unique_ptr<Transport>> Http1Client::connect(Deadline deadline) {
   TRY(const std::vector<std::string> hosts, addresses(deadline));
   Error last{ErrorCode::unavailable, "no address to connect to", {}};
   for (const std::string& host : hosts) {
-    Endpoint endpoint;
-    endpoint.secure = url_.secure;
-    endpoint.host = host;
-    endpoint.port = url_.port;
+    const Endpoint endpoint{Endpoint::Kind::tcp, url_.secure, host, url_.port, {}};
     auto transport = connect_transport(endpoint, options_.security.get(), clock_, deadline);
     if (transport) return transport;
     last = std::move(transport).error();
@@ -143,7 +141,7 @@ Result<std::unique_ptr<Transport>> Http1Client::connect(Deadline deadline) {
 Result<HttpResponse> Http1Client::call(const HttpRequest& request, Deadline deadline) {
   TRY(const std::string text, text_of(request, url_));
   if (deadline.passed(clock_.now())) {
-    return fail(ErrorCode::deadline_exceeded, fmt::format("no time was left to ask {}", url_.text()));
+    return fail(ErrorCode::deadline_exceeded, "no time was left to ask {}", url_.text());
   }
   TRY(const std::unique_ptr<Transport> transport, connect(deadline));
   // From here on the server may have got it.

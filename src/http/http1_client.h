@@ -56,8 +56,6 @@ class Http1Client {
   ///   unknown_outcome    it was sent, or part of it, and no whole, valid answer came
   [[nodiscard]] Result<HttpResponse> call(const HttpRequest& request, Deadline deadline);
 
-  [[nodiscard]] const wire::Url& url() const { return url_; }
-
  private:
   [[nodiscard]] Result<std::vector<std::string>> addresses(Deadline deadline);
   [[nodiscard]] Result<std::unique_ptr<Transport>> connect(Deadline deadline);

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <netinet/in.h>
 #include <sys/socket.h>
 
 #include <functional>
@@ -9,9 +8,8 @@
 #include <thread>
 #include <utility>
 
-#include <gtest/gtest.h>
-
 #include "http/http1_client.h"
+#include "http/relay_fixture.h"
 #include "os/file_descriptor.h"
 
 namespace croft::os {
@@ -24,31 +22,20 @@ class Http1ServerFixture {
 
   /// With `raw` that is what is sent, whatever the handler answers.
   explicit Http1ServerFixture(Handler handler, std::string raw = {})
-      : handler_(std::move(handler)), raw_(std::move(raw)), socket_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
-    sockaddr_in address{};
-    address.sin_family = AF_INET;
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    socklen_t size = sizeof address;
-    auto* const name = reinterpret_cast<sockaddr*>(&address);
-    EXPECT_EQ(::bind(socket_.get(), name, size), 0);
-    EXPECT_EQ(::listen(socket_.get(), 16), 0);
-    EXPECT_EQ(::getsockname(socket_.get(), name, &size), 0);
-    port_ = ntohs(address.sin_port);
-    thread_ = std::thread([this] { run(); });
-  }
+      : handler_(std::move(handler)), raw_(std::move(raw)), thread_([this] { run(); }) {}
   ~Http1ServerFixture() {
-    ::shutdown(socket_.get(), SHUT_RDWR);
+    ::shutdown(listener_.socket.get(), SHUT_RDWR);
     thread_.join();
   }
   Http1ServerFixture(const Http1ServerFixture&) = delete;
   Http1ServerFixture& operator=(const Http1ServerFixture&) = delete;
 
-  [[nodiscard]] std::string where() const { return "127.0.0.1:" + std::to_string(port_); }
+  [[nodiscard]] std::string where() const { return "127.0.0.1:" + std::to_string(listener_.port); }
 
  private:
   void run() {
     for (;;) {
-      const FileDescriptor peer(::accept4(socket_.get(), nullptr, nullptr, SOCK_CLOEXEC));
+      const FileDescriptor peer(::accept4(listener_.socket.get(), nullptr, nullptr, SOCK_CLOEXEC));
       if (!peer.is_open()) return;
       const auto response = handler_(request_of(peer));
       if (!response) continue;
@@ -85,8 +72,7 @@ class Http1ServerFixture {
 
   const Handler handler_;
   const std::string raw_;
-  const FileDescriptor socket_;
-  std::uint16_t port_ = 0;
+  const Listener listener_;
   std::thread thread_;
 };
 

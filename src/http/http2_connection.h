@@ -33,10 +33,6 @@ struct Http2Header {
   std::string value;
 };
 
-/// One request on its way and its answer. Made by Http2Connection::open. One thread may read and another write.
-/// Destroying it resets the stream when it is not over.
-class Http2Stream;
-
 /// Why a stream came to an end before its answer was complete.
 struct Http2Failure {
   Error
@@ -45,50 +41,15 @@ struct Http2Failure {
   bool surely_not_processed = false;
 };
 
-/// The client's side of one HTTP/2 connection, over any Transport. It has no thread: whoever waits moves the bytes of
-/// all streams. One of the waiting threads sleeps on the socket, the others until it has something for them or leaves.
-/// Safe to use from several threads. When nobody waits nothing moves; what the peer sends meanwhile stays in the
-/// kernel.
-///
-/// Once broken it stays broken: every stream fails with the reason, and new ones cannot be opened.
-class Http2Connection : public std::enable_shared_from_this<Http2Connection> {
- public:
-  /// Takes over a connected transport and sends the preface; waits for nothing. `peer` is for messages.
-  [[nodiscard]] static std::shared_ptr<Http2Connection> make(std::unique_ptr<Transport> transport, std::string peer,
-                                                             const Http2Options& options, const Clock& clock);
-  ~Http2Connection();
-  Http2Connection(const Http2Connection&) = delete;
-  Http2Connection& operator=(const Http2Connection&) = delete;
-
-  /// Waits until the peer has shown that it speaks HTTP/2. Only then is a request worth sending that must not be lost.
-  [[nodiscard]] Result<void> wait_until_ready(Deadline deadline);
-
-  /// Begins a request. `headers` have the pseudo-headers first. Without `end` more of the body follows with write().
-  /// Errors, all of them before anything was sent: unavailable (broken, or the peer takes no new streams: GOAWAY),
-  /// invalid_argument when the bounds of Http2Options would be passed.
-  [[nodiscard]] Result<std::shared_ptr<Http2Stream>> open(const std::vector<Http2Header>& headers, std::string body,
-                                                          bool end, std::size_t received_bytes_max);
-
-  /// Whether open() can succeed: not broken, and the peer has not said goodbye.
-  [[nodiscard]] bool is_usable() const;
-
- private:
-  friend class Http2Stream;
-  friend struct Http2Callbacks;
-  class Session;  // everything that knows nghttp2
-  explicit Http2Connection(std::unique_ptr<Session> session);
-  std::unique_ptr<Session> session_;
-};
-
+/// One request on its way and its answer. Made by Http2Connection::open. One thread may read and another write.
+/// Destroying it resets the stream when it is not over.
 class Http2Stream {
  public:
-  ~Http2Stream();
-  Http2Stream(const Http2Stream&) = delete;
-  Http2Stream& operator=(const Http2Stream&) = delete;
+  virtual ~Http2Stream() = default;
 
   /// Adds to the body; with `end` nothing follows. It is sent as far as the peer lets us, the rest when somebody waits.
   /// Error: unavailable when the stream has ended; invalid_argument when too much is waiting.
-  [[nodiscard]] Result<void> write(std::string_view bytes, bool end);
+  [[nodiscard]] virtual Result<void> write(std::string_view bytes, bool end) = 0;
 
   /// The news of a stream.
   struct Received {
@@ -99,28 +60,48 @@ class Http2Stream {
     bool late = false;                    ///< the deadline has passed all the same: there is no time for more
   };
   /// Waits until there is a part of the body, or the end. After `ended` or `failure` it is not called again.
-  [[nodiscard]] Received read(Deadline deadline);
+  [[nodiscard]] virtual Received read(Deadline deadline) = 0;
   /// Waits for the end; `bytes` is the whole body. At the deadline the stream is reset and the failure says so.
-  [[nodiscard]] Received read_all(Deadline deadline);
+  [[nodiscard]] virtual Received read_all(Deadline deadline) = 0;
 
   /// Waits until the answer has begun: headers() are whole, but for interim ones (1xx); true. Or until it will never,
   /// which read() tells then; true as well. False at the deadline.
-  [[nodiscard]] bool wait_for_headers(Deadline deadline);
+  [[nodiscard]] virtual bool wait_for_headers(Deadline deadline) = 0;
 
   /// Whether none of the request can have left this process. To be asked after a timeout.
-  [[nodiscard]] bool nothing_sent() const;
+  [[nodiscard]] virtual bool nothing_sent() const = 0;
 
   /// The headers of the answer, with `:status`; complete after wait_for_headers(), the first bytes of the body, or the
   /// end.
-  [[nodiscard]] std::vector<Http2Header> headers() const;
-  [[nodiscard]] std::vector<Http2Header> trailers() const;
+  [[nodiscard]] virtual std::vector<Http2Header> headers() const = 0;
+  [[nodiscard]] virtual std::vector<Http2Header> trailers() const = 0;
+};
 
- private:
-  friend class Http2Connection;
-  struct State;
-  Http2Stream(std::shared_ptr<Http2Connection> connection, std::shared_ptr<State> state);
-  std::shared_ptr<Http2Connection> connection_;
-  std::shared_ptr<State> state_;
+/// The client's side of one HTTP/2 connection, over any Transport. It has no thread: whoever waits moves the bytes of
+/// all streams. One of the waiting threads sleeps on the socket, the others until it has something for them or leaves.
+/// Safe to use from several threads. When nobody waits nothing moves; what the peer sends meanwhile stays in the
+/// kernel.
+///
+/// Once broken it stays broken: every stream fails with the reason, and new ones cannot be opened.
+class Http2Connection {
+ public:
+  /// Takes over a connected transport and sends the preface; waits for nothing. `peer` is for messages.
+  [[nodiscard]] static std::shared_ptr<Http2Connection> make(std::unique_ptr<Transport> transport, std::string peer,
+                                                             const Http2Options& options, const Clock& clock);
+  virtual ~Http2Connection() = default;
+
+  /// Waits until the peer has shown that it speaks HTTP/2. Only then is a request worth sending that must not be lost.
+  [[nodiscard]] virtual Result<void> wait_until_ready(Deadline deadline) = 0;
+
+  /// Begins a request. `headers` have the pseudo-headers first. Without `end` more of the body follows with write().
+  /// Errors, all of them before anything was sent: unavailable (broken, or the peer takes no new streams: GOAWAY),
+  /// invalid_argument when the bounds of Http2Options would be passed.
+  [[nodiscard]] virtual Result<std::shared_ptr<Http2Stream>> open(const std::vector<Http2Header>& headers,
+                                                                  std::string body, bool end,
+                                                                  std::size_t received_bytes_max) = 0;
+
+  /// Whether open() can succeed: not broken, and the peer has not said goodbye.
+  [[nodiscard]] virtual bool is_usable() = 0;
 };
 
 }  // namespace croft::os

@@ -14,31 +14,11 @@
 #include "http/grpc_channel.h"
 #include "http/http2_frames_fixture.h"
 #include "http/relay_fixture.h"
-#include "os/clock.h"
 
 namespace croft::os {
 namespace {
 
 using namespace std::chrono_literals;
-
-/// Takes one connection and does with it what a test says.
-class OneConnection {
- public:
-  explicit OneConnection(std::function<void(int)> act)
-      : thread_([this, act = std::move(act)] {
-          const FileDescriptor socket(::accept4(listener_.socket.get(), nullptr, nullptr, SOCK_CLOEXEC));
-          send_at_once(socket);
-          act(socket.get());
-        }) {}
-  OneConnection(const OneConnection&) = delete;
-  OneConnection& operator=(const OneConnection&) = delete;
-  ~OneConnection() { thread_.join(); }
-  [[nodiscard]] Endpoint endpoint() const { return Endpoint::parse(listener_.url()).value(); }
-
- private:
-  Listener listener_;
-  std::thread thread_;
-};
 
 void send_all(int socket, std::string_view bytes) {
   ASSERT_EQ(::send(socket, bytes.data(), bytes.size(), MSG_NOSIGNAL), static_cast<ssize_t>(bytes.size()));
@@ -56,7 +36,7 @@ constexpr std::string_view kEmptySettings("\0\0\0\4\0\0\0\0\0", 9);
 /// A server made of nghttp2, which does with each whole request what a test says.
 class Server {
  public:
-  using Act = std::function<void(nghttp2_session*, std::int32_t stream, const std::string& body)>;
+  using Act = std::function<void(Server&, std::int32_t stream, const std::string& body)>;
 
   static void serve(int socket, const Act& act) {
     Server server;
@@ -82,29 +62,26 @@ class Server {
     nghttp2_session_del(server.session_);
   }
 
-  /// Answers with a body and trailers; with `cut` the trailers are missing and the connection ends.
-  static void answer(nghttp2_session* session, std::int32_t stream, std::string body, const std::string& grpc_status,
-                     const std::string& message = "") {
-    auto& self = of(session);
-    self.answers_[stream] = {std::move(body), grpc_status, message, 0};
+  /// Answers with a body, and a status of 0 behind it.
+  void answer(std::int32_t stream, std::string body) {
+    answers_[stream] = {std::move(body), 0};
     const std::array<nghttp2_nv, 2> headers = {pair(":status", "200"), pair("content-type", "application/grpc")};
     nghttp2_data_provider provider{};
     provider.read_callback = read_answer;
-    nghttp2_submit_response(session, stream, headers.data(), headers.size(), &provider);
+    nghttp2_submit_response(session_, stream, headers.data(), headers.size(), &provider);
   }
-  static void headers_only(nghttp2_session* session, std::int32_t stream, const std::vector<Http2Header>& list) {
+  void headers_only(std::int32_t stream, const std::vector<Http2Header>& list) {
     std::vector<nghttp2_nv> pairs;
     for (const Http2Header& h : list) pairs.push_back(pair(h.name, h.value));
-    nghttp2_submit_response(session, stream, pairs.data(), pairs.size(), nullptr);
+    nghttp2_submit_response(session_, stream, pairs.data(), pairs.size(), nullptr);
   }
   /// After what is queued.
-  static void close(nghttp2_session* session) { of(session).close_ = true; }
+  void close() { close_ = true; }
+  [[nodiscard]] nghttp2_session* session() const { return session_; }
 
  private:
   struct Answer {
     std::string body;
-    std::string grpc_status;
-    std::string message;
     std::size_t taken = 0;
   };
 
@@ -112,23 +89,16 @@ class Server {
     return {reinterpret_cast<std::uint8_t*>(const_cast<char*>(name.data())),
             reinterpret_cast<std::uint8_t*>(const_cast<char*>(value.data())), name.size(), value.size(), 0};
   }
-  static std::map<nghttp2_session*, Server*>& all() {
-    thread_local std::map<nghttp2_session*, Server*> servers;
-    return servers;
-  }
-  static Server& of(nghttp2_session* session) { return *all().at(session); }
-
   static int on_data(nghttp2_session*, std::uint8_t, std::int32_t stream, const std::uint8_t* bytes, std::size_t size,
                      void* self) {
     static_cast<Server*>(self)->bodies_[stream].append(reinterpret_cast<const char*>(bytes), size);
     return 0;
   }
-  static int on_frame(nghttp2_session* session, const nghttp2_frame* frame, void* data) {
+  static int on_frame(nghttp2_session*, const nghttp2_frame* frame, void* data) {
     auto& self = *static_cast<Server*>(data);
-    all()[session] = &self;
     const bool request = frame->hd.type == NGHTTP2_DATA || frame->hd.type == NGHTTP2_HEADERS;
     if (request && (frame->hd.flags & NGHTTP2_FLAG_END_STREAM) != 0) {
-      self.act_(session, frame->hd.stream_id, self.bodies_[frame->hd.stream_id]);
+      self.act_(self, frame->hd.stream_id, self.bodies_[frame->hd.stream_id]);
     }
     return 0;
   }
@@ -140,9 +110,8 @@ class Server {
     answer.taken += bytes;
     if (answer.taken == answer.body.size()) {
       *flags |= NGHTTP2_DATA_FLAG_EOF | NGHTTP2_DATA_FLAG_NO_END_STREAM;
-      const std::array<nghttp2_nv, 2> trailers = {pair("grpc-status", answer.grpc_status),
-                                                  pair("grpc-message", answer.message)};
-      nghttp2_submit_trailer(session, stream, trailers.data(), trailers.size());
+      const nghttp2_nv status = pair("grpc-status", "0");
+      nghttp2_submit_trailer(session, stream, &status, 1);
     }
     return static_cast<ssize_t>(bytes);
   }
@@ -154,13 +123,17 @@ class Server {
   bool close_ = false;
 };
 
+/// One connection to such a server.
+std::function<void(int)> serving(Server::Act act) {
+  return [act = std::move(act)](int socket) { Server::serve(socket, act); };
+}
+
 const std::vector<Http2Header> kGet = {{":method", "GET"}, {":scheme", "http"}, {":path", "/"}, {":authority", "peer"}};
 const std::vector<Http2Header> kPost = {
     {":method", "POST"}, {":scheme", "http"}, {":path", "/"}, {":authority", "peer"}};
 
-class Http2Test : public testing::Test {
+class Http2Test : public SocketTest {
  protected:
-  [[nodiscard]] Deadline in(std::chrono::nanoseconds span) const { return Deadline::after(clock_.now(), span); }
   [[nodiscard]] std::shared_ptr<GrpcChannel> connect(const OneConnection& server, const GrpcOptions& options = {}) {
     auto channel = GrpcChannel::connect(server.endpoint(), nullptr, options, clock_, in(10s));
     EXPECT_TRUE(channel) << channel.error().message;
@@ -174,15 +147,11 @@ class Http2Test : public testing::Test {
   [[nodiscard]] GrpcReply call_to(const OneConnection& server, const GrpcOptions& options = {}) {
     return connect(server, options)->call("/test.Test/Call", "request", in(10s));
   }
-  SystemClock clock_;
 };
 
 TEST_F(Http2Test, AnEcho) {
-  const OneConnection server([](int socket) {
-    Server::serve(socket, [](nghttp2_session* s, std::int32_t stream, const std::string& body) {
-      Server::answer(s, stream, body, "0");
-    });
-  });
+  const OneConnection server(
+      serving([](Server& peer, std::int32_t stream, const std::string& body) { peer.answer(stream, body); }));
   const auto channel = connect(server);
   for (const std::string& message : {std::string("a"), std::string(), std::string(3'000'000, 'x')}) {
     const GrpcReply reply = channel->call("/test.Test/Call", message, in(10s));
@@ -195,10 +164,10 @@ TEST_F(Http2Test, ThreadsShareAConnection) {
   const OneConnection server([](int socket) {
     // Answers in pairs, the later first: nobody may depend on being answered before the other.
     std::vector<std::pair<std::int32_t, std::string>> waiting;
-    Server::serve(socket, [&](nghttp2_session* s, std::int32_t stream, const std::string& body) {
+    Server::serve(socket, [&](Server& peer, std::int32_t stream, const std::string& body) {
       waiting.emplace_back(stream, body);
       if (waiting.size() < 4) return;
-      for (; !waiting.empty(); waiting.pop_back()) Server::answer(s, waiting.back().first, waiting.back().second, "0");
+      for (; !waiting.empty(); waiting.pop_back()) peer.answer(waiting.back().first, waiting.back().second);
     });
   });
   const auto channel = connect(server);
@@ -217,11 +186,9 @@ TEST_F(Http2Test, ThreadsShareAConnection) {
 }
 
 TEST_F(Http2Test, TheServersOwnRefusal) {
-  const OneConnection server([](int socket) {
-    Server::serve(socket, [](nghttp2_session* s, std::int32_t stream, const std::string&) {
-      Server::headers_only(s, stream, {{":status", "200"}, {"grpc-status", "9"}, {"grpc-message", "not%20now"}});
-    });
-  });
+  const OneConnection server(serving([](Server& peer, std::int32_t stream, const std::string&) {
+    peer.headers_only(stream, {{":status", "200"}, {"grpc-status", "9"}, {"grpc-message", "not%20now"}});
+  }));
   const GrpcReply reply = call_to(server);
   EXPECT_EQ(reply.status.code, GrpcCode::failed_precondition);
   EXPECT_EQ(reply.status.message, "not now");
@@ -231,11 +198,8 @@ TEST_F(Http2Test, TheServersOwnRefusal) {
 TEST_F(Http2Test, OkWithoutAWholeMessageIsNoSuccess) {
   for (const std::string& body : {std::string(), grpc_framed("cut").substr(0, 6),
                                   grpc_framed("one") + grpc_framed("two"), std::string("\1\0\0\0\0", 5)}) {
-    const OneConnection server([&](int socket) {
-      Server::serve(socket, [&](nghttp2_session* s, std::int32_t stream, const std::string&) {
-        Server::answer(s, stream, body, "0");
-      });
-    });
+    const OneConnection server(
+        serving([&](Server& peer, std::int32_t stream, const std::string&) { peer.answer(stream, body); }));
     const GrpcReply reply = call_to(server);
     EXPECT_EQ(reply.status.code, GrpcCode::internal);
     EXPECT_FALSE(reply.status.from_server);
@@ -246,11 +210,9 @@ TEST_F(Http2Test, OkWithoutAWholeMessageIsNoSuccess) {
 TEST_F(Http2Test, AStreamThatIsRefusedWasNotProcessedAndOneThatIsResetMayHaveBeen) {
   for (const auto& [code, surely] :
        {std::pair{NGHTTP2_REFUSED_STREAM, true}, {NGHTTP2_INTERNAL_ERROR, false}, {NGHTTP2_CANCEL, false}}) {
-    const OneConnection server([&, code = code](int socket) {
-      Server::serve(socket, [&](nghttp2_session* s, std::int32_t stream, const std::string&) {
-        nghttp2_submit_rst_stream(s, 0, stream, static_cast<std::uint32_t>(code));
-      });
-    });
+    const OneConnection server(serving([&, code = code](Server& peer, std::int32_t stream, const std::string&) {
+      nghttp2_submit_rst_stream(peer.session(), 0, stream, static_cast<std::uint32_t>(code));
+    }));
     const GrpcReply reply = call_to(server);
     EXPECT_EQ(reply.status.code, GrpcCode::unavailable);
     EXPECT_EQ(reply.status.surely_not_processed, surely) << reply.status.message;
@@ -259,12 +221,10 @@ TEST_F(Http2Test, AStreamThatIsRefusedWasNotProcessedAndOneThatIsResetMayHaveBee
 
 TEST_F(Http2Test, AGoodbyeTellsWhichRequestsWereNotSeen) {
   for (const auto& [last, surely] : {std::pair{0, true}, {1, false}}) {
-    const OneConnection server([&, last = last](int socket) {
-      Server::serve(socket, [&](nghttp2_session* s, std::int32_t, const std::string&) {
-        nghttp2_submit_goaway(s, 0, last, NGHTTP2_NO_ERROR, nullptr, 0);
-        Server::close(s);
-      });
-    });
+    const OneConnection server(serving([&, last = last](Server& peer, std::int32_t, const std::string&) {
+      nghttp2_submit_goaway(peer.session(), 0, last, NGHTTP2_NO_ERROR, nullptr, 0);
+      peer.close();
+    }));
     const auto channel = connect(server);
     const GrpcReply reply = channel->call("/test.Test/Call", "request", in(10s));
     EXPECT_EQ(reply.status.code, GrpcCode::unavailable);
@@ -325,8 +285,8 @@ TEST_F(Http2Test, AServerThatFallsSilentIsNoticed) {
 TEST_F(Http2Test, TheDeadlineEndsOneCallAndNotTheConnection) {
   const OneConnection server([](int socket) {
     int count = 0;
-    Server::serve(socket, [&](nghttp2_session* s, std::int32_t stream, const std::string& body) {
-      if (++count > 1) Server::answer(s, stream, body, "0");
+    Server::serve(socket, [&](Server& peer, std::int32_t stream, const std::string& body) {
+      if (++count > 1) peer.answer(stream, body);
     });
   });
   const auto channel = connect(server);
@@ -342,31 +302,24 @@ TEST_F(Http2Test, TheDeadlineEndsOneCallAndNotTheConnection) {
 TEST_F(Http2Test, BoundsOfAnAnswer) {
   GrpcOptions options;
   options.message_bytes_max = 1000;
-  const OneConnection server([](int socket) {
-    Server::serve(socket, [](nghttp2_session* s, std::int32_t stream, const std::string&) {
-      Server::answer(s, stream, grpc_framed(std::string(stream == 1 ? 100'000 : 1000, 'x')), "0");
-    });
-  });
+  const OneConnection server(serving([](Server& peer, std::int32_t stream, const std::string&) {
+    peer.answer(stream, grpc_framed(std::string(stream == 1 ? 100'000 : 1000, 'x')));
+  }));
   const auto channel = connect(server, options);
   EXPECT_EQ(channel->call("/test.Test/Call", "1", in(10s)).status.code, GrpcCode::resource_exhausted);
   EXPECT_TRUE(channel->call("/test.Test/Call", "2", in(10s)).status.ok()) << "the connection goes on";
 
   options.http2.header_bytes_max = 1000;
   const std::string long_value(2000, 'x');
-  const OneConnection talker([&](int socket) {
-    Server::serve(socket, [&](nghttp2_session* s, std::int32_t stream, const std::string&) {
-      Server::headers_only(s, stream, {{":status", "200"}, {"grpc-status", "0"}, {"x", long_value}});
-    });
-  });
+  const OneConnection talker(serving([&](Server& peer, std::int32_t stream, const std::string&) {
+    peer.headers_only(stream, {{":status", "200"}, {"grpc-status", "0"}, {"x", long_value}});
+  }));
   EXPECT_EQ(call_to(talker, options).status.code, GrpcCode::internal);
 }
 
 TEST_F(Http2Test, BoundsOfAnswersThatNobodyHasTaken) {
-  const OneConnection server([](int socket) {
-    Server::serve(socket, [](nghttp2_session* s, std::int32_t stream, const std::string&) {
-      Server::answer(s, stream, std::string(4000, 'x'), "0");
-    });
-  });
+  const OneConnection server(serving(
+      [](Server& peer, std::int32_t stream, const std::string&) { peer.answer(stream, std::string(4000, 'x')); }));
   Http2Options options;
   options.unread_bytes_max = 10'000;
   const auto connection = http2(server, options);
@@ -390,12 +343,10 @@ TEST_F(Http2Test, BoundsOfAnswersThatNobodyHasTaken) {
 TEST_F(Http2Test, AnAnswerThatOthersHaveTakenInBeforeItIsReadStillComesWhole) {
   // More than the window of a stream, which is used up before anybody reads the stream itself.
   const std::string body(6'000'000, 'x');
-  const OneConnection server([&](int socket) {
-    Server::serve(socket, [&](nghttp2_session* s, std::int32_t stream, const std::string&) {
-      const bool is_stuck = stream > 1 && nghttp2_session_get_stream_remote_window_size(s, 1) == 0;
-      Server::answer(s, stream, stream == 1 ? body : is_stuck ? "stuck" : "not yet", "0");
-    });
-  });
+  const OneConnection server(serving([&](Server& peer, std::int32_t stream, const std::string&) {
+    const bool is_stuck = stream > 1 && nghttp2_session_get_stream_remote_window_size(peer.session(), 1) == 0;
+    peer.answer(stream, stream == 1 ? body : is_stuck ? "stuck" : "not yet");
+  }));
   const auto connection = http2(server);
   const auto long_one = connection->open(kPost, "", true, body.size());
   ASSERT_TRUE(long_one) << long_one.error().message;

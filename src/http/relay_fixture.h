@@ -10,23 +10,47 @@
 
 #include <array>
 #include <atomic>
+#include <chrono>
 #include <cstring>
+#include <functional>
 #include <list>
 #include <random>
 #include <string>
 #include <thread>
+#include <vector>
+
+#include <gtest/gtest.h>
 
 #include "base/assert.h"
+#include "http/transport.h"
+#include "os/clock.h"
 #include "os/file_descriptor.h"
 
 namespace croft::os {
 
-/// A socket of 127.0.0.1 that listens on a port of its own. For tests.
+//
+
+[[nodiscard]] inline sockaddr_in loopback(std::uint16_t port) {
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  address.sin_port = htons(port);
+  return address;
+}
+
+/// A socket that is connected, or a closed one.
+[[nodiscard]] inline FileDescriptor connected_to(const Endpoint& endpoint) {
+  sockaddr_storage address{};
+  const auto size = socket_address(endpoint, address).value();
+  FileDescriptor socket(::socket(address.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  if (::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), size) != 0) return {};
+  return socket;
+}
+
+/// A socket of 127.0.0.1 that listens on a port of its own.
 struct Listener {
   Listener() {
-    sockaddr_in address{};
-    address.sin_family = AF_INET;
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    sockaddr_in address = loopback(0);
     socket = FileDescriptor(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
     CROFT_ASSERT(::bind(socket.get(), reinterpret_cast<sockaddr*>(&address), sizeof address) == 0);
     CROFT_ASSERT(::listen(socket.get(), 16) == 0);
@@ -52,16 +76,13 @@ struct Listener {
 
 /// A port of 127.0.0.1 for a server of another program to listen at, now and when it is started again. Below those that
 /// the kernel gives to whoever connects or asks for any: one of these may be a client's of another test by the time
-/// the server begins. For tests.
+/// the server begins.
 inline std::uint16_t port_for_a_server() {
   static std::minstd_rand random(std::random_device{}());
   for (;;) {
     const std::uint16_t port = std::uniform_int_distribution<std::uint16_t>(10000, 29999)(random);
     const FileDescriptor probe(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-    sockaddr_in address{};
-    address.sin_family = AF_INET;
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    address.sin_port = htons(port);
+    sockaddr_in address = loopback(port);
     if (::bind(probe.get(), reinterpret_cast<sockaddr*>(&address), sizeof address) == 0) return port;
   }
 }
@@ -72,7 +93,26 @@ inline void send_at_once(const FileDescriptor& socket) {
   ::setsockopt(socket.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
 }
 
-/// Stands between a client and a server on 127.0.0.1, and can lose what passes. For tests.
+/// Takes one connection and does with it what a test says.
+class OneConnection {
+ public:
+  explicit OneConnection(std::function<void(int)> act)
+      : thread_([this, act = std::move(act)] {
+          const FileDescriptor socket(::accept4(listener_.socket.get(), nullptr, nullptr, SOCK_CLOEXEC));
+          send_at_once(socket);
+          act(socket.get());
+        }) {}
+  OneConnection(const OneConnection&) = delete;
+  OneConnection& operator=(const OneConnection&) = delete;
+  ~OneConnection() { thread_.join(); }
+  [[nodiscard]] Endpoint endpoint() const { return Endpoint::parse(listener_.url()).value(); }
+
+ private:
+  Listener listener_;
+  std::thread thread_;
+};
+
+/// Stands between a client and a server on 127.0.0.1, and can lose what passes.
 class Relay {
  public:
   Relay(Listener listener, std::uint16_t server_port)
@@ -105,15 +145,11 @@ class Relay {
 
   void accept_one() {
     FileDescriptor client(::accept4(listener_.socket.get(), nullptr, nullptr, SOCK_CLOEXEC));
-    sockaddr_in address{};
-    address.sin_family = AF_INET;
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    address.sin_port = htons(server_port_);
-    FileDescriptor server(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    FileDescriptor server = connected_to({Endpoint::Kind::tcp, false, "127.0.0.1", server_port_, {}});
     ++accepted_;
+    if (!server.is_open()) return;
     send_at_once(client);
     send_at_once(server);
-    if (::connect(server.get(), reinterpret_cast<sockaddr*>(&address), sizeof address) != 0) return;
     pairs_.push_back({std::move(client), std::move(server), false});
   }
 
@@ -158,6 +194,32 @@ class Relay {
   std::atomic<bool> stop_{false};
   std::atomic<int> accepted_{0};
   std::thread thread_;
+};
+
+class SocketTest : public testing::Test {
+ protected:
+  [[nodiscard]] Deadline in(std::chrono::nanoseconds span) const { return Deadline::after(clock_.now(), span); }
+  /// Whether it becomes so within some seconds.
+  [[nodiscard]] bool soon(const std::function<bool()>& is_so) const {
+    const Deadline deadline = in(std::chrono::seconds{20});
+    while (!is_so() && !deadline.passed(clock_.now())) std::this_thread::sleep_for(std::chrono::milliseconds{1});
+    return is_so();
+  }
+  /// Everything until the other side closes, within a few seconds; "still open" behind it when it does not.
+  [[nodiscard]] std::string all_of(const FileDescriptor& socket,
+                                   std::chrono::nanoseconds span = std::chrono::seconds{20}) const {
+    std::string heard;
+    for (const Deadline deadline = in(span);;) {
+      if (!wait_for_descriptor(socket.get(), true, false, clock_, deadline)) return heard + "still open";
+      std::array<char, 4096> buffer;
+      const ssize_t size = ::recv(socket.get(), buffer.data(), buffer.size(), 0);
+      if (size <= 0) return heard;
+      heard.append(buffer.data(), static_cast<std::size_t>(size));
+    }
+  }
+  [[nodiscard]] bool is_closed(const FileDescriptor& socket) const { return !all_of(socket).ends_with("still open"); }
+
+  SystemClock clock_;
 };
 
 }  // namespace croft::os

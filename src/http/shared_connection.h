@@ -11,10 +11,9 @@
 #include <string>
 #include <utility>
 
-#include <fmt/format.h>
-
 #include "base/clock.h"
 #include "base/result.h"
+#include "base/texts.h"
 
 namespace croft::os {
 
@@ -46,7 +45,7 @@ class SharedConnection {
     while (is_dialing_) {
       const auto now = clock_.now();
       if (deadline.passed(now)) {
-        return fail(ErrorCode::deadline_exceeded, fmt::format("no connection to a {} was made in time", whom_));
+        return fail(ErrorCode::deadline_exceeded, "no connection to a {} was made in time", whom_);
       }
       const auto left = deadline.at_since_boot - now.since_boot;
       dialed_.wait_for(lock, std::min<std::chrono::nanoseconds>(left, std::chrono::hours{1}));
@@ -76,7 +75,7 @@ class SharedConnection {
     std::string reasons;
     for (std::size_t i = 0; i < servers_; ++i) {
       if (deadline.passed(clock_.now())) {
-        return fail(ErrorCode::deadline_exceeded, fmt::format("no {} could be reached in time{}", whom_, reasons));
+        return fail(ErrorCode::deadline_exceeded, "no {} could be reached in time{}", whom_, reasons);
       }
       const std::size_t server = (first + i) % servers_;
       auto connection = how(server, deadline);
@@ -88,7 +87,7 @@ class SharedConnection {
       if (!passes) code = error.code;
     }
     const char* done = code == ErrorCode::unavailable ? "reached" : "used";
-    return fail(code, fmt::format("no {} can be {}{}", whom_, done, reasons));
+    return fail(code, "no {} can be {}{}", whom_, done, reasons);
   }
 
   /// The others that wait on it go on; new calls look for another server.

@@ -86,13 +86,8 @@ inline CertificateWithKey make_certificate(const CertificateWithKey* authority, 
   return {text_of(certificate.get()), text_of(secret.get())};
 }
 
-inline Result<CertificateWithKey> make_authority(const std::string& name, const Validity& validity) {
+inline CertificateWithKey make_authority(const std::string& name, const Validity& validity) {
   return make_certificate(nullptr, name, validity);
-}
-
-inline Result<CertificateWithKey> make_node_certificate(const CertificateWithKey& authority, const std::string& name,
-                                                        const Validity& validity) {
-  return make_certificate(&authority, name, validity);
 }
 
 }  // namespace croft::os

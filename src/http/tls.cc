@@ -13,7 +13,6 @@
 #include <string_view>
 #include <utility>
 
-#include <fmt/format.h>
 #include <openssl/bio.h>
 #include <openssl/crypto.h>
 #include <openssl/err.h>
@@ -21,6 +20,7 @@
 #include <openssl/ssl.h>
 #include <openssl/x509v3.h>
 
+#include "base/texts.h"
 #include "base/token_bucket.h"
 #include "http/tls_listener.h"
 #include "http/tls_parts.h"
@@ -28,41 +28,54 @@
 #include "os/system_error.h"
 
 namespace croft::os::tls {
-
 namespace {
 
 constexpr std::size_t kPemBytesMax = std::size_t{1} << 20;
+constexpr std::string_view kProtocol = "h2";
+/// As ALPN offers it: its length first.
+constexpr std::string_view kHttp2 = "\x02h2";
+constexpr std::string_view kHttp1 = "\x08http/1.1";
+
+/// Takes the last reason that OpenSSL noted, and leaves nothing of it.
+std::string openssl_reason() {
+  const unsigned long code = ERR_peek_last_error();
+  const char* reason = code == 0 ? nullptr : ERR_reason_error_string(code);
+  ERR_clear_error();
+  return reason == nullptr ? "unknown reason" : reason;
+}
+
+/// The peer has told us that it refuses.
+bool is_alert(unsigned long code) { return ERR_GET_REASON(code) > SSL_AD_REASON_OFFSET; }
 
 // ---------------------------------------------------------------- a BIO on a Transport
+
+/// The bytes that a connection reads from and writes to. OpenSSL's own socket BIO writes with write(2), which ends the
+/// process when the peer has gone.
+struct Pipe {
+  std::unique_ptr<Transport> transport;
+  std::size_t readable = 0;  ///< bytes until the next look at the time
+};
+/// One call of OpenSSL goes on for as long as it gets records that are no data; so it does not get all of them.
+constexpr std::size_t kReadableAtOnce = std::size_t{256} << 10;
 
 int bio_write(BIO* bio, const char* bytes, int size) {
   BIO_clear_retry_flags(bio);
   auto* pipe = static_cast<Pipe*>(BIO_get_data(bio));
   const auto moved = pipe->transport->write(std::as_bytes(std::span(bytes, static_cast<std::size_t>(size))));
-  if (!moved) return -1;
-  if (moved->would_block) {
-    BIO_set_retry_write(bio);
-    return -1;
-  }
-  return static_cast<int>(moved->bytes);
+  if (moved && moved->would_block) BIO_set_retry_write(bio);
+  return moved && !moved->would_block ? static_cast<int>(moved->bytes) : -1;
 }
 
 int bio_read(BIO* bio, char* bytes, int size) {
   BIO_clear_retry_flags(bio);
   auto* pipe = static_cast<Pipe*>(BIO_get_data(bio));
   const std::size_t room = std::min(static_cast<std::size_t>(size), pipe->readable);
-  if (room == 0) {
-    BIO_set_retry_read(bio);
-    return -1;
-  }
-  const auto moved = pipe->transport->read(std::as_writable_bytes(std::span(bytes, room)));
+  Result<Transport::Moved> moved = Transport::Moved{0, true, false};
+  if (room > 0) moved = pipe->transport->read(std::as_writable_bytes(std::span(bytes, room)));
   if (!moved) return -1;
   pipe->readable -= moved->bytes;
-  if (moved->would_block) {
-    BIO_set_retry_read(bio);
-    return -1;
-  }
-  return static_cast<int>(moved->bytes);  // 0: the end
+  if (moved->would_block) BIO_set_retry_read(bio);
+  return moved->would_block ? -1 : static_cast<int>(moved->bytes);  // 0: the end
 }
 
 long bio_control(BIO*, int command, long, void*) { return command == BIO_CTRL_FLUSH ? 1 : 0; }
@@ -80,11 +93,22 @@ const BIO_METHOD* transport_bio() {
 
 // ---------------------------------------------------------------- files
 
+/// PEM that is given as a text, or in a file.
+struct Pem {
+  const std::string& text;
+  const std::string& file;
+  std::string_view what;  ///< "CA"
+  [[nodiscard]] bool is_set() const { return !text.empty() || !file.empty(); }
+  [[nodiscard]] std::string name() const {
+    return text.empty() ? file : fmt::format("({} in the configuration)", what);
+  }
+};
+Pem ca_of(const TlsFiles& files) { return {files.ca_pem, files.ca_file, "CA"}; }
 Pem certificate_of(const TlsFiles& files) { return {files.certificate_pem, files.certificate_file, "certificate"}; }
 Pem key_of(const TlsFiles& files) { return {files.key_pem, files.key_file, "key"}; }
 
 Error bad_file(const Pem& pem, std::string_view what) {
-  return {ErrorCode::permission_denied, fmt::format("TLS file {} {}: {}", pem.name(), what, openssl_reason()), {}};
+  return make_error(ErrorCode::permission_denied, "TLS file {} {}: {}", pem.name(), what, openssl_reason());
 }
 
 using ReadFile = Result<std::string> (*)(const std::string&, std::size_t);
@@ -151,11 +175,10 @@ using ReadFile = Result<std::string> (*)(const std::string&, std::size_t);
   OPENSSL_cleanse(content.data(), content.size());
   if (!key && is_encrypted) {
     ERR_clear_error();
-    return fail(
-        ErrorCode::permission_denied,
-        fmt::format("TLS file {}: the key has a passphrase, which nobody is there to type: write it without one "
-                    "(openssl pkey -in KEY -out NEW, mode 0600)",
-                    key_pem.name()));
+    return fail(ErrorCode::permission_denied,
+                "TLS file {}: the key has a passphrase, which nobody is there to type: write it without one "
+                "(openssl pkey -in KEY -out NEW, mode 0600)",
+                key_pem.name());
   }
   if (!key) return fail(bad_file(key_pem, "has no key that can be read"));
   if (SSL_CTX_use_PrivateKey(context, key.get()) != 1) {
@@ -166,20 +189,10 @@ using ReadFile = Result<std::string> (*)(const std::string&, std::size_t);
 
 }  // namespace
 
-std::string openssl_reason() {
-  const unsigned long code = ERR_peek_last_error();
-  const char* reason = code == 0 ? nullptr : ERR_reason_error_string(code);
-  ERR_clear_error();
-  return reason == nullptr ? "unknown reason" : reason;
-}
-
 void start_openssl() {
   static std::once_flag once;
   std::call_once(once, [] { OPENSSL_init_ssl(OPENSSL_INIT_NO_LOAD_CONFIG | OPENSSL_INIT_NO_ATEXIT, nullptr); });
 }
-
-std::string Pem::name() const { return text.empty() ? file : fmt::format("({} in the configuration)", what); }
-Pem ca_of(const TlsFiles& files) { return {files.ca_pem, files.ca_file, "CA"}; }
 
 Result<Context> make_context(const TlsFiles& files, const SSL_METHOD* method) {
   start_openssl();
@@ -205,17 +218,9 @@ Result<Context> make_context(const TlsFiles& files, const SSL_METHOD* method) {
   return context;
 }
 
-Result<Connection> make_connection(SSL_CTX* context, Pipe& pipe) {
-  Connection connection(SSL_new(context));
-  Bio bio(BIO_new(transport_bio()));
-  if (!connection || !bio) return fail(ErrorCode::internal, "OpenSSL: " + openssl_reason());
-  BIO_set_data(bio.get(), &pipe);
-  BIO_set_init(bio.get(), 1);
-  BIO* const one = bio.release();  // the connection owns it from here on, for both directions
-  SSL_set_bio(connection.get(), one, one);
-  return connection;
-}
+namespace {
 
+/// The protocol that both sides agreed on (ALPN); empty: none.
 std::string_view protocol_of(const SSL* connection) {
   const unsigned char* protocol = nullptr;
   unsigned size = 0;
@@ -224,8 +229,6 @@ std::string_view protocol_of(const SSL* connection) {
 }
 
 // ---------------------------------------------------------------- names
-
-namespace {
 
 /// As long as a DNS name may be, and more than X.509 allows a common name.
 constexpr std::size_t kNameBytesMax = 253;
@@ -240,8 +243,6 @@ std::string plain_name(const ASN1_STRING* text) {
   return visible ? name : std::string();
 }
 
-}  // namespace
-
 std::vector<std::string> dns_names_of(const X509* certificate) {
   using Names = std::unique_ptr<GENERAL_NAMES, Free<GENERAL_NAMES_free>>;
   const Names all(static_cast<GENERAL_NAMES*>(X509_get_ext_d2i(certificate, NID_subject_alt_name, nullptr, nullptr)));
@@ -253,7 +254,11 @@ std::vector<std::string> dns_names_of(const X509* certificate) {
   return names;
 }
 
-std::string common_name_of(const X509* certificate) {
+/// The first DNS name of a certificate (SAN), else its common name. Empty where that is longer than a name may be or
+/// has other bytes than visible ASCII, so that each may be compared and logged.
+std::string name_in(const X509* certificate) {
+  std::vector<std::string> names = dns_names_of(certificate);
+  if (!names.empty()) return std::move(names.front());
   const X509_NAME* subject = X509_get_subject_name(certificate);
   const int at = X509_NAME_get_index_by_NID(subject, NID_commonName, -1);
   return at < 0 ? std::string() : plain_name(X509_NAME_ENTRY_get_data(X509_NAME_get_entry(subject, at)));
@@ -261,97 +266,89 @@ std::string common_name_of(const X509* certificate) {
 
 // ---------------------------------------------------------------- the transport
 
-void TlsTransport::before_a_call() {
-  ERR_clear_error();
-  pipe_->readable = kReadableAtOnce;
-}
+/// A connection of TLS as a stream of bytes, once its hands are shaken.
+class TlsTransport : public Transport {
+ public:
+  TlsTransport(std::unique_ptr<Transport> plain, std::string whom) : pipe_{std::move(plain)}, whom_(std::move(whom)) {}
 
-Result<Transport::Moved> TlsTransport::read(std::span<std::byte> into) {
-  std::size_t bytes = 0;
-  before_a_call();
-  const int result = SSL_read_ex(connection_.get(), into.data(), into.size(), &bytes);
-  read_waits_for_write_ = false;
-  if (result == 1) return Moved{bytes, false, false};
-  switch (SSL_get_error(connection_.get(), result)) {
-    case SSL_ERROR_WANT_WRITE:
-      read_waits_for_write_ = true;
-      [[fallthrough]];
-    case SSL_ERROR_WANT_READ:
-      return Moved{0, true, false};
-    case SSL_ERROR_ZERO_RETURN:
-      return Moved{0, false, true};
-    default:
-      return broken("read from");
+  /// First. Error: internal.
+  [[nodiscard]] Result<void> open(SSL_CTX* context) {
+    connection_.reset(SSL_new(context));
+    Bio bio(BIO_new(transport_bio()));
+    if (!connection_ || !bio) return fail(ErrorCode::internal, "OpenSSL: " + openssl_reason());
+    BIO_set_data(bio.get(), &pipe_);
+    BIO_set_init(bio.get(), 1);
+    BIO* const one = bio.release();  // the connection owns it from here on, for both directions
+    SSL_set_bio(connection_.get(), one, one);
+    return {};
   }
-}
 
-Result<Transport::Moved> TlsTransport::write(std::span<const std::byte> from) {
-  std::size_t bytes = 0;
-  before_a_call();
-  const int result = SSL_write_ex(connection_.get(), from.data(), from.size(), &bytes);
-  write_waits_for_read_ = false;
-  if (result == 1) return Moved{bytes, false, false};
-  switch (SSL_get_error(connection_.get(), result)) {
-    case SSL_ERROR_WANT_READ:
-      write_waits_for_read_ = true;
-      [[fallthrough]];
-    case SSL_ERROR_WANT_WRITE:
-      return Moved{0, true, false};
-    default:
-      return broken("write to");
+  [[nodiscard]] Result<Moved> read(std::span<std::byte> into) override {
+    std::size_t bytes = 0;
+    before_a_call();
+    const int result = SSL_read_ex(connection_.get(), into.data(), into.size(), &bytes);
+    return moved(result, bytes, true);
   }
-}
-
-/// In TLS 1.3 a server refuses our certificate only after our side of the handshake is complete: the alert arrives
-/// with the first read.
-Result<Transport::Moved> TlsTransport::broken(std::string_view doing) const {
-  const unsigned long code = ERR_peek_last_error();
-  if (code == 0) {
-    return fail(ErrorCode::unavailable, fmt::format("cannot {} {}: the connection was cut", doing, peer_));
+  [[nodiscard]] Result<Moved> write(std::span<const std::byte> from) override {
+    std::size_t bytes = 0;
+    before_a_call();
+    const int result = SSL_write_ex(connection_.get(), from.data(), from.size(), &bytes);
+    return moved(result, bytes, false);
   }
-  const int reason = ERR_GET_REASON(code);
-  const bool alert = reason > SSL_AD_REASON_OFFSET;
-  return fail(alert ? ErrorCode::permission_denied : ErrorCode::unavailable,
-              fmt::format("cannot {} {}: TLS: {}", doing, peer_, openssl_reason()));
-}
+  [[nodiscard]] int descriptor() const override { return pipe_.transport->descriptor(); }
+  [[nodiscard]] bool write_waits_for_read() const override { return write_waits_for_read_; }
+  [[nodiscard]] bool read_waits_for_write() const override { return read_waits_for_write_; }
+  [[nodiscard]] SSL* connection() const { return connection_.get(); }
+  /// Before each call of OpenSSL.
+  void before_a_call() {
+    ERR_clear_error();
+    pipe_.readable = kReadableAtOnce;
+  }
 
-}  // namespace croft::os::tls
+ private:
+  /// In TLS 1.3 a server refuses our certificate only after our side of the handshake is complete: the alert arrives
+  /// with the first read.
+  [[nodiscard]] Result<Moved> moved(int result, std::size_t bytes, bool reading) {
+    const int why = result == 1 ? SSL_ERROR_NONE : SSL_get_error(connection_.get(), result);
+    (reading ? read_waits_for_write_ : write_waits_for_read_) =
+        why == (reading ? SSL_ERROR_WANT_WRITE : SSL_ERROR_WANT_READ);
+    if (why == SSL_ERROR_NONE) return Moved{bytes, false, false};
+    if (why == SSL_ERROR_WANT_READ || why == SSL_ERROR_WANT_WRITE) return Moved{0, true, false};
+    if (reading && why == SSL_ERROR_ZERO_RETURN) return Moved{0, false, true};
+    const char* doing = reading ? "read from" : "write to";
+    const unsigned long code = ERR_peek_last_error();
+    if (code == 0) return fail(ErrorCode::unavailable, "cannot {} {}: the connection was cut", doing, whom_);
+    return fail(is_alert(code) ? ErrorCode::permission_denied : ErrorCode::unavailable, "cannot {} {}: TLS: {}", doing,
+                whom_, openssl_reason());
+  }
 
-namespace croft::os {
-namespace {
+  Pipe pipe_;  ///< what connection_ reads from and writes to
+  Connection connection_;
+  bool write_waits_for_read_ = false;
+  bool read_waits_for_write_ = false;
 
-using tls::ca_of;
-using tls::Connection;
-using tls::Context;
-using tls::kReadableAtOnce;
-using tls::openssl_reason;
-using tls::Pipe;
-using tls::TlsTransport;
+ protected:
+  const std::string whom_;  ///< the peer, for messages
+};
 
-/// As ALPN offers it: its length first.
-constexpr std::string_view kHttp2 = "\x02h2";
-constexpr std::string_view kHttp1 = "\x08http/1.1";
+// ---------------------------------------------------------------- the client's handshake
 
-// ---------------------------------------------------------------- the handshake
-
-[[nodiscard]] Result<Connection> connection_to(SSL_CTX* context, const TlsFiles& files, const Endpoint& endpoint,
-                                               Pipe& pipe) {
-  TRY(Connection connection, tls::make_connection(context, pipe));
-  X509_VERIFY_PARAM* verify = SSL_get0_param(connection.get());
+/// Says which server is meant, and by which protocol.
+[[nodiscard]] Result<void> expect_server(SSL* connection, const TlsFiles& files, const Endpoint& endpoint) {
+  X509_VERIFY_PARAM* verify = SSL_get0_param(connection);
   X509_VERIFY_PARAM_set_hostflags(verify, X509_CHECK_FLAG_NEVER_CHECK_SUBJECT);
   const std::string_view alpn = files.http1 ? kHttp1 : kHttp2;
-  bool set = SSL_set_alpn_protos(connection.get(), reinterpret_cast<const unsigned char*>(alpn.data()),
+  bool set = SSL_set_alpn_protos(connection, reinterpret_cast<const unsigned char*>(alpn.data()),
                                  static_cast<unsigned>(alpn.size())) == 0;  // its success
   const std::string& server_name = files.server_name;
   if (server_name.empty()) {
     set = set && X509_VERIFY_PARAM_set1_ip_asc(verify, endpoint.host.c_str()) == 1;
   } else {
     set = set && X509_VERIFY_PARAM_set1_host(verify, server_name.c_str(), server_name.size()) == 1 &&
-          SSL_ctrl(connection.get(), SSL_CTRL_SET_TLSEXT_HOSTNAME, TLSEXT_NAMETYPE_host_name,
+          SSL_ctrl(connection, SSL_CTRL_SET_TLSEXT_HOSTNAME, TLSEXT_NAMETYPE_host_name,
                    const_cast<char*>(server_name.c_str())) == 1;
   }
-  if (!set) return fail(ErrorCode::invalid_argument, fmt::format("{}: TLS: {}", endpoint.text(), openssl_reason()));
-  return connection;
+  return set ? Result<void>() : fail(ErrorCode::invalid_argument, "{}: TLS: {}", endpoint.text(), openssl_reason());
 }
 
 Error handshake_error(SSL* connection, const Endpoint& endpoint, const TlsFiles& files) {
@@ -359,17 +356,13 @@ Error handshake_error(SSL* connection, const Endpoint& endpoint, const TlsFiles&
   const long verdict = SSL_get_verify_result(connection);
   if (verdict != X509_V_OK) {
     ERR_clear_error();
-    return {ErrorCode::permission_denied,
-            fmt::format("the certificate of {} is refused: {} (CA {})", where, X509_verify_cert_error_string(verdict),
-                        ca_of(files).name()),
-            {}};
+    return make_error(ErrorCode::permission_denied, "the certificate of {} is refused: {} (CA {})", where,
+                      X509_verify_cert_error_string(verdict), ca_of(files).name());
   }
   const unsigned long code = ERR_peek_last_error();
-  if (code == 0) return {ErrorCode::unavailable, fmt::format("{} broke off the TLS handshake", where), {}};
-  const bool alert = ERR_GET_REASON(code) > SSL_AD_REASON_OFFSET;
-  return {alert ? ErrorCode::permission_denied : ErrorCode::unavailable,
-          fmt::format("no TLS with {}: {}", where, openssl_reason()),
-          {}};
+  if (code == 0) return make_error(ErrorCode::unavailable, "{} broke off the TLS handshake", where);
+  return make_error(is_alert(code) ? ErrorCode::permission_denied : ErrorCode::unavailable, "no TLS with {}: {}", where,
+                    openssl_reason());
 }
 
 class Tls final : public TransportSecurity {
@@ -378,43 +371,38 @@ class Tls final : public TransportSecurity {
 
   [[nodiscard]] Result<std::unique_ptr<Transport>> secure(std::unique_ptr<Transport> plain, const Endpoint& endpoint,
                                                           const Clock& clock, Deadline deadline) const override {
-    TRY(const Context context, tls::make_context(files_, TLS_client_method()));
-    auto pipe = std::make_unique<Pipe>(Pipe{plain.get(), 0});
-    TRY(Connection connection, connection_to(context.get(), files_, endpoint, *pipe));
+    TRY(const Context context, make_context(files_, TLS_client_method()));
+    auto transport = std::make_unique<TlsTransport>(std::move(plain), endpoint.text());
+    TRY_VOID(transport->open(context.get()));
+    SSL* const connection = transport->connection();
+    TRY_VOID(expect_server(connection, files_, endpoint));
     for (;;) {
-      ERR_clear_error();
-      pipe->readable = kReadableAtOnce;
-      const int result = SSL_connect(connection.get());
+      transport->before_a_call();
+      const int result = SSL_connect(connection);
       if (result == 1) break;
-      const int why = SSL_get_error(connection.get(), result);
+      const int why = SSL_get_error(connection, result);
       if (why != SSL_ERROR_WANT_READ && why != SSL_ERROR_WANT_WRITE) {
-        return fail(handshake_error(connection.get(), endpoint, files_));
+        return fail(handshake_error(connection, endpoint, files_));
       }
       const bool to_write = why == SSL_ERROR_WANT_WRITE;
       // Also for a peer that always has something for us.
       if (deadline.passed(clock.now()) ||
-          !wait_for_descriptor(plain->descriptor(), !to_write, to_write, clock, deadline)) {
-        return fail(ErrorCode::deadline_exceeded, fmt::format("no TLS with {}: no answer in time", endpoint.text()));
+          !wait_for_descriptor(transport->descriptor(), !to_write, to_write, clock, deadline)) {
+        return fail(ErrorCode::deadline_exceeded, "no TLS with {}: no answer in time", endpoint.text());
       }
     }
-    const std::string_view agreed = tls::protocol_of(connection.get());
+    const std::string_view agreed = protocol_of(connection);
     const bool speaks_http1 = agreed.empty() || agreed == kHttp1.substr(1);
-    if (files_.http1 ? !speaks_http1 : agreed != tls::kProtocol) {
-      return fail(ErrorCode::unavailable, fmt::format("{} does not offer {}", endpoint.text(),
-                                                      files_.http1 ? "HTTP/1.1 (ALPN)" : "HTTP/2 (ALPN h2)"));
-    }
-    return std::make_unique<TlsTransport>(std::move(plain), std::move(pipe), std::move(connection), endpoint.text());
+    if (files_.http1 ? speaks_http1 : agreed == kProtocol) return transport;
+    return fail(ErrorCode::unavailable, "{} does not offer {}", endpoint.text(),
+                files_.http1 ? "HTTP/1.1 (ALPN)" : "HTTP/2 (ALPN h2)");
   }
 
  private:
   TlsFiles files_;
 };
 
-}  // namespace
-
-std::shared_ptr<const TransportSecurity> make_tls(TlsFiles files) { return std::make_shared<Tls>(std::move(files)); }
-
-namespace {
+// ---------------------------------------------------------------- sockets of the server
 
 using Nanos = std::chrono::nanoseconds;
 
@@ -424,12 +412,7 @@ constexpr Nanos kTellAgain = std::chrono::seconds{1};
 /// More than a client with a chain of certificates needs before it has proven itself; then it is left.
 constexpr std::size_t kHandshakeBytesMax = std::size_t{128} << 10;
 
-Endpoint at(std::string host, std::uint16_t port) {
-  Endpoint endpoint;
-  endpoint.host = std::move(host);
-  endpoint.port = port;
-  return endpoint;
-}
+Endpoint at(std::string host, std::uint16_t port) { return {Endpoint::Kind::tcp, false, std::move(host), port, {}}; }
 
 std::uint16_t port_of(const sockaddr_storage& address) {
   return ntohs(address.ss_family == AF_INET ? reinterpret_cast<const sockaddr_in&>(address).sin_port
@@ -467,75 +450,61 @@ void prepare(int socket) {
                     set_option(socket, IPPROTO_TCP, TCP_USER_TIMEOUT, kUnacknowledgedMillis));
 }
 
-// ---------------------------------------------------------------- who a peer is
-
-std::string name_in(const X509* certificate) {
-  std::vector<std::string> names = tls::dns_names_of(certificate);
-  return names.empty() ? tls::common_name_of(certificate) : std::move(names.front());
-}
-
-// ---------------------------------------------------------------- the transport
+// ---------------------------------------------------------------- the server's side of a connection
 
 using Refused = std::function<void(const std::string& peer, const std::string& why)>;
 
-class ServerTransport final : public GuardedTransport {
+class ServerTransport final : public TlsTransport, public Guard {
  public:
-  ServerTransport(std::unique_ptr<tls::TlsTransport> transport, std::string address, Refused refused)
-      : transport_(std::move(transport)), address_(std::move(address)), refused_(std::move(refused)) {}
+  ServerTransport(std::unique_ptr<Transport> plain, std::string address, Refused refused)
+      : TlsTransport(std::move(plain), std::move(address)), refused_(std::move(refused)) {}
   ~ServerTransport() override {
     if (!peer_) return;
     // Says goodbye, if that is possible at once.
-    transport_->before_a_call();
-    static_cast<void>(SSL_shutdown(transport_->connection()));
+    before_a_call();
+    static_cast<void>(SSL_shutdown(connection()));
     ERR_clear_error();
   }
   ServerTransport(const ServerTransport&) = delete;
   ServerTransport& operator=(const ServerTransport&) = delete;
 
   [[nodiscard]] Proof prove() override {
-    SSL* connection = transport_->connection();
-    transport_->before_a_call();
-    const int result = SSL_accept(connection);
+    before_a_call();
+    const int result = SSL_accept(connection());
     waits_for_room_ = false;
     if (result != 1) {
-      const int why = SSL_get_error(connection, result);
+      const int why = SSL_get_error(connection(), result);
       waits_for_room_ = why == SSL_ERROR_WANT_WRITE;
       if (why != SSL_ERROR_WANT_READ && why != SSL_ERROR_WANT_WRITE) return refuse(reason());
-      if (BIO_number_read(SSL_get_rbio(connection)) > kHandshakeBytesMax) return refuse("its handshake has no end");
+      if (BIO_number_read(SSL_get_rbio(connection())) > kHandshakeBytesMax) return refuse("its handshake has no end");
       return Proof::awaited;
     }
-    const X509* certificate = SSL_get0_peer_certificate(connection);
-    if (certificate == nullptr || SSL_get_verify_result(connection) != X509_V_OK) return refuse("no certificate");
-    if (tls::protocol_of(connection) != tls::kProtocol) return refuse("it does not ask for HTTP/2 (ALPN h2)");
+    const X509* certificate = SSL_get0_peer_certificate(connection());
+    if (certificate == nullptr || SSL_get_verify_result(connection()) != X509_V_OK) return refuse("no certificate");
+    if (protocol_of(connection()) != kProtocol) return refuse("it does not ask for HTTP/2 (ALPN h2)");
     std::string name = name_in(certificate);
     if (name.empty()) return refuse("its certificate has no name that can be used (DNS name or common name)");
-    peer_ = std::make_shared<const GrpcPeer>(GrpcPeer{std::move(name), address_});
+    peer_ = std::make_shared<const GrpcPeer>(GrpcPeer{std::move(name), whom_});
     return Proof::given;
   }
   [[nodiscard]] std::shared_ptr<const GrpcPeer> peer() const override { return peer_; }
 
-  [[nodiscard]] Result<Moved> read(std::span<std::byte> into) override { return transport_->read(into); }
-  [[nodiscard]] Result<Moved> write(std::span<const std::byte> from) override { return transport_->write(from); }
-  [[nodiscard]] int descriptor() const override { return transport_->descriptor(); }
-  [[nodiscard]] bool write_waits_for_read() const override { return transport_->write_waits_for_read(); }
   [[nodiscard]] bool read_waits_for_write() const override {
-    return peer_ ? transport_->read_waits_for_write() : waits_for_room_;
+    return peer_ ? TlsTransport::read_waits_for_write() : waits_for_room_;
   }
 
  private:
   [[nodiscard]] std::string reason() const {
-    const long verdict = SSL_get_verify_result(transport_->connection());
+    const long verdict = SSL_get_verify_result(connection());
     if (verdict != X509_V_OK) return std::string("its certificate: ") + X509_verify_cert_error_string(verdict);
-    return ERR_peek_last_error() == 0 ? "it broke off the handshake" : tls::openssl_reason();
+    return ERR_peek_last_error() == 0 ? "it broke off the handshake" : openssl_reason();
   }
   [[nodiscard]] Proof refuse(const std::string& why) const {
     ERR_clear_error();
-    refused_(address_, why);
+    refused_(whom_, why);
     return Proof::withheld;
   }
 
-  std::unique_ptr<tls::TlsTransport> transport_;
-  const std::string address_;
   const Refused refused_;
   std::shared_ptr<const GrpcPeer> peer_;
   bool waits_for_room_ = false;
@@ -548,7 +517,7 @@ int choose_http2(SSL*, const unsigned char** chosen, unsigned char* chosen_size,
   for (unsigned at = 0; at < offered_size;) {
     const unsigned size = offered[at];
     if (size > offered_size - at - 1) break;
-    if (std::equal(offered + at + 1, offered + at + 1 + size, tls::kProtocol.begin(), tls::kProtocol.end())) {
+    if (std::equal(offered + at + 1, offered + at + 1 + size, kProtocol.begin(), kProtocol.end())) {
       *chosen = offered + at + 1;
       *chosen_size = static_cast<unsigned char>(size);
       return SSL_TLSEXT_ERR_OK;
@@ -558,8 +527,8 @@ int choose_http2(SSL*, const unsigned char** chosen, unsigned char* chosen_size,
   return SSL_TLSEXT_ERR_ALERT_FATAL;
 }
 
-[[nodiscard]] Result<tls::Context> server_context(const TlsFiles& files) {
-  TRY(tls::Context context, tls::make_context(files, TLS_server_method()));
+[[nodiscard]] Result<Context> server_context(const TlsFiles& files) {
+  TRY(Context context, make_context(files, TLS_server_method()));
   SSL_CTX_set_verify(context.get(), SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, nullptr);
   SSL_CTX_set_options(context.get(), SSL_OP_NO_TICKET | SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION |
                                          SSL_OP_CIPHER_SERVER_PREFERENCE);
@@ -571,10 +540,8 @@ int choose_http2(SSL*, const unsigned char** chosen, unsigned char* chosen_size,
   return context;
 }
 
-}  // namespace
-
 /// The context of new connections, and who was refused last. Connections keep it: they may outlive their listener.
-class TlsListener::Credentials {
+class Credentials {
  public:
   Credentials(const TlsListenerOptions& options, const Clock& clock)
       : files_(options.files), tell_(options.tell), clock_(clock) {}
@@ -605,63 +572,97 @@ class TlsListener::Credentials {
   const TlsFiles files_;
   const std::function<void(const std::string&)> tell_;
   const Clock& clock_;
-  tls::Context context_;
+  Context context_;
   TokenBucket loads_{1, kLoadAgain};
   std::string trouble_;  ///< the last that was told of new files
   TokenBucket tells_{1, kTellAgain};
 };
 
-TlsListener::TlsListener(TlsListenerOptions options, const Clock& clock)
-    : options_(std::move(options)), credentials_(std::make_shared<Credentials>(options_, clock)) {}
+class TcpListener final : public TlsListener {
+ public:
+  TcpListener(TlsListenerOptions options, const Clock& clock)
+      : options_(std::move(options)), credentials_(std::make_shared<Credentials>(options_, clock)) {}
 
-TlsListener::~TlsListener() = default;
+  [[nodiscard]] std::uint16_t port() const override { return port_; }
+  [[nodiscard]] std::string where() const override { return at(options_.host, port_).authority(); }
+  [[nodiscard]] std::optional<Accepted> next() override {
+    auto socket = accept([](int) { return true; });
+    if (!socket) return {};
+    prepare(socket->get());
+    std::string address = peer_of(socket->get());
+    auto plain = socket_transport(*std::move(socket), address);
+    if (options_.is_plain) return Accepted{std::move(plain)};
+    auto transport = std::make_unique<ServerTransport>(
+        std::move(plain), address, [credentials = credentials_](const std::string& peer, const std::string& why) {
+          credentials->refused(peer, why);
+        });
+    if (const auto opened = transport->open(credentials_->context()); !opened) {
+      credentials_->refused(address, opened.error().message);
+      return {};  // out of memory: the others wait for the next round
+    }
+    SSL_set_accept_state(transport->connection());
+    Guard* const guard = transport.get();
+    return Accepted{std::move(transport), guard};
+  }
 
-Result<std::unique_ptr<TlsListener>> TlsListener::listen(TlsListenerOptions options, const Clock& clock) {
-  std::unique_ptr<TlsListener> listener(new TlsListener(std::move(options), clock));
-  TRY_VOID(listener->open());
-  return listener;
+  [[nodiscard]] Result<void> open() {
+    const TlsFiles& files = options_.files;
+    if (!options_.is_plain && !(certificate_of(files).is_set() && key_of(files).is_set())) {
+      return fail(ErrorCode::invalid_argument, "a TLS server needs a certificate and its key");
+    }
+    sockaddr_storage address{};
+    const Endpoint endpoint = at(options_.host, options_.port);
+    const auto size = socket_address(endpoint, address);
+    if (!size) {
+      return fail(ErrorCode::invalid_argument, "cannot listen on \"{}\": not an IPv4 or IPv6 address", options_.host);
+    }
+    if (!options_.is_plain) TRY_VOID(credentials_->load());
+    const std::string where = endpoint.authority();
+    FileDescriptor socket(::socket(address.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+    if (!socket.is_open()) return fail(system_error("make a socket for", where, errno));
+    const bool v6 = address.ss_family == AF_INET6;
+    // One that was stopped a moment ago leaves connections behind that still end.
+    if (!set_option(socket.get(), SOL_SOCKET, SO_REUSEADDR, 1) ||
+        (v6 && !set_option(socket.get(), IPPROTO_IPV6, IPV6_V6ONLY, 1))) {
+      return fail(system_error("make a socket for", where, errno));
+    }
+    if (::bind(socket.get(), reinterpret_cast<const sockaddr*>(&address), *size) != 0 ||
+        ::listen(socket.get(), kBacklog) != 0) {
+      const int why = errno;
+      if (why == EADDRINUSE) {
+        return fail(ErrorCode::already_exists, "cannot listen on {}: another program listens there", where);
+      }
+      if (why == EADDRNOTAVAIL) {
+        return fail(ErrorCode::unavailable, "cannot listen on {}: not an address of this machine", where);
+      }
+      return fail(system_error("listen on", where, why));
+    }
+    socklen_t got = sizeof address;
+    if (::getsockname(socket.get(), reinterpret_cast<sockaddr*>(&address), &got) != 0)
+      return fail(system_error("look at", where, errno));
+    port_ = port_of(address);
+    return GrpcListener::open(std::move(socket));
+  }
+
+ private:
+  const TlsListenerOptions options_;
+  const std::shared_ptr<Credentials> credentials_;
+  std::uint16_t port_ = 0;
+};
+
+}  // namespace
+}  // namespace croft::os::tls
+
+namespace croft::os {
+
+std::shared_ptr<const TransportSecurity> make_tls(TlsFiles files) {
+  return std::make_shared<tls::Tls>(std::move(files));
 }
 
-Result<void> TlsListener::open() {
-  const TlsFiles& files = options_.files;
-  const bool has_no_pair = (files.certificate_file.empty() && files.certificate_pem.empty()) ||
-                           (files.key_file.empty() && files.key_pem.empty());
-  if (!options_.is_plain && has_no_pair) {
-    return fail(ErrorCode::invalid_argument, "a TLS server needs a certificate and its key");
-  }
-  sockaddr_storage address{};
-  const Endpoint endpoint = at(options_.host, options_.port);
-  const auto size = socket_address(endpoint, address);
-  if (!size) {
-    return fail(ErrorCode::invalid_argument,
-                fmt::format("cannot listen on \"{}\": not an IPv4 or IPv6 address", options_.host));
-  }
-  if (!options_.is_plain) TRY_VOID(credentials_->load());
-  const std::string where = endpoint.authority();
-  FileDescriptor socket(::socket(address.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  if (!socket.is_open()) return fail(system_error("make a socket for", where, errno));
-  const bool v6 = address.ss_family == AF_INET6;
-  // One that was stopped a moment ago leaves connections behind that still end.
-  if (!set_option(socket.get(), SOL_SOCKET, SO_REUSEADDR, 1) ||
-      (v6 && !set_option(socket.get(), IPPROTO_IPV6, IPV6_V6ONLY, 1))) {
-    return fail(system_error("make a socket for", where, errno));
-  }
-  if (::bind(socket.get(), reinterpret_cast<const sockaddr*>(&address), *size) != 0 ||
-      ::listen(socket.get(), kBacklog) != 0) {
-    const int why = errno;
-    if (why == EADDRINUSE) {
-      return fail(ErrorCode::already_exists, fmt::format("cannot listen on {}: another program listens there", where));
-    }
-    if (why == EADDRNOTAVAIL) {
-      return fail(ErrorCode::unavailable, fmt::format("cannot listen on {}: not an address of this machine", where));
-    }
-    return fail(system_error("listen on", where, why));
-  }
-  socklen_t got = sizeof address;
-  if (::getsockname(socket.get(), reinterpret_cast<sockaddr*>(&address), &got) != 0)
-    return fail(system_error("look at", where, errno));
-  port_ = port_of(address);
-  return gate_.open(std::move(socket));
+Result<std::unique_ptr<TlsListener>> TlsListener::listen(TlsListenerOptions options, const Clock& clock) {
+  auto listener = std::make_unique<tls::TcpListener>(std::move(options), clock);
+  TRY_VOID(listener->open());
+  return listener;
 }
 
 Result<std::vector<std::string>> certificate_names(const std::string& pem) {
@@ -670,33 +671,6 @@ Result<std::vector<std::string>> certificate_names(const std::string& pem) {
   const tls::Certificate certificate(bio ? PEM_read_bio_X509(bio.get(), nullptr, nullptr, nullptr) : nullptr);
   if (certificate) return tls::dns_names_of(certificate.get());
   return fail(ErrorCode::invalid_argument, "no certificate that can be read: " + tls::openssl_reason());
-}
-
-std::string TlsListener::where() const { return at(options_.host, port_).authority(); }
-
-std::optional<Accepted> TlsListener::next() {
-  auto socket = gate_.accept([](int) { return true; });
-  if (!socket) return {};
-  prepare(socket->get());
-  std::string address = peer_of(socket->get());
-  auto plain = socket_transport(*std::move(socket), address);
-  if (options_.is_plain) return Accepted{std::move(plain)};
-  auto pipe = std::make_unique<tls::Pipe>(tls::Pipe{plain.get(), 0});
-  auto connection = tls::make_connection(credentials_->context(), *pipe);
-  if (!connection) {
-    credentials_->refused(address, connection.error().message);
-    return {};  // out of memory: the others wait for the next round
-  }
-  SSL_set_accept_state(connection->get());
-  auto transport =
-      std::make_unique<tls::TlsTransport>(std::move(plain), std::move(pipe), *std::move(connection), address);
-  auto guarded =
-      std::make_unique<ServerTransport>(std::move(transport), std::move(address),
-                                        [credentials = credentials_](const std::string& peer, const std::string& why) {
-                                          credentials->refused(peer, why);
-                                        });
-  GuardedTransport* const guard = guarded.get();
-  return Accepted{std::move(guarded), guard};
 }
 
 }  // namespace croft::os

@@ -35,30 +35,13 @@ struct TlsListenerOptions {
 /// certificate for clients (extended key usage) that is valid now, and ALPN `h2`. Sessions are not resumed, so that
 /// each connection shows its certificate anew. A peer that is silent for half a minute while something is on its way to
 /// it counts as gone.
-class TlsListener final : public GrpcListener {
+class TlsListener : public GrpcListener {
  public:
   /// Errors: invalid_argument for an address that is none; already_exists when another program listens there;
   /// unavailable when the address is not this machine's; those of make_tls for its files.
   [[nodiscard]] static Result<std::unique_ptr<TlsListener>> listen(TlsListenerOptions options, const Clock& clock);
-  ~TlsListener() override;
-
-  [[nodiscard]] int descriptor() const override { return gate_.descriptor(); }
-  [[nodiscard]] std::optional<Accepted> next() override;
-  [[nodiscard]] bool is_stuck() const override { return gate_.is_stuck(); }
-  [[nodiscard]] std::string where() const override;
-  [[nodiscard]] const Counts& counts() const override { return gate_.counts(); }
   /// The one it has, also when 0 was asked for.
-  [[nodiscard]] std::uint16_t port() const { return port_; }
-
- private:
-  class Credentials;
-  TlsListener(TlsListenerOptions options, const Clock& clock);
-  [[nodiscard]] Result<void> open();
-
-  const TlsListenerOptions options_;
-  std::shared_ptr<Credentials> credentials_;
-  AcceptGate gate_;
-  std::uint16_t port_ = 0;
+  [[nodiscard]] virtual std::uint16_t port() const = 0;
 };
 
 }  // namespace croft::os

@@ -19,10 +19,10 @@
 
 #include "http/grpc_channel.h"
 #include "http/grpc_server.h"
+#include "http/relay_fixture.h"
 #include "http/test_certificates.h"
 #include "http/tls.h"
 #include "http/tls_parts.h"
-#include "os/clock.h"
 #include "os/files.h"
 #include "os/scratch_directory.h"
 
@@ -49,14 +49,12 @@ class Door final : public GrpcHandler {
   std::atomic<int> calls{0};
 };
 
-class TlsListenerTest : public testing::Test {
+class TlsListenerTest : public SocketTest {
  protected:
   void SetUp() override {
     const WallTime now = clock_.now().wall;
     valid_ = {now - 1h, now + 24h};
-    auto authority = make_authority("ours", valid_);
-    ASSERT_TRUE(authority) << authority.error().message;
-    authority_ = *std::move(authority);
+    authority_ = make_authority("ours", valid_);
     write("ca.crt", authority_.certificate);
     use(certificate(authority_, "server"));
   }
@@ -70,7 +68,7 @@ class TlsListenerTest : public testing::Test {
     write("server.crt", one.certificate);
   }
   [[nodiscard]] CertificateWithKey certificate(const CertificateWithKey& authority, const std::string& name) const {
-    return make_node_certificate(authority, name, valid_).value();
+    return make_certificate(&authority, name, valid_);
   }
   [[nodiscard]] TlsListenerOptions options() {
     TlsListenerOptions made;
@@ -96,7 +94,6 @@ class TlsListenerTest : public testing::Test {
     door_.server = server_.get();
     server_->serve(door_);
   }
-  [[nodiscard]] Deadline in(std::chrono::nanoseconds span) const { return Deadline::after(clock_.now(), span); }
   [[nodiscard]] TlsFiles client(const CertificateWithKey& one) const {
     TlsFiles files;
     files.ca_pem = authority_.certificate;
@@ -116,25 +113,9 @@ class TlsListenerTest : public testing::Test {
     return reply.status.ok() ? reply.message : "[" + reply.status.message + "]";
   }
   [[nodiscard]] FileDescriptor plain() const {
-    FileDescriptor socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-    sockaddr_in address{};
-    address.sin_family = AF_INET;
-    address.sin_port = htons(endpoint_.port);
-    ::inet_pton(AF_INET, "127.0.0.1", &address.sin_addr);
-    EXPECT_EQ(::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
+    FileDescriptor socket = connected_to({Endpoint::Kind::tcp, false, "127.0.0.1", endpoint_.port, {}});
+    EXPECT_TRUE(socket.is_open());
     return socket;
-  }
-  [[nodiscard]] bool is_closed(const FileDescriptor& socket) const {
-    for (const Deadline deadline = in(20s); wait_for_descriptor(socket.get(), true, false, clock_, deadline);) {
-      std::array<char, 4096> buffer;
-      if (::recv(socket.get(), buffer.data(), buffer.size(), 0) <= 0) return true;
-    }
-    return false;
-  }
-  [[nodiscard]] bool soon(const std::function<bool()>& is_so) const {
-    const Deadline deadline = in(20s);
-    while (!is_so() && !deadline.passed(clock_.now())) std::this_thread::sleep_for(1ms);
-    return is_so();
   }
   [[nodiscard]] std::string told() const {
     const std::lock_guard lock(mutex_);
@@ -147,7 +128,6 @@ class TlsListenerTest : public testing::Test {
     return said.starts_with("[") && soon([&] { return server_->counts().unproven > before; });
   }
 
-  SystemClock clock_;
   ScratchDirectory directory_;
   Validity valid_;
   CertificateWithKey authority_;
@@ -206,15 +186,12 @@ TEST_F(TlsListenerTest, IPv6) {
 TEST_F(TlsListenerTest, WhoHasNoCertificateOfOursIsRefused) {
   start();
   const WallTime now = clock_.now().wall;
-  const auto other = make_authority("ours", valid_);
-  ASSERT_TRUE(other);
+  const CertificateWithKey other = make_authority("ours", valid_);
   TlsFiles none = client({});
   EXPECT_TRUE(was_refused(none)) << "no certificate";
-  EXPECT_TRUE(was_refused(client(certificate(*other, "node-b")))) << "another CA of the same name";
-  EXPECT_TRUE(was_refused(client(make_node_certificate(authority_, "node-b", {now - 2h, now - 1h}).value())))
-      << "expired";
-  EXPECT_TRUE(was_refused(client(make_node_certificate(authority_, "node-b", {now + 1h, now + 2h}).value())))
-      << "not valid yet";
+  EXPECT_TRUE(was_refused(client(certificate(other, "node-b")))) << "another CA of the same name";
+  EXPECT_TRUE(was_refused(client(make_certificate(&authority_, "node-b", {now - 2h, now - 1h})))) << "expired";
+  EXPECT_TRUE(was_refused(client(make_certificate(&authority_, "node-b", {now + 1h, now + 2h})))) << "not valid yet";
   EXPECT_EQ(door_.calls, 0);
   EXPECT_NE(told().find("TLS: refused 127.0.0.1:"), std::string::npos) << told();
   EXPECT_EQ(call(client(certificate(authority_, "node-b"))), "node-b:hello") << "the others are served still";
@@ -228,7 +205,7 @@ TEST_F(TlsListenerTest, AClientLooksWhoAnswers) {
   files.server_name = {};
   EXPECT_NE(call(files).find("is refused"), std::string::npos) << "its certificate has no address";
   files.server_name = "server";
-  files.ca_pem = make_authority("ours", valid_).value().certificate;
+  files.ca_pem = make_authority("ours", valid_).certificate;
   EXPECT_NE(call(files).find("is refused"), std::string::npos) << "the name, but of another CA";
 }
 
@@ -353,7 +330,7 @@ TEST_F(TlsListenerTest, NewCertificatesAreUsedWithoutARestart) {
   })) << told();
 
   // Another name and another CA.
-  const CertificateWithKey fresh = make_authority("fresh", valid_).value();
+  const CertificateWithKey fresh = make_authority("fresh", valid_);
   write("ca.crt", authority_.certificate + fresh.certificate);
   use(certificate(fresh, "renamed"));
   TlsFiles new_files = client(certificate(fresh, "node-c"));

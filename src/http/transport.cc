@@ -13,9 +13,8 @@
 #include <cstring>
 #include <system_error>
 
-#include <fmt/format.h>
-
 #include "base/assert.h"
+#include "base/texts.h"
 #include "base/without_user_info.h"
 #include "http/url/url.h"
 
@@ -25,7 +24,7 @@ namespace {
 constexpr std::size_t kUnixPathBytesMax = sizeof(sockaddr_un::sun_path) - 1;
 
 Error wrong(std::string_view text, std::string_view why) {
-  return {ErrorCode::invalid_argument, fmt::format("endpoint \"{}\" {}", without_user_info(text), why), {}};
+  return make_error(ErrorCode::invalid_argument, "endpoint \"{}\" {}", without_user_info(text), why);
 }
 
 [[nodiscard]] Result<Endpoint> parse_unix(std::string_view text, std::string_view path) {
@@ -34,10 +33,7 @@ Error wrong(std::string_view text, std::string_view why) {
     return fail(wrong(text, fmt::format("has a path longer than {} bytes", kUnixPathBytesMax)));
   }
   if (path.find('\0') != path.npos) return fail(wrong(text, "has a path with a NUL byte"));
-  Endpoint endpoint;
-  endpoint.kind = Endpoint::Kind::unix_socket;
-  endpoint.path = path;
-  return endpoint;
+  return Endpoint{Endpoint::Kind::unix_socket, false, {}, 0, std::string(path)};
 }
 
 }  // namespace
@@ -84,9 +80,8 @@ namespace {
 /// program: all but a missing right may pass.
 Error socket_error(std::string_view doing, std::string_view where, int error_number) {
   const bool forbidden = error_number == EACCES || error_number == EPERM;
-  return {forbidden ? ErrorCode::permission_denied : ErrorCode::unavailable,
-          fmt::format("cannot {} {}: {}", doing, where, std::generic_category().message(error_number)),
-          {}};
+  return make_error(forbidden ? ErrorCode::permission_denied : ErrorCode::unavailable, "cannot {} {}: {}", doing, where,
+                    std::generic_category().message(error_number));
 }
 
 class SocketTransport final : public Transport {
@@ -118,7 +113,7 @@ class SocketTransport final : public Transport {
 [[nodiscard]] Result<void> wait_until_connected(int socket, const std::string& where, const Clock& clock,
                                                 Deadline deadline) {
   if (!wait_for_descriptor(socket, false, true, clock, deadline)) {
-    return fail(ErrorCode::deadline_exceeded, fmt::format("cannot connect to {}: no answer in time", where));
+    return fail(ErrorCode::deadline_exceeded, "cannot connect to {}: no answer in time", where);
   }
   int why = 0;
   socklen_t size = sizeof why;
@@ -155,7 +150,7 @@ class SocketTransport final : public Transport {
 Result<std::unique_ptr<Transport>> connect_transport(const Endpoint& endpoint, const TransportSecurity* security,
                                                      const Clock& clock, Deadline deadline) {
   if (endpoint.secure && security == nullptr) {
-    return fail(ErrorCode::invalid_argument, fmt::format("{} needs TLS files: at least a CA", endpoint.text()));
+    return fail(ErrorCode::invalid_argument, "{} needs TLS files: at least a CA", endpoint.text());
   }
   TRY(auto plain, connect_plain(endpoint, clock, deadline));
   if (!endpoint.secure) return plain;
@@ -172,7 +167,7 @@ Result<unsigned> socket_address(const Endpoint& endpoint, sockaddr_storage& addr
     auto& local = reinterpret_cast<sockaddr_un&>(address);
     local.sun_family = AF_UNIX;
     if (endpoint.path.empty() || endpoint.path.size() >= sizeof local.sun_path) {
-      return fail(ErrorCode::invalid_argument, fmt::format("{} is no path of a socket", endpoint.path));
+      return fail(ErrorCode::invalid_argument, "{} is no path of a socket", endpoint.path);
     }
     std::copy(endpoint.path.begin(), endpoint.path.end(), local.sun_path);
     return static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + endpoint.path.size() + 1);
@@ -189,7 +184,7 @@ Result<unsigned> socket_address(const Endpoint& endpoint, sockaddr_storage& addr
     v6.sin6_port = htons(endpoint.port);
     return socklen_t{sizeof v6};
   }
-  return fail(ErrorCode::invalid_argument, fmt::format("{} is no numeric address", endpoint.host));
+  return fail(ErrorCode::invalid_argument, "{} is no numeric address", endpoint.host);
 }
 
 bool is_connected_to_itself(int socket) {

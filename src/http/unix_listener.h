@@ -1,9 +1,7 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -11,8 +9,6 @@
 #include "base/result.h"
 #include "http/grpc_listener.h"
 #include "http/transport.h"
-#include "os/file_descriptor.h"
-#include "os/file_lock.h"
 
 namespace croft::os {
 
@@ -27,9 +23,9 @@ struct UnixListenerOptions {
   std::uint32_t directory_mode = 0755;
 };
 
-/// A Unix socket with a gate, for a loop that waits for many descriptors. A peer is checked before a byte is read, and
-/// running out of descriptors refuses connections instead of ending the service. It never blocks. Not synchronised.
-class UnixListener final : public GrpcListener {
+/// A Unix socket. A peer's user is checked before a byte is read: the connection of anybody who may not connect is
+/// closed at once. The socket's file goes with the listener, or its closer(), if it is this one's still.
+class UnixListener : public GrpcListener {
  public:
   /// Makes the socket, and its directory when that is missing. A socket that a dead process left is
   /// replaced. Errors: already_exists when another process listens there or holds `<path>.lock`, or the path is
@@ -37,37 +33,6 @@ class UnixListener final : public GrpcListener {
   [[nodiscard]] static Result<std::unique_ptr<UnixListener>> listen(const std::string& path,
                                                                     const UnixListenerOptions& options,
                                                                     const Clock& clock);
-  /// Removes the socket's file, if it is this one's still.
-  ~UnixListener() override;
-
-  [[nodiscard]] int descriptor() const override { return gate_.descriptor(); }
-  /// Without a guard: the look at the user has been enough. A connection of anybody who may not connect is closed at
-  /// once.
-  [[nodiscard]] std::optional<Accepted> next() override;
-  [[nodiscard]] bool is_stuck() const override { return gate_.is_stuck(); }
-  /// Removes the socket's file, if it is still this one's, so that nobody finds the way any more.
-  [[nodiscard]] std::function<void()> closer() const override;
-  [[nodiscard]] std::string where() const override { return path_; }
-  [[nodiscard]] const Counts& counts() const override { return gate_.counts(); }
-
- private:
-  UnixListener(std::string path, const UnixListenerOptions& options, const Clock& clock);
-  [[nodiscard]] Result<void> make_directory() const;
-  [[nodiscard]] Result<void> open();
-  struct FileAccess {
-    std::uint32_t mode = 0;
-    std::uint32_t owner = 0;
-  };
-  [[nodiscard]] FileAccess file_access() const;
-  [[nodiscard]] bool may_connect(int connection) const;
-
-  const std::string path_;
-  const UnixListenerOptions options_;
-  const Clock& clock_;
-  FileLock lock_;
-  AcceptGate gate_;
-  std::uint64_t inode_ = 0;
-  std::uint64_t device_ = 0;
 };
 
 /// No TLS, but a look at who listens on a Unix socket: the process must belong to root or to this process's user.

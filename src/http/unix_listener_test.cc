@@ -15,34 +15,20 @@
 
 #include <gtest/gtest.h>
 
-#include "os/clock.h"
+#include "http/relay_fixture.h"
 #include "os/scratch_directory.h"
 
 namespace croft::os {
 namespace {
 
-class UnixListenerTest : public testing::Test {
+class UnixListenerTest : public SocketTest {
  protected:
-  [[nodiscard]] Deadline in(std::chrono::nanoseconds span) const { return Deadline::after(clock_.now(), span); }
-
   [[nodiscard]] static FileDescriptor connect(const std::string& path) {
-    FileDescriptor socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-    sockaddr_un address{};
-    address.sun_family = AF_UNIX;
-    std::copy(path.begin(), path.end(), address.sun_path);
-    if (::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) return {};
-    return socket;
-  }
-  /// Whether the other side has closed, after at most a few seconds.
-  [[nodiscard]] bool is_closed(const FileDescriptor& socket) const {
-    if (!wait_for_descriptor(socket.get(), true, false, clock_, in(std::chrono::seconds(5)))) return false;
-    char byte = 0;
-    return ::recv(socket.get(), &byte, 1, 0) <= 0;
+    return connected_to(Endpoint::parse("unix:" + path).value());
   }
 
   ScratchDirectory directory_;
   std::string path_ = directory_.path() + "/run/agent.sock";
-  SystemClock clock_;
   UnixListenerOptions options_{{::geteuid()}};
 };
 
@@ -184,12 +170,7 @@ TEST_F(UnixListenerTest, ReplacesADeadOneAndRefusesALiveOne) {
   EXPECT_NE(::access(path_.c_str(), F_OK), 0);  // gone with its owner
   // What a killed process leaves: a socket's file that nobody listens on.
   {
-    sockaddr_un address{};
-    address.sun_family = AF_UNIX;
-    std::copy(path_.begin(), path_.end(), address.sun_path);
-    const FileDescriptor dead(::socket(AF_UNIX, SOCK_STREAM, 0));
-    ASSERT_EQ(::bind(dead.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
-    ASSERT_EQ(::listen(dead.get(), 1), 0);
+    const Listener dead(path_);
     const auto alive = UnixListener::listen(path_, options_, clock_);  // another program's
     ASSERT_FALSE(alive);
     EXPECT_EQ(alive.error().code, ErrorCode::already_exists);

@@ -6,14 +6,14 @@
 #include <charconv>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <thread>
 #include <type_traits>
 #include <utility>
 
-#include <fmt/format.h>
-
+#include "base/texts.h"
 #include "http/grpc_channel.h"
 #include "http/shared_connection.h"
 #include "http/transport.h"
@@ -80,8 +80,7 @@ class GrpcWatchStream final : public WatchStream {
   [[nodiscard]] Result<std::optional<WatchResponse>> join(WatchResponse response) {
     pieces_bytes_ += response.ByteSizeLong();
     if (pieces_bytes_ > pieces_bytes_max_) {
-      return fail(ErrorCode::corrupt,
-                  fmt::format("watch: one answer of etcd has more than {} bytes", pieces_bytes_max_));
+      return fail(ErrorCode::corrupt, "watch: one answer of etcd has more than {} bytes", pieces_bytes_max_);
     }
     if (response.fragment() || !pieces_.events().empty()) {
       pieces_.mutable_events()->MergeFrom(response.events());
@@ -236,9 +235,10 @@ class EtcdClient final : public Client {
     if (left > nanoseconds{0}) std::this_thread::sleep_for(std::min(span, left));
   }
 
-  /// One try on one connection.
-  [[nodiscard]] Verdict attempt(const Connections::Use& use, std::string_view path, std::string_view message,
-                                bool writes, Deadline deadline, const Take& take) {
+  /// One try on one connection; nothing where it has done it.
+  [[nodiscard]] std::optional<Verdict> attempt(const Connections::Use& use, std::string_view path,
+                                               std::string_view message, bool writes, Deadline deadline,
+                                               const Take& take) {
     const Connection& on = *use.connection;
     if (writes) {
       // A member that takes connections and does nothing else must not get a write whose outcome nobody learns.
@@ -246,14 +246,14 @@ class EtcdClient final : public Client {
       if (!ready) {
         connections_.leave(use);
         if (ready.error().code == ErrorCode::corrupt) return verdict_on_nonsense(ready.error(), false);
-        return {ready.error(), ready.error().code != ErrorCode::permission_denied, false};
+        return Verdict{ready.error(), ready.error().code != ErrorCode::permission_denied};
       }
     }
     ++requests_;
     auto reply = on.channel->call(path, message, reply_by(writes, deadline), metadata_with(on.token));
     if (reply.status.ok()) {
       const auto taken = take(reply.message);
-      if (taken) return done();
+      if (taken) return std::nullopt;
       connections_.leave(use);
       return verdict_on_nonsense(taken.error(), writes);
     }
@@ -272,13 +272,14 @@ class EtcdClient final : public Client {
     std::map<std::size_t, std::string> broken;  // members, and what they said
     for (std::size_t i = 0; i < attempts_max; ++i) {
       if (deadline.passed(clock_.now())) {
-        return fail(ErrorCode::deadline_exceeded,
-                    fmt::format("etcd: no answer in time: {}", last.message.empty() ? names_of_all() : last.message));
+        return fail(ErrorCode::deadline_exceeded, "etcd: no answer in time: {}",
+                    last.message.empty() ? names_of_all() : last.message);
       }
       const auto use = connections_.get(deadline);
       if (!use) return fail(use.error());  // all members were tried
-      const Verdict verdict = attempt(*use, path, message, writes, deadline, take);
-      if (verdict.done) return {};
+      const auto failed = attempt(*use, path, message, writes, deadline, take);
+      if (!failed) return {};
+      const Verdict& verdict = *failed;
       last = verdict.error;
       const bool is_silent = last.code == ErrorCode::unavailable || last.code == ErrorCode::deadline_exceeded ||
                              last.code == ErrorCode::unknown_outcome;
@@ -318,14 +319,14 @@ class EtcdClient final : public Client {
 
 Result<std::unique_ptr<Client>> Client::make(ClientOptions options, const Clock& clock, Random& random) {
   if (options.endpoints.empty() || options.endpoints.size() > kEndpointsMax) {
-    return fail(ErrorCode::invalid_argument,
-                fmt::format("etcd needs 1 to {} endpoints, not {}", kEndpointsMax, options.endpoints.size()));
+    return fail(ErrorCode::invalid_argument, "etcd needs 1 to {} endpoints, not {}", kEndpointsMax,
+                options.endpoints.size());
   }
   std::vector<os::Endpoint> endpoints;
   for (const std::string& text : options.endpoints) {
     TRY(auto endpoint, os::Endpoint::parse(text));
     if (endpoint.secure && !options.security) {
-      return fail(ErrorCode::invalid_argument, fmt::format("{} needs TLS files: at least a CA", text));
+      return fail(ErrorCode::invalid_argument, "{} needs TLS files: at least a CA", text);
     }
     endpoints.push_back(std::move(endpoint));
   }
@@ -352,15 +353,12 @@ Verdict unclear(ErrorCode code_of_read, const os::GrpcStatus& status, bool write
   return {error_of(ErrorCode::unknown_outcome, status).in("it may or may not have been written"), false, false};
 }
 
-Verdict refused(ErrorCode code, const os::GrpcStatus& status) { return {error_of(code, status), false, false}; }
-Verdict refused(ErrorCode code, const os::GrpcStatus& status, std::string_view why) {
-  return {error_of(code, status).in(why), false, false};
-}
+Verdict refused(ErrorCode code, const os::GrpcStatus& status) { return {error_of(code, status)}; }
 
 /// Nothing was changed. The next try may have less to write.
 Verdict too_large(const os::GrpcStatus& status) {
-  return refused(ErrorCode::storage_full, status,
-                 "larger than etcd takes at once (--max-request-bytes of its members)");
+  return {error_of(ErrorCode::storage_full, status)
+              .in("larger than etcd takes at once (--max-request-bytes of its members)")};
 }
 
 Verdict on_exhausted(const os::GrpcStatus& status, bool writes) {

@@ -11,9 +11,8 @@
 #include <utility>
 #include <variant>
 
-#include <fmt/format.h>
-
 #include "base/net/echo.h"
+#include "base/texts.h"
 #include "calico/etcd_records.h"
 #include "store/calico/codec.h"
 #include "store/etcd/calls.h"
@@ -209,11 +208,10 @@ constexpr std::size_t kUidBytesMax = 64;
   record.cluster = take_number(text);
   record.kube_system = text;
   if (record.epoch != 0 && record.cluster != 0 && text.size() <= kUidBytesMax) return record;
-  return fail(
-      ErrorCode::corrupt,
-      fmt::format("{} is damaged: nobody can tell whose register this is. Compare it with what runs, then write "
-                  "another with `croft store new-epoch` (docs/runbooks/backup-and-restore-etcd.md)",
-                  kEpochPlace));
+  return fail(ErrorCode::corrupt,
+              "{} is damaged: nobody can tell whose register this is. Compare it with what runs, then write "
+              "another with `croft store new-epoch` (docs/runbooks/backup-and-restore-etcd.md)",
+              kEpochPlace);
 }
 
 /// A record that is not there equals no value.
@@ -222,12 +220,10 @@ constexpr std::size_t kUidBytesMax = 64;
 }
 
 [[nodiscard]] Error other_cluster(std::uint64_t recorded, std::uint64_t there) {
-  return {
-      ErrorCode::unavailable,
-      fmt::format("this etcd was restored, or is a copy: its register is of cluster {:x}, and this is cluster {:x}. "
-                  "Follow docs/runbooks/backup-and-restore-etcd.md from step 5, then run `croft store new-epoch`",
-                  recorded, there),
-      {}};
+  return make_error(ErrorCode::unavailable,
+                    "this etcd was restored, or is a copy: its register is of cluster {:x}, and this is cluster {:x}. "
+                    "Follow docs/runbooks/backup-and-restore-etcd.md from step 5, then run `croft store new-epoch`",
+                    recorded, there);
 }
 
 [[nodiscard]] Error changing() {
@@ -330,12 +326,11 @@ Result<void> Epoch::belong_to(const std::string& kube_system, Deadline deadline)
     TRY(EpochRecord epoch, read_record(*there.record));
     if (epoch.kube_system == kube_system) return {};
     if (!epoch.kube_system.empty()) {
-      return fail(
-          ErrorCode::refused_by_configuration,
-          fmt::format("the register is of the Kubernetes cluster whose kube-system has UID {}, and this one's "
-                      "has {}: two clusters must not share one register. Name another etcd, or run `croft store "
-                      "new-epoch` where the older cluster is gone",
-                      net::echo(epoch.kube_system), net::echo(kube_system)));
+      return fail(ErrorCode::refused_by_configuration,
+                  "the register is of the Kubernetes cluster whose kube-system has UID {}, and this one's "
+                  "has {}: two clusters must not share one register. Name another etcd, or run `croft store "
+                  "new-epoch` where the older cluster is gone",
+                  net::echo(epoch.kube_system), net::echo(kube_system));
     }
     epoch.kube_system = kube_system;
     // Whether it is done, the next round tells.
@@ -350,8 +345,8 @@ using core::Kind;
 Result<void> Places::check_kind(Kind kind) const {
   if (core::traits_of(kind).system != core::System::kubernetes || registry_ != nullptr) return {};
   return fail(ErrorCode::invalid_argument,
-              fmt::format("this program has no part for Kubernetes' records in etcd ({}): use croft or croftd",
-                          core::name_of(kind)));
+              "this program has no part for Kubernetes' records in etcd ({}): use croft or croftd",
+              core::name_of(kind));
 }
 
 bool Places::leaves_out(Kind kind) const {

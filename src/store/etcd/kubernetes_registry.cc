@@ -1,10 +1,9 @@
 #include <utility>
 
-#include <fmt/format.h>
-
 #include "base/assert.h"
 #include "base/net/echo.h"
 #include "base/text/go_text.h"
+#include "base/texts.h"
 #include "services/format/kubernetes_objects.h"
 #include "store/etcd/etcd_store.h"
 
@@ -17,7 +16,7 @@ namespace kube = wire::kube;
 [[nodiscard]] Result<core::ServiceName> service_name_in(const Key& key) {
   const std::size_t slash = key.name.find('/');
   if (slash == key.name.npos) {
-    return fail(ErrorCode::corrupt, fmt::format("Service {} is in no namespace", net::echo(key.name)));
+    return fail(ErrorCode::corrupt, "Service {} is in no namespace", net::echo(key.name));
   }
   return core::ServiceName{key.name.substr(0, slash), key.name.substr(slash + 1)};
 }
@@ -52,8 +51,8 @@ class KubernetesRegistry final : public Registry {
   [[nodiscard]] Result<void> check_write(const Write& write) const override {
     if (write.only_check) return {};
     if (write.key.kind == Kind::range_allocation) return {};
-    return fail(ErrorCode::read_only, fmt::format("{} {} is Kubernetes' own and read-only here: change it with kubectl",
-                                                  name_of(write.key.kind), net::echo(write.key.name)));
+    return fail(ErrorCode::read_only, "{} {} is Kubernetes' own and read-only here: change it with kubectl",
+                name_of(write.key.kind), net::echo(write.key.name));
   }
 
   [[nodiscard]] Result<Value> decode(const Key& key, std::string_view place, std::string_view bytes) const override {

@@ -6,10 +6,10 @@
 #include <utility>
 #include <vector>
 
-#include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include "base/net/echo.h"
+#include "base/texts.h"
 #include "store/etcd/calls.h"
 #include "store/format/pause.h"
 #include "store/store.h"
@@ -54,9 +54,10 @@ struct Transaction {
 [[nodiscard]] Result<void> check_writable(const Places& places, const Write& write) {
   if (const Registry* registry = places.registry_of(write.key.kind)) return registry->check_write(write);
   if (write.key.kind != Kind::foreign_service || write.only_check) return {};
-  return fail(ErrorCode::read_only, fmt::format("Service {} is Croft's own and read-only here: change it without "
-                                                "kubernetes= in the store's URL",
-                                                net::echo(write.key.name)));
+  return fail(ErrorCode::read_only,
+              "Service {} is Croft's own and read-only here: change it without "
+              "kubernetes= in the store's URL",
+              net::echo(write.key.name));
 }
 
 void add_condition(const Write& write, const std::string& place, Transaction& txn) {
@@ -99,10 +100,8 @@ void add_condition(const Write& write, const std::string& place, Transaction& tx
                            ? kv == nullptr
                            : kv != nullptr && kv->mod_revision() == condition.mod_revision();
     if (holds) continue;
-    return {ErrorCode::conflict,
-            fmt::format("{} {} was changed by somebody else; read again", name_of(txn.compared[i]->kind),
-                        txn.compared[i]->name),
-            {}};
+    return make_error(ErrorCode::conflict, "{} {} was changed by somebody else; read again",
+                      name_of(txn.compared[i]->kind), txn.compared[i]->name);
   }
   return {ErrorCode::conflict, "a record was changed by somebody else; read again", {}};
 }
@@ -213,18 +212,13 @@ Result<Fate> fate_of_commit(const CallContext& parts, std::span<const Write> wri
       is_written_by(parts.places, witness.key, *witness.value, token, there->value())) {
     return Fate::applied;
   }
-  switch (witness.condition.kind) {
-    case Condition::Kind::absent:
-      return there != nullptr ? Fate::lost : Fate::may_still_come;
-    case Condition::Kind::revision:
-      return there != nullptr &&
-                     revision_in_epoch(parts.epoch.number(), there->mod_revision()) == witness.condition.revision
-                 ? Fate::may_still_come
-                 : Fate::lost;
-    case Condition::Kind::any:
-      break;
+  bool holds = true;
+  if (witness.condition.kind == Condition::Kind::absent) holds = there == nullptr;
+  if (witness.condition.kind == Condition::Kind::revision) {
+    holds = there != nullptr &&
+            revision_in_epoch(parts.epoch.number(), there->mod_revision()) == witness.condition.revision;
   }
-  return Fate::may_still_come;
+  return holds ? Fate::may_still_come : Fate::lost;
 }
 
 }  // namespace croft::store::etcd

@@ -11,9 +11,8 @@
 #include <utility>
 #include <vector>
 
-#include <fmt/format.h>
-
 #include "base/assert.h"
+#include "base/texts.h"
 #include "store/etcd/calls.h"
 #include "store/free_block.h"
 
@@ -60,7 +59,7 @@ auto read_in_one_epoch(Epoch& epoch, Read read) -> decltype(read(EpochNumber{}))
 [[nodiscard]] Result<void> count_bytes(const RangeResponse& page, std::size_t& bytes) {
   for (const KeyValue& kv : page.kvs()) bytes += sizeof(kv) + kv.key().size() + kv.value().size();
   if (bytes <= kListingBytesMax) return {};
-  return fail(ErrorCode::corrupt, fmt::format("etcd lists more than {} bytes of records", kListingBytesMax));
+  return fail(ErrorCode::corrupt, "etcd lists more than {} bytes of records", kListingBytesMax);
 }
 
 /// Calls `visit` for all that `request` asks for, page by page; `first` is the page that has come, and the others are

@@ -4,9 +4,9 @@
 #include <chrono>
 #include <utility>
 
-#include <fmt/format.h>
 #include <sqlite3.h>
 
+#include "base/texts.h"
 #include "os/files.h"
 #include "store/sqlite/database.h"
 #include "store/sqlite/transaction.h"
@@ -44,9 +44,8 @@ constexpr std::int64_t kFarStamp = std::int64_t{1} << 22;
   return checked(db, sqlite3_exec(db, sql, nullptr, nullptr, nullptr), "write", path);
 }
 
-/// Everything of one database, as of one moment, into a new file, which ends in this journal mode.
-[[nodiscard]] Result<void> copy(const std::string& from, const std::string& to, const char* journal_mode,
-                                const Clock& clock, Deadline deadline) {
+/// Everything of one database, as of one moment, into a new file.
+[[nodiscard]] Result<void> copy(const std::string& from, const std::string& to, const Clock& clock, Deadline deadline) {
   // A copy of a directory has a log beside it, whose index SQLite must be able to make.
   auto source = open_plain(from, SQLITE_OPEN_READWRITE);
   if (!source) source = open_plain(from, SQLITE_OPEN_READONLY);
@@ -65,7 +64,7 @@ constexpr std::int64_t kFarStamp = std::int64_t{1} << 22;
   const bool is_by_source = (code & 0xff) == SQLITE_CORRUPT || (code & 0xff) == SQLITE_NOTADB;
   if (is_by_source) return checked(source->get(), code, "read", from);
   TRY_VOID(checked(target.get(), code == SQLITE_DONE ? finished : code, "copy to", to));
-  return run(target.get(), journal_mode, to);
+  return run(target.get(), "PRAGMA journal_mode=WAL", to);
 }
 
 Error no_register(const std::string& backup, Error why) {
@@ -82,9 +81,10 @@ Result<RegisterCopy> backup_sqlite_store(const std::string& path, const std::str
                                          Deadline deadline) {
   TRY(const auto there, os::file_status(destination));
   if (there) {
-    return fail(ErrorCode::already_exists, fmt::format("{} is there already; name a new file, a backup is never "
-                                                       "overwritten",
-                                                       destination));
+    return fail(ErrorCode::already_exists,
+                "{} is there already; name a new file, a backup is never "
+                "overwritten",
+                destination);
   }
   TRY(const std::string resolved, find_or_create(path, {}, clock, deadline));
   TRY(const std::string target, os::resolved_path(destination));
@@ -101,7 +101,7 @@ Result<RegisterCopy> backup_sqlite_store(const std::string& path, const std::str
       TRY_VOID(as_of_one_moment.begun());
       TRY_VOID(check_identity(there_now));
     }
-    TRY_VOID(copy(resolved, draft, "PRAGMA journal_mode=WAL", clock, deadline));
+    TRY_VOID(copy(resolved, draft, clock, deadline));
     {
       Database copied(draft, Database::Mode::shared, clock, deadline);
       TRY_VOID(copied.open());
@@ -145,11 +145,12 @@ void SqliteRestore::remove_draft() const {
 Result<std::unique_ptr<SqliteRestore>> SqliteRestore::begin(const std::string& path, const std::string& backup,
                                                             bool incomplete, const Clock& clock, Deadline deadline) {
   TRY(const auto file, os::file_status(backup));
-  if (!backup.empty() && !file) return fail(ErrorCode::not_found, fmt::format("no backup at {}", backup));
+  if (!backup.empty() && !file) return fail(ErrorCode::not_found, "no backup at {}", backup);
   if (!backup.empty() && (file->type != os::FileStatus::Type::regular || file->bytes == 0)) {
-    return fail(ErrorCode::corrupt, fmt::format("{} is no backup: give the file that \"croft store backup\" wrote, or "
-                                                "the database in a copy of the store's directory",
-                                                backup));
+    return fail(ErrorCode::corrupt,
+                "{} is no backup: give the file that \"croft store backup\" wrote, or "
+                "the database in a copy of the store's directory",
+                backup);
   }
   TRY_VOID(os::make_directories(os::directory_of(path)));
   TRY(std::string resolved, os::resolved_path(path));
@@ -173,13 +174,14 @@ Result<void> SqliteRestore::make_draft(const std::string& backup, bool incomplet
     Database source(backup, Database::Mode::shared, clock_, deadline);
     const bool fits = !source.open() || source.fits_its_log().value_or(true);
     if (!fits && !incomplete) {
-      return fail(ErrorCode::corrupt, fmt::format("{0} and its log {0}-wal are of two times: it is not the whole "
-                                                  "register. With --force what is left of it is taken",
-                                                  backup));
+      return fail(ErrorCode::corrupt,
+                  "{0} and its log {0}-wal are of two times: it is not the whole "
+                  "register. With --force what is left of it is taken",
+                  backup);
     }
   }
   const auto copy_and_look = [&]() -> Result<void> {
-    TRY_VOID(copy(backup, draft_, "PRAGMA journal_mode=WAL", clock_, deadline));
+    TRY_VOID(copy(backup, draft_, clock_, deadline));
     Database draft(draft_, Database::Mode::shared, clock_, deadline);
     TRY_VOID(draft.open());
     TRY(const Identity identity, draft.identity());
@@ -198,9 +200,9 @@ Result<void> SqliteRestore::make_draft(const std::string& backup, bool incomplet
   }
   if (!note || static_cast<std::uint64_t>(note->revision) <= revision_) return {};
   return fail(ErrorCode::corrupt,
-              fmt::format("{0} is at revision {1}, but {0}{2} says that revision {3} was acknowledged: it is not the "
-                          "whole register. With --force what is left of it is taken",
-                          backup, revision_, kLockSuffix, note->revision));
+              "{0} is at revision {1}, but {0}{2} says that revision {3} was acknowledged: it is not the "
+              "whole register. With --force what is left of it is taken",
+              backup, revision_, kLockSuffix, note->revision);
 }
 
 /// Brings all of the old register into its database, as far as it can be read. The answer: its id by the note, and its
@@ -235,7 +237,7 @@ Result<Identity> SqliteRestore::renew_draft(Deadline deadline) const {
   TRY_VOID(draft.run("COMMIT"));
   TRY(const bool complete, draft.checkpoint());
   if (complete) return renewed;
-  return fail(ErrorCode::unavailable, fmt::format("somebody has {} open; try again", draft_));
+  return fail(ErrorCode::unavailable, "somebody has {} open; try again", draft_);
 }
 
 Result<void> SqliteRestore::finish(Deadline deadline) {

@@ -2,9 +2,8 @@
 
 #include <algorithm>
 
-#include <fmt/format.h>
-
 #include "base/assert.h"
+#include "base/texts.h"
 
 namespace croft::store {
 
@@ -37,8 +36,7 @@ Result<void> WriterGate::enter(Deadline deadline) {
   CROFT_ASSERT(!is_inside());
   if (!wait_for_threads(deadline)) {
     return fail(ErrorCode::deadline_exceeded,
-                fmt::format("another thread of this process writes to the store and did not finish in time ({})",
-                            lock_.path()));
+                "another thread of this process writes to the store and did not finish in time ({})", lock_.path());
   }
   if (lock_is_held_) return {};
   auto locked = lock_.lock(clock_, deadline);
@@ -78,19 +76,12 @@ void CommitQueue::run(PendingCommit& commit) {
     }
     changed_.wait_for(lock, remaining(clock_, commit.deadline));
     const bool too_late = !commit.result && has_leader_ && commit.deadline.passed(clock_.now());
-    if (too_late && withdraw(commit)) {
+    if (too_late && std::erase(waiting_, &commit) != 0) {
       commit.result = fail(ErrorCode::deadline_exceeded, "other commits of this process took until the deadline");
     } else if (too_late) {
       changed_.wait(lock, [&] { return commit.result.has_value(); });  // under way: its outcome comes
     }
   }
-}
-
-bool CommitQueue::withdraw(const PendingCommit& commit) {
-  const auto it = std::find(waiting_.begin(), waiting_.end(), &commit);
-  if (it == waiting_.end()) return false;
-  waiting_.erase(it);
-  return true;
 }
 
 void CommitQueue::lead(std::unique_lock<std::mutex>& lock, PendingCommit& mine) {
@@ -101,7 +92,7 @@ void CommitQueue::lead(std::unique_lock<std::mutex>& lock, PendingCommit& mine) 
   if (entered) {
     serve(lock);
   } else {
-    withdraw(mine);
+    std::erase(waiting_, &mine);
     mine.result = fail(std::move(entered).error());
   }
   has_leader_ = false;

@@ -99,8 +99,6 @@ class CommitQueue {
  private:
   void lead(std::unique_lock<std::mutex>& lock, PendingCommit& mine);
   void serve(std::unique_lock<std::mutex>& lock);
-  /// True: `commit` was still waiting and is so no more.
-  bool withdraw(const PendingCommit& commit);
 
   WriterGate& gate_;
   const Clock& clock_;

@@ -6,10 +6,10 @@
 #include <chrono>
 #include <thread>
 
-#include <fmt/format.h>
 #include <sqlite3.h>
 
 #include "base/assert.h"
+#include "base/texts.h"
 #include "os/file_lock.h"
 #include "os/files.h"
 #include "os/system_error.h"
@@ -97,10 +97,9 @@ constexpr int kFormatAt = 18;
 constexpr int kUserVersionAt = 60;
 
 [[nodiscard]] Error newer_version_of(const std::string& path, std::int64_t version) {
-  return {ErrorCode::newer_version,
-          fmt::format("cannot use {}: its tables have version {}, this program knows up to {}; upgrade Croft here",
-                      path, version, kSchemaVersion),
-          {}};
+  return make_error(ErrorCode::newer_version,
+                    "cannot use {}: its tables have version {}, this program knows up to {}; upgrade Croft here", path,
+                    version, kSchemaVersion);
 }
 
 }  // namespace
@@ -124,10 +123,8 @@ SqliteFailure failure_of(sqlite3* db, int code, std::string_view doing, const st
     failure.error = os::system_error(doing, path, system_errno);
   } else {
     const Meaning meaning = meaning_of(primary);
-    failure.error = {
-        meaning.code,
-        fmt::format("cannot {} {}: {} (SQLite {}); {}", doing, path, sqlite3_errstr(code), code, meaning.remedy),
-        {}};
+    failure.error = make_error(meaning.code, "cannot {} {}: {} (SQLite {}); {}", doing, path, sqlite3_errstr(code),
+                               code, meaning.remedy);
   }
   return failure;
 }
@@ -275,7 +272,7 @@ Result<void> Database::check_header() {
 }
 
 Error Database::wrong(ErrorCode code, std::string_view what) const {
-  return {code, fmt::format("cannot open {}: {}", path_, what), {}};
+  return make_error(code, "cannot open {}: {}", path_, what);
 }
 
 Error Database::failure(int code, std::string_view doing) {
@@ -335,9 +332,9 @@ Result<Identity> Database::identity() {
   const Identity identity{row->number(1), row->number(0), row->number(2)};
   if (found && identity.revision >= 0 && identity.revision < kRevisionMax) return identity;
   return fail(ErrorCode::corrupt,
-              fmt::format("{}: its last revision is {}, which no register reaches; nothing is handed out. Follow "
-                          "docs/runbooks/backup-and-restore.md",
-                          path_, found ? std::to_string(identity.revision) : "missing"));
+              "{}: its last revision is {}, which no register reaches; nothing is handed out. Follow "
+              "docs/runbooks/backup-and-restore.md",
+              path_, found ? std::to_string(identity.revision) : "missing");
 }
 
 Result<bool> Database::fits_its_log() {
@@ -441,11 +438,10 @@ bool read_number(std::string_view text, int base, Number& number) {
 }
 
 Error refused(const Database& database, const std::string& why) {
-  return {ErrorCode::corrupt,
-          fmt::format("{0} {1}. Nothing is handed out; follow docs/runbooks/backup-and-restore.md: \"croft --store "
-                      "sqlite:{0} store restore BACKUP --cni-cache /var/lib/cni\"",
-                      database.path(), why),
-          {}};
+  return make_error(ErrorCode::corrupt,
+                    "{0} {1}. Nothing is handed out; follow docs/runbooks/backup-and-restore.md: \"croft --store "
+                    "sqlite:{0} store restore BACKUP --cni-cache /var/lib/cni\"",
+                    database.path(), why);
 }
 
 }  // namespace
@@ -467,7 +463,7 @@ std::optional<Identity> decode_commit_note(std::string_view bytes) {
 }
 
 std::optional<Identity> read_commit_note(const std::string& database_path) {
-  const auto bytes = os::read_file(database_path + "-lock", kLockFileBytesMax);
+  const auto bytes = os::read_file(database_path + kLockSuffix, kLockFileBytesMax);
   return bytes ? decode_commit_note(*bytes) : std::nullopt;
 }
 
@@ -518,6 +514,20 @@ INSERT INTO counters VALUES(1, 0), (3, 0);
   return written;
 }
 
+Error nothing_there(const std::string& path) {
+  return make_error(ErrorCode::not_found, "no store at {}; \"croft pool create\" makes one, or correct the path", path);
+}
+
+[[nodiscard]] Result<void> create_under_lock(const std::string& path, const Clock& clock, Deadline deadline) {
+  os::FileLock lock(path + kLockSuffix, {.one_name = true});
+  TRY_VOID(lock.lock(clock, deadline));
+  TRY(const auto there, os::file_status(path));
+  if (there) return {};  // another process was quicker
+  TRY_VOID(refuse_lost_database(path));
+  TRY_VOID(create_database(path));
+  return make_room(path, clock, deadline);
+}
+
 }  // namespace
 
 Result<void> remove_database(const std::string& path) {
@@ -534,37 +544,16 @@ Result<void> create_database(const std::string& path) {
   return os::rename_durably(draft, path);
 }
 
-namespace {
-
-Error nothing_there(const std::string& path) {
-  return {ErrorCode::not_found,
-          fmt::format("no store at {}; \"croft pool create\" makes one, or correct the path", path),
-          {}};
-}
-
-[[nodiscard]] Result<void> create_under_lock(const std::string& path, const Clock& clock, Deadline deadline) {
-  os::FileLock lock(path + kLockSuffix, {.one_name = true});
-  TRY_VOID(lock.lock(clock, deadline));
-  TRY(const auto there, os::file_status(path));
-  if (there) return {};  // another process was quicker
-  TRY_VOID(refuse_lost_database(path));
-  TRY_VOID(create_database(path));
-  return make_room(path, clock, deadline);
-}
-
-}  // namespace
-
 Result<void> check_file(const std::string& path, const os::FileStatus& status) {
   if (status.type != os::FileStatus::Type::regular) {
-    return fail(
-        ErrorCode::invalid_argument,
-        fmt::format("store {} is {}, not a regular file; correct the path", path,
-                    status.type == os::FileStatus::Type::directory ? "a directory" : "a pipe, socket or device"));
+    return fail(ErrorCode::invalid_argument, "store {} is {}, not a regular file; correct the path", path,
+                status.type == os::FileStatus::Type::directory ? "a directory" : "a pipe, socket or device");
   }
   if (status.bytes == 0) {
-    return fail(ErrorCode::corrupt, fmt::format("store {} is empty: follow docs/runbooks/backup-and-restore.md to "
-                                                "restore it, or remove it if no database was ever in it",
-                                                path));
+    return fail(ErrorCode::corrupt,
+                "store {} is empty: follow docs/runbooks/backup-and-restore.md to "
+                "restore it, or remove it if no database was ever in it",
+                path);
   }
   return refuse_mounted_file(path, status);
 }
@@ -572,9 +561,9 @@ Result<void> check_file(const std::string& path, const os::FileStatus& status) {
 Result<void> refuse_mounted_file(const std::string& path, const os::FileStatus& status) {
   if (!status.is_mount_point) return {};
   return fail(ErrorCode::corrupt,
-              fmt::format("store {} is mounted by itself, and would get a log and a lock of its own "
-                          "here; mount the directory it is in",
-                          path));
+              "store {} is mounted by itself, and would get a log and a lock of its own "
+              "here; mount the directory it is in",
+              path);
 }
 
 Result<void> make_room(const std::string& path, const Clock& clock, Deadline deadline) {
@@ -593,10 +582,10 @@ Result<void> refuse_lost_database(const std::string& path) {
   // Commits of the log would be applied to a new database.
   if (!note && !(log && log->bytes > 0)) return {};
   return fail(ErrorCode::corrupt,
-              fmt::format("store {0} is gone, and its {1} says that it had commits. Follow "
-                          "docs/runbooks/backup-and-restore.md, or, when none of its pods runs, remove {0}-wal and "
-                          "{0}{2} to start with nothing",
-                          path, note ? "lock file" : "log", kLockSuffix));
+              "store {0} is gone, and its {1} says that it had commits. Follow "
+              "docs/runbooks/backup-and-restore.md, or, when none of its pods runs, remove {0}-wal and "
+              "{0}{2} to start with nothing",
+              path, note ? "lock file" : "log", kLockSuffix);
 }
 
 Result<std::string> find_or_create(const std::string& path, const SqliteOptions& options, const Clock& clock,

@@ -5,8 +5,7 @@
 #include <optional>
 #include <set>
 
-#include <fmt/format.h>
-
+#include "base/texts.h"
 #include "register/format/records.h"
 #include "store/format/pause.h"
 #include "store/free_block.h"
@@ -30,15 +29,21 @@ std::string_view view_of(const WriteToken& token) {
   return {reinterpret_cast<const char*>(token.bytes.data()), token.bytes.size()};
 }
 
-Error error_of(const Database& database, const Key& key, std::string_view what) {
-  return {ErrorCode::corrupt,
-          fmt::format("{}: record {} {} has {}; restore the store from a backup", database.path(),
-                      core::name_of(key.kind), key.name, what),
-          {}};
+/// The checksum of a record as it is stored; SQLite's numbers are signed.
+std::int64_t row_checksum(std::uint8_t kind, std::string_view name, std::int64_t revision, std::string_view token,
+                          std::string_view value) {
+  Checksum sum;
+  sum.add(std::uint64_t{kind});
+  sum.add(name);
+  sum.add(static_cast<std::uint64_t>(revision));
+  sum.add(token);
+  sum.add(value);
+  return static_cast<std::int64_t>(sum.value());
 }
 
-std::int64_t checksum_of(const Key& key, std::int64_t revision, std::string_view token, std::string_view value) {
-  return row_checksum(wire::number_of(key.kind), key.name, revision, token, value);
+Error error_of(const Database& database, const Key& key, std::string_view what) {
+  return make_error(ErrorCode::corrupt, "{}: record {} {} has {}; restore the store from a backup", database.path(),
+                    core::name_of(key.kind), key.name, what);
 }
 
 /// The value in the columns revision, token, checksum, value from `first_column` on.
@@ -49,7 +54,7 @@ std::int64_t checksum_of(const Key& key, std::int64_t revision, std::string_view
   if (revision <= 0) return fail(error_of(database, key, "no revision"));
   if (token.size() != WriteToken().bytes.size()) return fail(error_of(database, key, "no write token"));
   const std::string_view bytes = row.bytes(first_column + 3);
-  if (row.number(first_column + 2) != checksum_of(key, revision, token, bytes)) {
+  if (row.number(first_column + 2) != row_checksum(wire::number_of(key.kind), key.name, revision, token, bytes)) {
     return fail(error_of(database, key, "a wrong checksum"));
   }
   auto value = wire::decode_record(key, bytes);
@@ -71,36 +76,20 @@ std::int64_t checksum_of(const Key& key, std::int64_t revision, std::string_view
   return record;
 }
 
-/// The bounds of the names in a list: the first that may be in it and the first after it; the latter is absent when the
-/// list goes to the end of the kind.
-struct Bounds {
-  std::string from;
-  std::optional<std::string> to;
-};
-
-Bounds bounds_of(const ListRequest& request, const std::string& after) {
-  Bounds bounds;
-  // `after` with a zero byte at its end is the next name in bytewise order.
-  bounds.from = after < request.name_prefix ? request.name_prefix : after + '\0';
-  if (after.empty()) bounds.from = request.name_prefix;
-  std::string to = request.name_prefix;
-  while (!to.empty() && static_cast<unsigned char>(to.back()) == 0xff) to.pop_back();
-  if (to.empty()) return bounds;
-  to.back() = static_cast<char>(static_cast<unsigned char>(to.back()) + 1);
-  bounds.to = std::move(to);
-  return bounds;
-}
-
 /// Calls `add` for each row of a page; true when there are more rows.
 template <class Add>
 [[nodiscard]] Result<bool> for_page(Database& database, const ListRequest& request, const std::string& after, Add add) {
-  const Bounds bounds = bounds_of(request, after);
+  // `after` with a zero byte at its end is the next name in bytewise order.
+  const std::string from = after.empty() ? request.name_prefix : std::max(request.name_prefix, after + '\0');
+  std::string to = request.name_prefix;
+  while (!to.empty() && static_cast<unsigned char>(to.back()) == 0xff) to.pop_back();
   TRY(const auto rows, database.prepare(request.keys_only ? kListNames : kList));
-  rows->bind(1, wire::number_of(request.kind)).bind_text(2, bounds.from);
-  if (bounds.to) {
-    rows->bind_text(3, *bounds.to);
-  } else {
+  rows->bind(1, wire::number_of(request.kind)).bind_text(2, from);
+  if (to.empty()) {
     rows->bind_blob(3, "");  // every text sorts before every blob
+  } else {
+    to.back() = static_cast<char>(static_cast<unsigned char>(to.back()) + 1);
+    rows->bind_text(3, to);
   }
   rows->bind(4, static_cast<std::int64_t>(request.limit) + 1);
   for (std::size_t count = 0;; ++count) {
@@ -126,15 +115,9 @@ struct Present {
 }
 
 bool holds(const Condition& condition, const Present& present) {
-  switch (condition.kind) {
-    case Condition::Kind::absent:
-      return present.revision.value == 0;
-    case Condition::Kind::revision:
-      return present.revision.value != 0 && present.revision == condition.revision;
-    case Condition::Kind::any:
-      return true;
-  }
-  return false;
+  const bool is_there = present.revision.value != 0;
+  if (condition.kind == Condition::Kind::absent) return !is_there;
+  return condition.kind == Condition::Kind::any || (is_there && present.revision == condition.revision);
 }
 
 /// The bytes of a record besides its value, about: name, token, revision and the places of both in the index.
@@ -156,16 +139,24 @@ std::int64_t overhead_of(const Key& key) {
   return {};
 }
 
-[[nodiscard]] Result<void> set_floor(Database& database, std::int64_t floor) {
-  return database.run("UPDATE counters SET value=?1 WHERE id=3", floor);
-}
-
 /// Forgets the changes up to the row `id`.
 [[nodiscard]] Result<void> forget_up_to(Database& database, std::int64_t id) {
   TRY_VOID(database.run(
       "UPDATE counters SET value=max(value, ifnull((SELECT max(revision) FROM changes WHERE id<=?1), 0)) WHERE id=3",
       id));
   return database.run("DELETE FROM changes WHERE id<=?1", id);
+}
+
+[[nodiscard]] Result<void> note_change(Database& database, std::int64_t kind, std::string_view name,
+                                       Revision revision) {
+  {
+    TRY(const auto statement, database.prepare("INSERT INTO changes(revision, kind, name) VALUES(?1, ?2, ?3)"));
+    statement->bind(1, database.stored(revision)).bind(2, kind).bind_text(3, name);
+    TRY_VOID(statement->step());
+  }
+  const std::int64_t id = database.last_row_id();
+  if (id % kForgetStep != 0 || id <= kChangesMax) return {};
+  return forget_up_to(database, id - kChangesMax);
 }
 
 /// Nothing for a kind that only a newer program knows: nobody here watches it.
@@ -196,61 +187,6 @@ template <class IsWanted>
   }
 }
 
-}  // namespace
-
-std::int64_t row_checksum(std::uint8_t kind, std::string_view name, std::int64_t revision, std::string_view token,
-                          std::string_view value) {
-  Checksum sum;
-  sum.add(std::uint64_t{kind});
-  sum.add(name);
-  sum.add(static_cast<std::uint64_t>(revision));
-  sum.add(token);
-  sum.add(value);
-  return static_cast<std::int64_t>(sum.value());
-}
-
-Result<std::optional<Record>> read_record(Database& database, const Key& key) {
-  TRY(const auto row, database.prepare(kGet));
-  row->bind(1, wire::number_of(key.kind)).bind_text(2, key.name);
-  TRY(const bool found, row->step());
-  if (!found) return std::optional<Record>();
-  return std::optional(record_from(database, *row, key, 0));
-}
-
-const Key& pause_row() {
-  static const Key kRow{Kind::pool, "pause"};  // of the kind only the name counts
-  return kRow;
-}
-
-Result<std::optional<StoredPause>> read_pause(Database& database) {
-  const std::string& name = pause_row().name;
-  TRY(const auto row, database.prepare(kGet));
-  row->bind(1, kPauseKind).bind_text(2, name);
-  TRY(const bool found, row->step());
-  if (!found) return std::optional<StoredPause>();
-  const std::int64_t revision = row->number(0);
-  const std::string_view token = row->bytes(1), bytes = row->bytes(3);
-  if (revision <= 0 || row->number(2) != row_checksum(kPauseKind, name, revision, token, bytes)) {
-    return fail(ErrorCode::corrupt,
-                fmt::format("{}: the pause has a wrong checksum; restore the store from a backup", database.path()));
-  }
-  auto pause = wire::decode_pause(bytes);
-  if (!pause) return fail(pause.error().in(database.path()));
-  return std::optional(StoredPause{*std::move(pause), database.told(revision).value});
-}
-
-Result<Page> read_page(Database& database, const ListRequest& request, const std::string& after) {
-  Page page;
-  TRY(page.more, for_page(database, request, after, [&](const Statement& row) {
-        Key key{request.kind, std::string(row.bytes(0))};
-        page.records.push_back(request.keys_only ? Record{std::move(key), {}, {}, {}}
-                                                 : record_from(database, row, std::move(key), 1));
-      }));
-  return page;
-}
-
-namespace {
-
 [[nodiscard]] Result<std::vector<Key>> read_keys(Database& database, const core::Listing& listing,
                                                  const std::string& after, std::size_t limit, bool& more) {
   std::vector<Key> keys;
@@ -274,6 +210,46 @@ namespace {
 }
 
 }  // namespace
+
+Result<std::optional<Record>> read_record(Database& database, const Key& key) {
+  TRY(const auto row, database.prepare(kGet));
+  row->bind(1, wire::number_of(key.kind)).bind_text(2, key.name);
+  TRY(const bool found, row->step());
+  if (!found) return std::optional<Record>();
+  return std::optional(record_from(database, *row, key, 0));
+}
+
+const Key& pause_row() {
+  static const Key kRow{Kind::pool, "pause"};  // of the kind only the name counts
+  return kRow;
+}
+
+Result<std::optional<StoredPause>> read_pause(Database& database) {
+  const std::string& name = pause_row().name;
+  TRY(const auto row, database.prepare(kGet));
+  row->bind(1, kPauseKind).bind_text(2, name);
+  TRY(const bool found, row->step());
+  if (!found) return std::optional<StoredPause>();
+  const std::int64_t revision = row->number(0);
+  const std::string_view token = row->bytes(1), bytes = row->bytes(3);
+  if (revision <= 0 || row->number(2) != row_checksum(kPauseKind, name, revision, token, bytes)) {
+    return fail(ErrorCode::corrupt, "{}: the pause has a wrong checksum; restore the store from a backup",
+                database.path());
+  }
+  auto pause = wire::decode_pause(bytes);
+  if (!pause) return fail(pause.error().in(database.path()));
+  return std::optional(StoredPause{*std::move(pause), database.told(revision).value});
+}
+
+Result<Page> read_page(Database& database, const ListRequest& request, const std::string& after) {
+  Page page;
+  TRY(page.more, for_page(database, request, after, [&](const Statement& row) {
+        Key key{request.kind, std::string(row.bytes(0))};
+        page.records.push_back(request.keys_only ? Record{std::move(key), {}, {}, {}}
+                                                 : record_from(database, row, std::move(key), 1));
+      }));
+  return page;
+}
 
 Result<ReadAnswer> read_all(Database& database, const core::Missing& wanted) {
   ReadAnswer answer;
@@ -325,10 +301,16 @@ Result<void> apply(Database& database, const PendingCommit& commit, Revision rev
   return {};
 }
 
-Result<KnownChanges> known_changes(Database& database) {
+Result<Revision> last_known_change(Database& database, Revision position) {
   TRY(const Identity identity, database.identity());
-  TRY(const std::int64_t floor, database.number("SELECT value FROM counters WHERE id=3"));
-  return KnownChanges{database.told(floor), database.told(identity.revision)};
+  TRY(const std::int64_t first, database.number("SELECT value FROM counters WHERE id=3"));
+  const Revision floor = database.told(first);
+  const Revision last = database.told(identity.revision);
+  if (floor <= position && position <= last) return last;
+  return fail(ErrorCode::too_old,
+              "{}: the changes after revision {} are no longer known (known: those after "
+              "{}, up to {}); read everything again",
+              database.path(), position.value, floor.value, last.value);
 }
 
 Result<std::vector<Change>> changes_after(Database& database, Revision position, const WatchScope& scope,
@@ -350,20 +332,9 @@ Result<std::vector<Change>> changes_after(Database& database, Revision position,
   return changes;
 }
 
-Result<void> note_change(Database& database, std::int64_t kind, std::string_view name, Revision revision) {
-  {
-    TRY(const auto statement, database.prepare("INSERT INTO changes(revision, kind, name) VALUES(?1, ?2, ?3)"));
-    statement->bind(1, database.stored(revision)).bind(2, kind).bind_text(3, name);
-    TRY_VOID(statement->step());
-  }
-  const std::int64_t id = database.last_row_id();
-  if (id % kForgetStep != 0 || id <= kChangesMax) return {};
-  return forget_up_to(database, id - kChangesMax);
-}
-
 Result<void> forget_all_changes(Database& database, Revision last) {
   TRY_VOID(database.run("DELETE FROM changes"));
-  return set_floor(database, database.stored(last));
+  return database.run("UPDATE counters SET value=?1 WHERE id=3", database.stored(last));
 }
 
 }  // namespace croft::store

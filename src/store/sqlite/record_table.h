@@ -22,10 +22,6 @@ namespace croft::store {
 /// Those after a name; empty: from the start.
 [[nodiscard]] Result<Page> read_page(Database& database, const ListRequest& request, const std::string& after);
 
-/// The checksum of a record as it is stored; SQLite's numbers are signed.
-[[nodiscard]] std::int64_t row_checksum(std::uint8_t kind, std::string_view name, std::int64_t revision,
-                                        std::string_view token, std::string_view value);
-
 /// Everything, in the order of core::Missing; all of one moment inside a transaction.
 [[nodiscard]] Result<ReadAnswer> read_all(Database& database, const core::Missing& wanted);
 
@@ -53,26 +49,16 @@ inline constexpr std::int64_t kPauseKind = 255;
 inline constexpr std::int64_t kChangesMax = 10000;
 inline constexpr std::int64_t kForgetStep = 256;
 
-/// The known changes: every one after `floor`, up to `last`, the last revision given.
-struct KnownChanges {
-  Revision floor;
-  Revision last;
-  /// The changes after the position are all known. False too for a position of another, later life of the store.
-  [[nodiscard]] bool reach_back_to(Revision position) const { return floor <= position && position <= last; }
-};
-
-/// To be asked inside a read transaction.
-[[nodiscard]] Result<KnownChanges> known_changes(Database& database);
+/// The last revision given; inside a read transaction. Error: too_old when not all changes after `position` are known,
+/// also for a position of another, later life of the store.
+[[nodiscard]] Result<Revision> last_known_change(Database& database, Revision position);
 
 /// The changes after `position` of what is in the scope or followed, each record once, as it is now, in the order of
-/// the last changes; inside a read transaction in which known_changes() reach back to the position.
+/// the last changes; inside a read transaction in which they are all known.
 [[nodiscard]] Result<std::vector<Change>> changes_after(Database& database, Revision position, const WatchScope& scope,
                                                         const std::set<Key>& followed);
 
-// The following belong into the write transaction of the changes.
-
-[[nodiscard]] Result<void> note_change(Database& database, std::int64_t kind, std::string_view name, Revision revision);
-/// `last`: the revision before the transaction.
+/// Within the write transaction of the changes. `last`: the revision before it.
 [[nodiscard]] Result<void> forget_all_changes(Database& database, Revision last);
 
 }  // namespace croft::store

@@ -15,9 +15,8 @@
 #include <type_traits>
 #include <utility>
 
-#include <fmt/format.h>
-
 #include "base/assert.h"
+#include "base/texts.h"
 #include "os/files.h"
 #include "register/format/records.h"
 #include "store/format/pause.h"
@@ -28,6 +27,14 @@
 #include "store/store.h"
 
 namespace croft::store {
+
+namespace {
+
+/// Reading needs room for one thing only: the file of the log's index, when no other process has it open.
+bool lacks_room(const Result<void>& read) { return !read && read.error().code == ErrorCode::storage_full; }
+
+/// How often files that are replaced again and again are opened anew.
+constexpr int kTries = 20;
 
 /// The connections of one store: the first serves whoever is inside the gate and, while it is idle, readers; a second,
 /// opened when it is first needed, serves readers meanwhile. A plugin never needs the second. On a full disk, where
@@ -47,20 +54,55 @@ class ConnectionPool {
 
   /// Runs `use` on some connection, in a read transaction: all of it sees one moment. It may be run again, after it
   /// failed.
-  [[nodiscard]] Result<void> read(Deadline deadline, const Use& use);
+  [[nodiscard]] Result<void> read(Deadline deadline, const Use& use) {
+    const Use in_transaction = [&](Database& database) -> Result<void> {
+      const ReadTransaction as_of_one_moment(database);
+      TRY_VOID(as_of_one_moment.begun());
+      TRY_VOID(check_identity(database));
+      return use(database);
+    };
+    auto result = use_current(deadline, [&](bool& replaced) {
+      if (std::unique_lock first(first_.mutex, std::try_to_lock); first.owns_lock()) {
+        return use_slot(first_, deadline, in_transaction, replaced);
+      }
+      const std::lock_guard second(second_.mutex);
+      return use_slot(second_, deadline, in_transaction, replaced);
+    });
+    return lacks_room(result) && !gate_.is_inside() ? read_alone(deadline, in_transaction) : result;
+  }
 
   /// Runs `use` on the first connection, outside a transaction; the thread must be inside the gate. It may be run
   /// again, after it failed, and calls check_identity() in its transaction.
-  [[nodiscard]] Result<void> write(Deadline deadline, const Use& use);
+  [[nodiscard]] Result<void> write(Deadline deadline, const Use& use) {
+    TRY_VOID(gate_.follow_lock_file(deadline));
+    // The disk may be writable by now. SQLite opens the log's index once in a process, for all connections.
+    if (opened_read_only_.exchange(false)) {
+      const std::scoped_lock lock(first_.mutex, second_.mutex);
+      first_.database.reset();
+      second_.database.reset();
+    }
+    return use_current(deadline, [&](bool& replaced) {
+      const std::lock_guard lock(first_.mutex);
+      return use_slot(first_, deadline, use, replaced);
+    });
+  }
 
   /// To be called before the gate is left.
-  void before_leaving_gate();
+  void before_leaving_gate() {
+    const std::lock_guard lock(first_.mutex);
+    if (first_.database && first_.database->mode() == Database::Mode::alone) first_.database.reset();
+  }
 
   /// How often the files were found replaced.
   [[nodiscard]] std::uint64_t generation() const { return generation_; }
   /// After a failure of the disk: nothing more can be believed until the store is opened again or its files are
   /// replaced.
-  void break_with(const Error& why);
+  void break_with(const Error& why) {
+    const std::lock_guard lock(mutex_);
+    if (broken_) return;
+    broken_ = make_error(ErrorCode::unavailable, "{} is closed after a failure; look at the disk and start again: {}",
+                         path_, why.message);
+  }
 
  private:
   struct Slot {
@@ -69,12 +111,77 @@ class ConnectionPool {
   };
 
   /// Runs `use`. `replaced`: the connection must not be used any more, and what the use did is void.
-  [[nodiscard]] Result<void> use_slot(Slot& slot, Deadline deadline, const Use& use, bool& replaced);
-  [[nodiscard]] Result<void> use_current(Deadline deadline, const std::function<Result<void>(bool& replaced)>& use);
-  void close_all(std::uint16_t generation);
-  [[nodiscard]] Result<void> check_there(const std::optional<os::FileStatus>& there) const;
-  [[nodiscard]] Result<void> open(Slot& slot, Database::Mode mode, Deadline deadline, bool& replaced);
-  [[nodiscard]] Result<void> read_alone(Deadline deadline, const Use& use);
+  [[nodiscard]] Result<void> use_slot(Slot& slot, Deadline deadline, const Use& use, bool& replaced) {
+    if (!slot.database) TRY_VOID(open(slot, Database::Mode::shared, deadline, replaced));
+    TRY(const bool current, slot.database->is_current());
+    replaced = !current;
+    if (replaced) return {};
+    const bool has_lock = gate_.is_inside() && gate_.lock().is_held();
+    {
+      const std::lock_guard lock(mutex_);
+      if (broken_) return fail(*broken_);
+    }
+    slot.database->set_deadline(deadline);
+    slot.database->expect(has_lock ? decode_commit_note(gate_.lock().noted(kCommitNoteBytes))
+                                   : read_commit_note(path_));
+    auto used = use(*slot.database);
+    if (used) return used;
+    if (slot.database->disk_failed()) break_with(used.error());
+    // The files may have been replaced since they were looked at.
+    const auto still = slot.database->is_current();
+    replaced = still && !*still;
+    return used;
+  }
+  [[nodiscard]] Result<void> use_current(Deadline deadline, const std::function<Result<void>(bool& replaced)>& use) {
+    for (int i = 0; i < kTries; ++i) {
+      const std::uint16_t generation = generation_;
+      bool replaced = false;
+      auto used = use(replaced);
+      if (!replaced) return used;
+      close_all(generation);
+      if (deadline.passed(clock_.now())) break;
+      if (i > 0) std::this_thread::sleep_for(std::chrono::milliseconds{5});
+    }
+    return fail(ErrorCode::deadline_exceeded,
+                "the files of {} were replaced just now, and the time limit of the call ended before they "
+                "could be opened anew; try again",
+                path_);
+  }
+  void close_all(std::uint16_t generation) {
+    const std::scoped_lock lock(first_.mutex, second_.mutex, mutex_);
+    if (generation_ != generation) return;  // another thread has been here
+    first_.database.reset();
+    second_.database.reset();
+    ++generation_;
+    broken_.reset();
+  }
+  [[nodiscard]] Result<void> open(Slot& slot, Database::Mode mode, Deadline deadline, bool& replaced) {
+    TRY(const auto there, os::file_status(path_));
+    if (!there) {
+      TRY_VOID(refuse_lost_database(path_));
+      return fail(ErrorCode::unavailable, "{} was removed while it was open; put it back, or start again", path_);
+    }
+    // Empty as while somebody copies another one over it. SQLite would remove the log beside it.
+    TRY_VOID(check_file(path_, *there));
+    slot.database = std::make_unique<Database>(path_, mode, clock_, deadline, generation_);
+    auto opened = slot.database->open();
+    if (opened && slot.database->is_read_only()) opened_read_only_ = true;
+    if (opened) return opened;
+    slot.database.reset();
+    if (lacks_room(opened) && mode == Database::Mode::shared && gate_.is_inside()) {
+      return open(slot, Database::Mode::alone, deadline, replaced);
+    }
+    const auto now = os::file_status(path_);
+    replaced = now && *now && (*now)->id != there->id;
+    return opened;
+  }
+  [[nodiscard]] Result<void> read_alone(Deadline deadline, const Use& use) {
+    TRY_VOID(gate_.enter(deadline));
+    auto result = write(deadline, use);
+    before_leaving_gate();
+    gate_.leave();
+    return result;
+  }
 
   const std::string path_;
   const Clock& clock_;
@@ -86,8 +193,6 @@ class ConnectionPool {
   mutable std::mutex mutex_;                   ///< guards broken_
   std::optional<Error> broken_;
 };
-
-namespace {
 
 /// How long others may hold up what can wait for the next commit.
 constexpr std::chrono::seconds kTidyUpMax{1};
@@ -122,15 +227,15 @@ std::vector<EncodedWrite> encode(std::span<const Write> writes) {
 [[nodiscard]] Result<void> check_sizes(std::span<const EncodedWrite> writes) {
   for (const EncodedWrite& write : writes) {
     if (!write.bytes || write.bytes->size() <= wire::kRecordBytesMax) continue;
-    return fail(ErrorCode::storage_full, fmt::format("record {} has {} bytes; up to {} are stored", write.key->name,
-                                                     write.bytes->size(), wire::kRecordBytesMax));
+    return fail(ErrorCode::storage_full, "record {} has {} bytes; up to {} are stored", write.key->name,
+                write.bytes->size(), wire::kRecordBytesMax);
   }
   return {};
 }
 
 /// How often a watch looks for what other processes wrote. SQLite tells nobody of a change; a look that finds nothing
 /// takes some ten microseconds.
-inline constexpr std::chrono::milliseconds kLookInterval{20};
+constexpr std::chrono::milliseconds kLookInterval{20};
 
 /// Wakes the watches of this process when it commits; those of others look again after a while. Safe to call from
 /// several threads.
@@ -169,7 +274,14 @@ class SqliteWatch final : public Watch {
   SqliteWatch(ConnectionPool& connections, ChangeSignal& signal, const Clock& clock, WatchScope scope, Revision after)
       : connections_(connections), signal_(signal), clock_(clock), scope_(std::move(scope)), position_(after) {}
 
-  [[nodiscard]] Result<std::vector<Change>> next(Deadline deadline) override;
+  [[nodiscard]] Result<std::vector<Change>> next(Deadline deadline) override {
+    for (;;) {
+      const std::uint64_t seen = signal_.given();
+      TRY(std::vector<Change> changes, look(deadline));
+      if (!changes.empty() || deadline.passed(clock_.now())) return changes;
+      signal_.wait(seen, std::min<std::chrono::nanoseconds>(kLookInterval, remaining(clock_, deadline)));
+    }
+  }
   [[nodiscard]] bool is_complete_up_to(Revision position) override { return position_ >= position; }
   void follow(const Key& key, Revision after) override {
     followed_.insert(key);
@@ -178,11 +290,28 @@ class SqliteWatch final : public Watch {
   void unfollow(const Key& key) override { followed_.erase(key); }
 
   /// Errors: too_old when the changes after the position are no longer known, and those of every call.
-  [[nodiscard]] Result<void> check_position(Deadline deadline);
+  [[nodiscard]] Result<void> check_position(Deadline deadline) {
+    return connections_.read(deadline, [&](Database& database) -> Result<void> {
+      TRY_VOID(last_known_change(database, position_));
+      return {};
+    });
+  }
 
  private:
   /// The changes after the position, which moves on.
-  [[nodiscard]] Result<std::vector<Change>> look(Deadline deadline);
+  [[nodiscard]] Result<std::vector<Change>> look(Deadline deadline) {
+    std::vector<Change> changes;
+    Revision position;
+    const auto use = [&](Database& database) -> Result<void> {
+      TRY(position, last_known_change(database, position_));
+      if (position == position_) return {};
+      TRY(changes, changes_after(database, position_, scope_, followed_));
+      return {};
+    };
+    TRY_VOID(connections_.read(deadline, use));
+    position_ = position;
+    return changes;
+  }
 
   ConnectionPool& connections_;
   ChangeSignal& signal_;
@@ -191,45 +320,6 @@ class SqliteWatch final : public Watch {
   std::set<Key> followed_;
   Revision position_;  ///< every change up to it has been returned
 };
-
-[[nodiscard]] Result<Revision> last_of_known(Database& database, Revision position) {
-  TRY(const KnownChanges known, known_changes(database));
-  if (known.reach_back_to(position)) return known.last;
-  return fail(ErrorCode::too_old,
-              fmt::format("{}: the changes after revision {} are no longer known (known: those after "
-                          "{}, up to {}); read everything again",
-                          database.path(), position.value, known.floor.value, known.last.value));
-}
-
-Result<std::vector<Change>> SqliteWatch::next(Deadline deadline) {
-  for (;;) {
-    const std::uint64_t seen = signal_.given();
-    TRY(std::vector<Change> changes, look(deadline));
-    if (!changes.empty() || deadline.passed(clock_.now())) return changes;
-    signal_.wait(seen, std::min<std::chrono::nanoseconds>(kLookInterval, remaining(clock_, deadline)));
-  }
-}
-
-Result<std::vector<Change>> SqliteWatch::look(Deadline deadline) {
-  std::vector<Change> changes;
-  Revision position;
-  const auto use = [&](Database& database) -> Result<void> {
-    TRY(position, last_of_known(database, position_));
-    if (position == position_) return {};
-    TRY(changes, changes_after(database, position_, scope_, followed_));
-    return {};
-  };
-  TRY_VOID(connections_.read(deadline, use));
-  position_ = position;
-  return changes;
-}
-
-Result<void> SqliteWatch::check_position(Deadline deadline) {
-  return connections_.read(deadline, [&](Database& database) -> Result<void> {
-    TRY_VOID(last_of_known(database, position_));
-    return {};
-  });
-}
 
 class SqliteStoreImpl final : public SqliteStore {
  public:
@@ -336,7 +426,7 @@ class SqliteStoreImpl final : public SqliteStore {
       Identity last;
       results = commit_group(database, group, last);
       note_commits(database, last, results);
-      is_log_long_ = is_log_long(database);
+      is_log_long_ = database.log_pages() >= kLogPagesMax;
       for (const auto& result : results) {
         if (!result && database.disk_failed()) connections_.break_with(result.error());
       }
@@ -358,8 +448,7 @@ class SqliteStoreImpl final : public SqliteStore {
     }
     for (auto& result : results) {
       if (!result) continue;
-      result = fail(ErrorCode::unknown_outcome,
-                    fmt::format("{} was replaced while a commit to it was under way", database.path()));
+      result = fail(ErrorCode::unknown_outcome, "{} was replaced while a commit to it was under way", database.path());
     }
   }
 
@@ -401,138 +490,6 @@ Result<void> check_sqlite_pages(const std::string& path, const Clock& clock, Dea
   Database database(resolved, Database::Mode::shared, clock, deadline);
   TRY_VOID(database.open());
   return verify_pages(database);
-}
-
-namespace {
-
-/// Reading needs room for one thing only: the file of the log's index, when no other process has it open.
-bool lacks_room(const Result<void>& read) { return !read && read.error().code == ErrorCode::storage_full; }
-
-/// How often files that are replaced again and again are opened anew.
-constexpr int kTries = 20;
-
-}  // namespace
-
-void ConnectionPool::break_with(const Error& why) {
-  const std::lock_guard lock(mutex_);
-  if (broken_) return;
-  broken_ = Error{ErrorCode::unavailable,
-                  fmt::format("{} is closed after a failure; look at the disk and start again: {}", path_, why.message),
-                  {}};
-}
-
-Result<void> ConnectionPool::check_there(const std::optional<os::FileStatus>& there) const {
-  // Empty as while somebody copies another one over it. SQLite would remove the log beside it.
-  if (there) return check_file(path_, *there);
-  TRY_VOID(refuse_lost_database(path_));
-  return fail(ErrorCode::unavailable,
-              fmt::format("{} was removed while it was open; put it back, or start again", path_));
-}
-
-Result<void> ConnectionPool::open(Slot& slot, Database::Mode mode, Deadline deadline, bool& replaced) {
-  TRY(const auto there, os::file_status(path_));
-  TRY_VOID(check_there(there));
-  slot.database = std::make_unique<Database>(path_, mode, clock_, deadline, generation_);
-  auto opened = slot.database->open();
-  if (opened && slot.database->is_read_only()) opened_read_only_ = true;
-  if (opened) return opened;
-  slot.database.reset();
-  if (lacks_room(opened) && mode == Database::Mode::shared && gate_.is_inside()) {
-    return open(slot, Database::Mode::alone, deadline, replaced);
-  }
-  const auto now = os::file_status(path_);
-  replaced = now && *now && (*now)->id != there->id;
-  return opened;
-}
-
-Result<void> ConnectionPool::use_slot(Slot& slot, Deadline deadline, const Use& use, bool& replaced) {
-  if (!slot.database) TRY_VOID(open(slot, Database::Mode::shared, deadline, replaced));
-  TRY(const bool current, slot.database->is_current());
-  replaced = !current;
-  if (replaced) return {};
-  const bool has_lock = gate_.is_inside() && gate_.lock().is_held();
-  {
-    const std::lock_guard lock(mutex_);
-    if (broken_) return fail(*broken_);
-  }
-  slot.database->set_deadline(deadline);
-  slot.database->expect(has_lock ? decode_commit_note(gate_.lock().noted(kCommitNoteBytes)) : read_commit_note(path_));
-  auto used = use(*slot.database);
-  if (used) return used;
-  if (slot.database->disk_failed()) break_with(used.error());
-  // The files may have been replaced since they were looked at.
-  const auto still = slot.database->is_current();
-  replaced = still && !*still;
-  return used;
-}
-
-void ConnectionPool::close_all(std::uint16_t generation) {
-  const std::scoped_lock lock(first_.mutex, second_.mutex, mutex_);
-  if (generation_ != generation) return;  // another thread has been here
-  first_.database.reset();
-  second_.database.reset();
-  ++generation_;
-  broken_.reset();
-}
-
-Result<void> ConnectionPool::use_current(Deadline deadline, const std::function<Result<void>(bool& replaced)>& use) {
-  for (int i = 0; i < kTries; ++i) {
-    const std::uint16_t generation = generation_;
-    bool replaced = false;
-    auto used = use(replaced);
-    if (!replaced) return used;
-    close_all(generation);
-    if (deadline.passed(clock_.now())) break;
-    if (i > 0) std::this_thread::sleep_for(std::chrono::milliseconds{5});
-  }
-  return fail(ErrorCode::deadline_exceeded,
-              fmt::format("the files of {} were replaced just now, and the time limit of the call ended before they "
-                          "could be opened anew; try again",
-                          path_));
-}
-
-Result<void> ConnectionPool::read(Deadline deadline, const Use& use) {
-  const Use in_transaction = [&](Database& database) -> Result<void> {
-    const ReadTransaction as_of_one_moment(database);
-    TRY_VOID(as_of_one_moment.begun());
-    TRY_VOID(check_identity(database));
-    return use(database);
-  };
-  auto result = use_current(deadline, [&](bool& replaced) {
-    if (std::unique_lock first(first_.mutex, std::try_to_lock); first.owns_lock()) {
-      return use_slot(first_, deadline, in_transaction, replaced);
-    }
-    const std::lock_guard second(second_.mutex);
-    return use_slot(second_, deadline, in_transaction, replaced);
-  });
-  return lacks_room(result) && !gate_.is_inside() ? read_alone(deadline, in_transaction) : result;
-}
-
-Result<void> ConnectionPool::read_alone(Deadline deadline, const Use& use) {
-  TRY_VOID(gate_.enter(deadline));
-  auto result = write(deadline, use);
-  before_leaving_gate();
-  gate_.leave();
-  return result;
-}
-
-Result<void> ConnectionPool::write(Deadline deadline, const Use& use) {
-  TRY_VOID(gate_.follow_lock_file(deadline));
-  // The disk may be writable by now. SQLite opens the log's index once in a process, for all connections.
-  if (opened_read_only_.exchange(false)) {
-    const std::scoped_lock lock(first_.mutex, second_.mutex);
-    first_.database.reset();
-    second_.database.reset();
-  }
-  return use_current(deadline, [&](bool& replaced) {
-    const std::lock_guard lock(first_.mutex);
-    return use_slot(first_, deadline, use, replaced);
-  });
-}
-
-void ConnectionPool::before_leaving_gate() {
-  const std::lock_guard lock(first_.mutex);
-  if (first_.database && first_.database->mode() == Database::Mode::alone) first_.database.reset();
 }
 
 }  // namespace croft::store

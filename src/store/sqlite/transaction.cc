@@ -5,8 +5,7 @@
 #include <limits>
 #include <vector>
 
-#include <fmt/format.h>
-
+#include "base/texts.h"
 #include "os/system_error.h"
 #include "store/sqlite/database.h"
 #include "store/sqlite/record_table.h"
@@ -35,10 +34,8 @@ bool extend(sqlite3_file* file, std::int64_t bytes) {
 }
 
 Error conflict_on(const Database& database, const Key& key) {
-  return {ErrorCode::conflict,
-          fmt::format("{} {} in {} was changed by somebody else; read again", core::name_of(key.kind), key.name,
-                      database.path()),
-          {}};
+  return make_error(ErrorCode::conflict, "{} {} in {} was changed by somebody else; read again",
+                    core::name_of(key.kind), key.name, database.path());
 }
 
 void roll_back(Database& database) {
@@ -178,10 +175,8 @@ std::vector<Result<Revision>> commit_group(Database& database, std::span<Pending
   return results;
 }
 
-bool is_log_long(const Database& database) { return database.log_pages() >= kLogPagesMax; }
-
 Result<bool> shorten_log(Database& database) {
-  if (!is_log_long(database)) return false;
+  if (database.log_pages() < kLogPagesMax) return false;
   TRY(const bool complete, database.checkpoint());
   if (!complete) return false;
   // The next write starts the log again from its front. It must come from a process that knows of the checkpoint: one
@@ -193,8 +188,8 @@ Result<bool> shorten_log(Database& database) {
 Result<void> verify_pages(Database& database) {
   TRY(const auto checked, database.ask("PRAGMA integrity_check(1)"));
   if (checked == "ok") return {};
-  return fail(ErrorCode::corrupt, fmt::format("{} is damaged: {}; follow docs/runbooks/backup-and-restore.md",
-                                              database.path(), checked.value_or("no answer")));
+  return fail(ErrorCode::corrupt, "{} is damaged: {}; follow docs/runbooks/backup-and-restore.md", database.path(),
+              checked.value_or("no answer"));
 }
 
 Result<void> verify(Database& database, std::vector<Error>& damaged) {

@@ -33,8 +33,8 @@ class ReadTransaction {
 [[nodiscard]] std::vector<Result<Revision>> commit_group(Database& database, std::span<PendingCommit* const> group,
                                                          Identity& last);
 
-/// Whether shorten_log() has something to do.
-[[nodiscard]] bool is_log_long(const Database& database);
+/// The log is shortened when it has this many pages.
+inline constexpr int kLogPagesMax = 128;
 /// When the log has become long, copies it into the database and starts it again from the front of its file. A process
 /// that opens the store alone reads the whole log, so a short one keeps plugins quick. True: it was copied.
 [[nodiscard]] Result<bool> shorten_log(Database& database);
@@ -43,9 +43,6 @@ class ReadTransaction {
 [[nodiscard]] Result<void> verify_pages(Database& database);
 /// The same, and then each record; those that are damaged are named in `damaged`, and are no error.
 [[nodiscard]] Result<void> verify(Database& database, std::vector<Error>& damaged);
-
-/// The log is shortened when it has this many pages.
-inline constexpr int kLogPagesMax = 128;
 
 // Room on the disk is taken before it is needed, so that a release succeeds on a full disk. Both need the gate.
 //

@@ -631,7 +631,7 @@ class StockPeersTest : public StockServerTest {
   }
   [[nodiscard]] os::TlsFiles files_of(const std::string& node) const {
     const WallTime now = clock_.now().wall;
-    const auto made = os::make_node_certificate(authority_, node, {now - 1h, now + 24h}).value();
+    const auto made = os::make_certificate(&authority_, node, {now - 1h, now + 24h});
     os::TlsFiles files;
     files.ca_pem = authority_.certificate;
     files.certificate_pem = made.certificate;
@@ -651,8 +651,7 @@ class StockPeersTest : public StockServerTest {
 
  private:
   int requests_ = 0;
-  os::CertificateWithKey authority_ =
-      os::make_authority("ours", {clock_.now().wall - 1h, clock_.now().wall + 24h}).value();
+  os::CertificateWithKey authority_ = os::make_authority("ours", {clock_.now().wall - 1h, clock_.now().wall + 24h});
 };
 
 /// A certificate speaks for its node alone.

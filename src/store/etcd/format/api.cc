@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include <fmt/format.h>
+#include "base/texts.h"
 
 namespace croft::wire::etcd {
 namespace {
@@ -17,14 +17,14 @@ template <class Message>
 [[nodiscard]] Result<Message> parse(std::string_view bytes, std::string_view what) {
   Message message;
   if (bytes.size() > kMessageBytesMax || !message.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) {
-    return fail(ErrorCode::corrupt, fmt::format("etcd's answer of {} bytes is no {}", bytes.size(), what));
+    return fail(ErrorCode::corrupt, "etcd's answer of {} bytes is no {}", bytes.size(), what);
   }
   return message;
 }
 
 [[nodiscard]] Result<void> check_revision(Revision revision, Revision least, std::string_view what) {
   if (revision >= least && revision <= kRevisionMax) return {};
-  return fail(ErrorCode::corrupt, fmt::format("etcd's answer has {} {}, which no store has", what, revision));
+  return fail(ErrorCode::corrupt, "etcd's answer has {} {}, which no store has", what, revision);
 }
 
 [[nodiscard]] Result<void> check_records(const RangeResponse& range) {
@@ -36,7 +36,7 @@ template <class Message>
 }
 
 Error other_than_asked(std::string_view what) {
-  return {ErrorCode::corrupt, fmt::format("etcd's answer to a transaction has {}", what), {}};
+  return make_error(ErrorCode::corrupt, "etcd's answer to a transaction has {}", what);
 }
 
 [[nodiscard]] bool answers(const ResponseOp& part, const RequestOp& asked) {
