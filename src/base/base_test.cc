@@ -9,12 +9,15 @@
 #include "base/counted.h"
 #include "base/manual_clock.h"
 #include "base/nearest.h"
+#include "base/net/prefix.h"
 #include "base/printable.h"
 #include "base/quoted.h"
 #include "base/result.h"
 #include "base/shared_map.h"
 #include "base/sightings.h"
+#include "base/span_text.h"
 #include "base/strong.h"
+#include "base/texts.h"
 #include "base/time_text.h"
 #include "base/token_bucket.h"
 #include "base/without_user_info.h"
@@ -45,6 +48,27 @@ TEST(Result, TryReturnsTheErrorOfTheFirstFailure) {
   EXPECT_EQ(quarter(6).error().message, "odd");
   EXPECT_TRUE(only_even(2));
   EXPECT_EQ(only_even(3).error().code, ErrorCode::invalid_argument);
+}
+
+TEST(Result, AMessageIsPutTogetherOfValues) {
+  const Result<int> failed =
+      fail(ErrorCode::not_found, "no {} in {}", "pool", net::Prefix::parse("10.0.0.0/8").value());
+  EXPECT_EQ(failed.error(), (Error{ErrorCode::not_found, "no pool in 10.0.0.0/8", {}}));
+  EXPECT_EQ(make_error(ErrorCode::corrupt, "{}", 7).message, "7");
+}
+
+TEST(Texts, AreSplitAndJoined) {
+  EXPECT_THAT(split("a,,b", ','), testing::ElementsAre("a", "", "b"));
+  EXPECT_THAT(split("", ','), testing::ElementsAre(""));
+  EXPECT_EQ(joined({"a", "b"}) + joined({"c", "d"}, "|") + joined({}), "a, bc|d");
+}
+
+TEST(Span, IsReadAndWritten) {
+  EXPECT_EQ(span_text(0s) + " " + span_text(45min) + " " + span_text(7h) + " " + span_text(72h), "now 45m 7h 3d");
+  EXPECT_EQ(span_of("3m20s"), 200s);
+  EXPECT_EQ(span_of("2d"), 48h);
+  for (const char* const text : {"", "5", "m", "-5m", "5m3", "5w", "5 m"}) EXPECT_EQ(span_of(text), std::nullopt);
+  EXPECT_GT(span_of("99999999999999999d"), 0s) << "as far as a clock goes";
 }
 
 TEST(Counted, OneAndMany) {

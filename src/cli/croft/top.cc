@@ -1,8 +1,6 @@
 #include "cli/croft/top.h"
 
 #include <algorithm>
-#include <array>
-#include <charconv>
 
 #include <fmt/format.h>
 
@@ -96,7 +94,7 @@ std::string TopView::text() const {
     table.add({name, one.pool.cidr.to_string(), bar_of(part), fmt::format("{:.1f}%", 100 * part),
                std::to_string(one.usage.held), std::to_string(one.usage.cooling), one.usage.free().to_string(),
                has_rate ? fmt::format("{:+.1f}", *rate->second) : "",
-               part >= 1 ? "now" : (is_known ? span_text(forecast->second.full_in) : "")});
+               part >= 1 ? "now" : (is_known ? core::history::full_text(forecast->second.full_in) : "")});
   }
   std::string text = fmt::format("{}   {}   {}, {}, {} held\n\n", rfc3339_rounded_up(at_), store,
                                  counted(seen_.pools.size(), "pool"), counted(blocks, "block"), held);
@@ -112,34 +110,6 @@ std::string bar_of(double part) {
   constexpr std::size_t kSigns = 10;
   const auto filled = static_cast<std::size_t>(std::clamp(part, 0.0, 1.0) * kSigns + 0.5);
   return "[" + std::string(filled, '#') + std::string(kSigns - filled, '.') + "]";
-}
-
-std::string span_text(const std::optional<std::chrono::seconds>& span) {
-  if (!span) return fmt::format(">{}d", core::history::kForecastMax.count() / 24);
-  if (span->count() == 0) return "now";
-  const auto minutes = std::chrono::floor<std::chrono::minutes>(*span).count();
-  if (minutes < 120) return fmt::format("{}m", minutes);
-  if (minutes < 48 * 60) return fmt::format("{}h", minutes / 60);
-  return fmt::format("{}d", minutes / (24 * 60));
-}
-
-std::optional<std::chrono::seconds> span_of(std::string_view text) {
-  constexpr auto kUnits =
-      std::to_array<std::pair<char, std::int64_t>>({{'s', 1}, {'m', 60}, {'h', 3600}, {'d', 86400}});
-  constexpr std::int64_t kMost = std::int64_t{40'000} * 86400;  // earlier no clock was right
-  if (text.empty()) return std::nullopt;
-  std::int64_t seconds = 0;
-  while (!text.empty()) {
-    std::int64_t number = 0;
-    const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), number);
-    const auto digits = static_cast<std::size_t>(end - text.data());
-    if (code != std::errc() || text.front() == '-' || digits == text.size()) return std::nullopt;
-    const auto* const unit = std::ranges::find(kUnits, text[digits], [](const auto& one) { return one.first; });
-    if (unit == kUnits.end()) return std::nullopt;
-    seconds = std::min(kMost, seconds + std::min(number, kMost / unit->second) * unit->second);
-    text.remove_prefix(digits + 1);
-  }
-  return std::chrono::seconds(seconds);
 }
 
 }  // namespace croft::app

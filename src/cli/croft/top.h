@@ -5,7 +5,6 @@
 #include <map>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -52,9 +51,5 @@ struct TopView {
 
 /// "[######····]", a tenth a sign.
 [[nodiscard]] std::string bar_of(double part);
-/// "now", "45m", "7h", "3d"; ">14d" where it is not in sight.
-[[nodiscard]] std::string span_text(const std::optional<std::chrono::seconds>& span);
-/// The span of "90s", "2h", "3m20s"; nothing for another text.
-[[nodiscard]] std::optional<std::chrono::seconds> span_of(std::string_view text);
 
 }  // namespace croft::app

@@ -15,6 +15,7 @@
 
 #include "base/net/echo.h"
 #include "base/net/prefix.h"
+#include "base/texts.h"
 #include "cli/croft/command_line.h"
 #include "cli/croft/data.h"
 #include "cli/croft/table.h"
@@ -148,21 +149,10 @@ const std::vector<Setting>& settings() {
                                                        net::echo(name)));
 }
 
-std::vector<std::string> split(const std::string& text, char by) {
-  std::vector<std::string> parts{""};
-  for (const char c : text) {
-    if (c == by) {
-      parts.emplace_back();
-    } else {
-      parts.back() += c;
-    }
-  }
-  return parts;
-}
-
 /// "nodes=200,block-size=27"
 [[nodiscard]] Result<Plan> changed(Plan plan, const std::string& words, const std::string& varied = {}) {
-  for (const std::string& word : split(words, ',')) {
+  for (const std::string_view part : split(words, ',')) {
+    const std::string word(part);
     const std::size_t at = word.find('=');
     if (at != word.npos && word.substr(0, at) == varied) {
       return fail(ErrorCode::invalid_argument, fmt::format("--vary and --against both set {}. Leave one out.", varied));
@@ -338,7 +328,8 @@ struct PlanOptions {
   std::vector<Line> lines{{options.against.empty() ? "plan" : "without " + options.against, {}}};
   if (!options.against.empty()) lines.push_back({options.against, {}});
   for (Line& one : lines) {
-    for (const std::string& value : split(options.vary.substr(at + 1), ',')) {
+    for (const std::string_view part : split(std::string_view(options.vary).substr(at + 1), ',')) {
+      const std::string value(part);
       Plan varied = plan;
       TRY_VOID(set(varied, name, value));
       if (!number_in(value, -1e12, 1e12)) {

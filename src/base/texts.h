@@ -1,0 +1,57 @@
+#pragma once
+
+#include <concepts>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "base/result.h"
+
+// Messages that are put together of values, as fmt::format does it: `fail(ErrorCode::not_found, "no pool {}", name)`.
+
+namespace croft {
+
+template <class First, class... Rest>
+[[nodiscard]] Error make_error(ErrorCode code, fmt::format_string<First, Rest...> text, First&& first, Rest&&... rest) {
+  return {code, fmt::format(text, std::forward<First>(first), std::forward<Rest>(rest)...), {}};
+}
+
+template <class First, class... Rest>
+[[nodiscard]] auto fail(ErrorCode code, fmt::format_string<First, Rest...> text, First&& first, Rest&&... rest) {
+  return fail(make_error(code, text, std::forward<First>(first), std::forward<Rest>(rest)...));
+}
+
+/// "a, b"
+[[nodiscard]] inline std::string joined(const std::vector<std::string>& texts, std::string_view between = ", ") {
+  std::string all;
+  for (const std::string& text : texts) all.append(&text == texts.data() ? "" : between).append(text);
+  return all;
+}
+
+/// The parts between separators; of an empty text one that is empty.
+[[nodiscard]] inline std::vector<std::string_view> split(std::string_view text, char separator) {
+  std::vector<std::string_view> parts;
+  for (;;) {
+    const std::size_t end = text.find(separator);
+    parts.push_back(text.substr(0, end));
+    if (end == text.npos) return parts;
+    text.remove_prefix(end + 1);
+  }
+}
+
+}  // namespace croft
+
+/// Values that say how they are written: addresses, prefixes, names of Services.
+template <class T>
+  requires requires(const T& value) {
+    { value.to_string() } -> std::same_as<std::string>;
+  }
+struct fmt::formatter<T, char> : fmt::formatter<fmt::string_view> {
+  template <class Context>
+  auto format(const T& value, Context& context) const {
+    return fmt::formatter<fmt::string_view>::format(value.to_string(), context);
+  }
+};
