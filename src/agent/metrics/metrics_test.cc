@@ -19,7 +19,7 @@ using Type = core::audit::RepairFinding::Type;
 /// Services on a store in memory, a repair of their ranges, and what it has told.
 struct World : engine::Services {
   using Services::Services;
-  engine::RangeRepairOptions repair_options{{}, {}, true};
+  engine::RangeRepairOptions repair_options{{}, true};
   engine::RangeRepairMemory memory;
   ControllerMetrics metrics;
 
