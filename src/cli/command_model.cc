@@ -12,6 +12,7 @@
 #include "base/letters.h"
 #include "base/nearest.h"
 #include "base/net/echo.h"
+#include "base/texts.h"
 
 namespace croft::app {
 namespace {
@@ -66,9 +67,7 @@ OptionModel model_of(const CLI::Option& option) {
 }  // namespace
 
 std::string plain_value(const std::string& type_name) {
-  std::string text;
-  for (const std::string& choice : choices_in(type_name)) text += (text.empty() ? "" : "|") + choice;
-  if (!text.empty()) return text;
+  if (const auto choices = choices_in(type_name); !choices.empty()) return joined(choices, "|");
   // The option's author said what it takes.
   std::string first = type_name.substr(0, type_name.find(':'));
   const std::string_view own[] = {"TEXT", "INT", "UINT", "FLOAT", "BOOLEAN", "ENUM"};
@@ -151,12 +150,6 @@ std::vector<std::string> names_of_commands(const CommandModel& command) {
   return names;
 }
 
-std::string listed(const std::vector<std::string>& names) {
-  std::string text;
-  for (const std::string& name : names) text += (text.empty() ? "" : ", ") + name;
-  return text;
-}
-
 /// Looks among the options of the command at hand and of those above it.
 const OptionModel* find_option(const Walk& walk, const std::string& name) {
   for (auto command = walk.chain.rbegin(); command != walk.chain.rend(); ++command) {
@@ -185,7 +178,7 @@ std::string unknown_command(const Walk& walk, const std::string& word) {
     for (const CommandModel& one : here.commands) known.insert(known.end(), one.aliases.begin(), one.aliases.end());
     meant = did_you_mean(word, known);
   }
-  if (meant.empty()) meant = "; there are " + listed(names_of_commands(here));
+  if (meant.empty()) meant = "; there are " + joined(names_of_commands(here));
   return fmt::format("`{}` has no command {}{}", walk.typed(), net::echo(word), meant);
 }
 
@@ -271,7 +264,7 @@ std::optional<std::string> usage_error(const CommandModel& root, const std::vect
   if (walk.error) return walk.error;
   const CommandModel& here = *walk.chain.back();
   if (here.commands.empty() || !here.arguments.empty()) return std::nullopt;
-  return fmt::format("`{}` needs a command: {}", walk.typed(), listed(names_of_commands(here)));
+  return fmt::format("`{}` needs a command: {}", walk.typed(), joined(names_of_commands(here)));
 }
 
 std::vector<std::string> command_path(const CommandModel& root, const std::vector<std::string>& arguments) {

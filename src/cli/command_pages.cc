@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "base/letters.h"
+#include "base/texts.h"
 #include "cli/command_model.h"
 
 namespace croft::app {
@@ -22,12 +23,6 @@ constexpr std::pair<const char*, const char*> kExitCodes[] = {{"0", "fine"},
                                                               {"3", "findings"},
                                                               {"4", "the store cannot be reached"},
                                                               {"5", "refused for safety"}};
-
-std::string joined(const std::vector<std::string>& words, const char* between) {
-  std::string text;
-  for (const std::string& word : words) text += (text.empty() ? "" : between) + word;
-  return text;
-}
 
 /// Text in lines of at most `width`, all but the first with `indent` blanks before them.
 std::string wrapped(const std::string& text, std::size_t width, std::size_t indent) {

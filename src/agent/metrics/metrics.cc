@@ -144,9 +144,9 @@ void ControllerMetrics::ClusterCidr::see(const core::ClusterCidrUse& use) {
 }
 
 void ControllerMetrics::ClusterCidr::add(const engine::ClusterCidrCounts& counts) {
-  allocations += counts.allocations;
+  allocations += counts.tries.size();
   releases += counts.releases;
-  taken += counts.allocations;
+  taken += counts.tries.size();
   taken -= std::min(taken, counts.releases);
   for (const std::uint32_t tries : counts.tries) {
     for (std::size_t i = 0; i < kTriesBounds.size(); ++i) tries_up_to[i] += tries <= kTriesBounds[i] ? 1 : 0;

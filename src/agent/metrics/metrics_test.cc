@@ -19,7 +19,7 @@ using Type = core::audit::RepairFinding::Type;
 /// Services on a store in memory, a repair of their ranges, and what it has told.
 struct World : engine::Services {
   using Services::Services;
-  engine::RangeRepairOptions repair_options{{}, {}, true};
+  engine::RangeRepairOptions repair_options{{}, true};
   engine::RangeRepairMemory memory;
   ControllerMetrics metrics;
 
@@ -183,7 +183,7 @@ TEST(ControllerMetrics, PassesOverNodeRanges) {
   ControllerMetrics metrics;
   engine::NodeRangesReconciled pass;
   pass.seen.use = {use_of("10.244.0.0/16", 256, 60)};
-  pass.counts[prefix("10.244.0.0/16")] = {4, 0, {0, 1, 6, 700}};
+  pass.counts[prefix("10.244.0.0/16")] = {0, {0, 1, 6, 700}};
   metrics.count(pass);
   EXPECT_EQ(metrics.text(), R"(# HELP node_ipam_controller_cidrset_cidrs_allocations_total Number of node CIDRs taken
 # TYPE node_ipam_controller_cidrset_cidrs_allocations_total counter
@@ -214,7 +214,7 @@ node_ipam_controller_cidrset_allocation_tries_per_request_bucket{clusterCIDR="10
   second.seen.use = {use_of("10.244.0.0/16", 256, 66), use_of("fd00:244::/48", 65536, 1)};
   metrics.count(second);
   second.seen.use[0].taken = 65;
-  second.counts[prefix("10.244.0.0/16")] = {0, 3, {}};
+  second.counts[prefix("10.244.0.0/16")] = {3, {}};
   metrics.count(second);
   const std::string text = metrics.text();
   EXPECT_THAT(text, AllOf(HasSubstr("allocations_total{clusterCIDR=\"10.244.0.0/16\"} 66\n"),

@@ -173,7 +173,7 @@ class ClusterPods {
     std::vector<core::audit::RunningPod> running;
     if (is_hidden_ || cluster_ == nullptr) return running;
     TRY(auto read,
-        if_allowed(line_, "which pods are gone, the addresses of running pods", cluster_->running_pods(facts_)));
+        if_allowed(line_, "which pods are gone, the addresses of running pods", cluster_->running_pods(&facts_)));
     is_hidden_ = !read;
     if (read) {
       running = *std::move(read);
@@ -240,11 +240,23 @@ class ClusterPods {
   if (!seen->set || cidrs == nullptr) return core::audit::audit_node_ranges(*seen, {}, {});
   TRY(const auto look, if_allowed(line, kWhat, engine::look_at_node_cidrs(*cidrs)));
   if (!look) return core::audit::audit_node_ranges(*seen, {}, {});
-  return core::audit::audit_node_ranges(*seen, engine::compare(*look, *seen), look->unreadable);
+  return core::audit::audit_node_ranges(*seen, core::compare_said(look->said, seen->records()), look->unreadable);
 }
 
 bool is_of_living(const Finding& finding) {
   return finding.id == "not_held" || finding.id == "pod_not_held" || finding.id == "node_not_moved";
+}
+bool is_of_gone(const Finding& finding) { return finding.looks > 0; }
+
+/// Leaves of the findings that are meant those of the second look that the first one had too.
+void keep_seen_before(const engine::AuditReport& first, engine::AuditReport& second, bool is_meant(const Finding&)) {
+  // A remedy names handle and sequence number of who is gone.
+  const auto key = [](const Finding& one) {
+    return std::tuple(one.id, one.subject, is_of_gone(one) ? one.remedy : std::string());
+  };
+  std::set<std::tuple<std::string_view, std::string, std::string>> seen;
+  for (const Finding& one : first.findings) seen.insert(key(one));
+  std::erase_if(second.findings, [&](const Finding& one) { return is_meant(one) && !seen.contains(key(one)); });
 }
 
 /// Living addresses are read after the register: a DEL, or an ADD, in between looks like an address that is nobody's.
@@ -263,30 +275,19 @@ bool is_of_living(const Finding& finding) {
   engine::wait(context, kSecondLook, Deadline{});
   TRY(const auto again, read_runtime_cache_again(options.cache));
   TRY(engine::AuditReport second, look(again));
-  std::set<std::pair<std::string_view, std::string>> seen;
-  for (const Finding& one : first.findings) seen.emplace(one.id, one.subject);
-  std::erase_if(second.findings, [&](const Finding& one) {
-    return is_of_living(one) && !seen.contains({one.id, one.subject});
-  });
+  keep_seen_before(first, second, is_of_living);
   return second;
 }
 
 /// Leaves of what is gone by the second of two looks what was gone by the first.
 void keep_seen_twice(const engine::AuditReport& first, engine::AuditReport& second) {
-  using Seen = std::tuple<std::string_view, std::string, std::string>;
-  std::set<Seen> seen;
-  for (const Finding& one : first.findings) {
-    if (one.looks > 0) seen.emplace(one.id, one.subject, one.remedy);
-  }
+  keep_seen_before(first, second, is_of_gone);
   std::set<std::string> kept;
-  std::erase_if(second.findings, [&](Finding& one) {
-    if (one.looks == 0) return false;
-    // A remedy names handle and sequence number.
-    if (!seen.contains({one.id, one.subject, one.remedy})) return true;
+  for (Finding& one : second.findings) {
+    if (!is_of_gone(one)) continue;
     one.looks = 2;
     kept.insert(one.subject);
-    return false;
-  });
+  }
   for (core::audit::Allocation& one : second.allocations) one.gone = one.gone && kept.contains(one.address.to_string());
 }
 
@@ -299,7 +300,7 @@ void keep_seen_twice(const engine::AuditReport& first, engine::AuditReport& seco
   ClusterPods pods(line, options.cache.node, cluster.get());
   TRY(engine::AuditReport report, audit_twice(context, live, pod_ranges, pods, options));
   pods.find_leaks(context, report);
-  const bool has_gone = std::ranges::any_of(report.findings, [](const auto& one) { return one.looks > 0; });
+  const bool has_gone = std::ranges::any_of(report.findings, is_of_gone);
   std::string looks = "; seen in one look";
   if (options.wait_seconds > 0 && has_gone) {
     engine::wait(context, std::chrono::seconds(options.wait_seconds), Deadline{});
@@ -387,19 +388,17 @@ void keep_seen_twice(const engine::AuditReport& first, engine::AuditReport& seco
   TRY(const auto ranges, telling_pod_ranges(line, context));
   TRY(engine::AuditReport report, look_as_asked(context, live, ranges, line, options));
   for (const auto& [kind, why] : report.not_allowed) line.note_not_read(plural_of(kind), why);
-  const auto add = [&report](const AuditFindings& more) {
-    report.findings.insert(report.findings.end(), more.begin(), more.end());
+  const auto add = [&report](const Result<AuditFindings>& more) -> Result<void> {
+    if (!more) return fail(more.error());
+    report.findings.insert(report.findings.end(), more->begin(), more->end());
+    return {};
   };
-  TRY(const auto of_pause, look_at_pause(line));
-  add(of_pause);
-  add(not_done);
-  TRY(const auto of_ranges, look_at_ranges(line, context, report.findings));
-  add(of_ranges);
-  add(core::audit::audit_pod_ranges(report.blocks_of_nodes, ranges));
-  TRY(const auto of_fullness, look_at_fullness(line, context));
-  add(of_fullness);
-  TRY(const auto of_space, look_at_taken_space(line, context));
-  add(of_space);
+  TRY_VOID(add(look_at_pause(line)));
+  TRY_VOID(add(not_done));
+  TRY_VOID(add(look_at_ranges(line, context, report.findings)));
+  TRY_VOID(add(core::audit::audit_pod_ranges(report.blocks_of_nodes, ranges)));
+  TRY_VOID(add(look_at_fullness(line, context)));
+  TRY_VOID(add(look_at_taken_space(line, context)));
   if (!options.report_path.empty()) {
     const ReportOrigin origin{CROFT_VERSION, line.store_url, line.clock.now().wall, live && !live->entries.empty(),
                               !line.cluster_url.empty()};

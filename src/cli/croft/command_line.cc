@@ -11,6 +11,7 @@
 
 #include "base/net/echo.h"
 #include "base/quoted.h"
+#include "base/texts.h"
 #include "cli/build_commit.h"
 #include "cli/command_model.h"
 #include "cli/program.h"
@@ -74,8 +75,7 @@ Result<engine::Context> CommandLine::take(Result<std::unique_ptr<store::Store>> 
   pausable = dynamic_cast<store::Pausable*>(looking != nullptr ? &looking->looked_at() : opened->get());
   // Records that are left out of an answer are named beside it, once.
   store = std::make_unique<engine::DamageTelling>(*std::move(opened), [](const store::Key&, const Error& damage) {
-    static_cast<void>(os::write_standard_error(
-        "croft: damaged record, set aside: " + printable(damage.message, Printed::line) + "\n"));
+    warn("damaged record, set aside: " + damage.message);
   });
   return engine::Context{*store, clock, random};
 }
@@ -112,8 +112,8 @@ Result<void> CommandLine::choose_store(bool is_kubectl_plugin) {
   }
   if (!is_kube) {
     return fail(ErrorCode::invalid_argument,
-                fmt::format("{} is for a store in a Kubernetes API, and {} is none: give --store kube: or leave it out",
-                            flag, net::echo(store::without_user(store_url))));
+                "{} is for a store in a Kubernetes API, and {} is none: give --store kube: or leave it out", flag,
+                net::echo(store::without_user(store_url)));
   }
   TRY(store_url, with_kube_flags(store_url, kubeconfig, context));
   cluster_url = store_url;
@@ -134,6 +134,8 @@ void print(const std::string& text, Printed how) {
 }
 
 void tell(const std::string& text) { static_cast<void>(os::write_standard_error(text + "\n")); }
+
+void warn(const std::string& text) { tell("croft: " + printable(text, Printed::line)); }
 
 Result<net::Address> address_argument(const std::string& name, const std::string& text) {
   auto address = net::Address::parse(text);

@@ -88,8 +88,9 @@ void print(const std::string& text, Printed how = Printed::text);
 /// The records that were passed over as this account may not read them, in one line; empty: none.
 [[nodiscard]] std::string not_read_text(const CommandLine& line);
 
-/// A line on standard error.
+/// A line on standard error. A warning is made printable, and stands behind "croft: ".
 void tell(const std::string& text);
+void warn(const std::string& text);
 
 /// The whole tree of commands with the options that all of them take; what is read goes into `line`.
 void add_everything(CLI::App& app, CommandLine& line);

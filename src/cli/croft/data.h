@@ -52,10 +52,15 @@ inline constexpr std::uint64_t kExactNumberMax = (std::uint64_t{1} << 53) - 1;
 [[nodiscard]] inline nlohmann::ordered_json number_64_json(std::uint64_t number) {
   return nlohmann::ordered_json(std::to_string(number));
 }
+/// An array of what `json_of` makes of each.
+template <class T, class F>
+[[nodiscard]] nlohmann::ordered_json array_json(const std::vector<T>& items, F json_of) {
+  nlohmann::ordered_json array = nlohmann::ordered_json::array();
+  for (const T& item : items) array.push_back(json_of(item));
+  return array;
+}
 [[nodiscard]] inline nlohmann::ordered_json prefixes_json(const std::vector<net::Prefix>& prefixes) {
-  nlohmann::ordered_json json = nlohmann::ordered_json::array();
-  for (const net::Prefix& prefix : prefixes) json.push_back(prefix.to_string());
-  return json;
+  return array_json(prefixes, [](const net::Prefix& prefix) { return prefix.to_string(); });
 }
 
 }  // namespace croft::app

@@ -8,9 +8,8 @@
 
 #include "base/nearest.h"
 #include "base/net/echo.h"
-#include "base/printable.h"
+#include "base/texts.h"
 #include "ipam/use/nodes.h"
-#include "os/process.h"
 
 namespace croft::app {
 namespace {
@@ -30,16 +29,11 @@ std::string instead_of(const std::string& name, const std::vector<std::string>& 
 
 }  // namespace
 
-void warn(const std::string& text) {
-  static_cast<void>(os::write_standard_error("croft: " + printable(text, Printed::line) + "\n"));
-}
-
 Result<Error> no_such_pool(const engine::Context& context, const std::string& pool) {
   TRY(const std::vector<core::Pool> pools, engine::list_pools(context));
   std::vector<std::string> names;
   for (const core::Pool& one : pools) names.push_back(one.name);
-  return Error{
-      ErrorCode::not_found, fmt::format("there is no pool {}{}", net::echo(pool), instead_of(pool, names)), {}};
+  return make_error(ErrorCode::not_found, "there is no pool {}{}", net::echo(pool), instead_of(pool, names));
 }
 
 Result<void> check_known(const engine::Context& context, const std::string& node, const std::string& pool) {
@@ -69,8 +63,8 @@ Result<LabelSelector> LabelSelector::parse(const std::string& text) {
       term.value = given.substr(equals + (is_doubled ? 2 : 1));
     }
     if (term.key.empty() || term.key.find_first_of(" !()") != std::string::npos) {
-      return fail(ErrorCode::invalid_argument,
-                  fmt::format("--selector: {} is none of KEY=VALUE, KEY!=VALUE, KEY and !KEY", net::echo(given)));
+      return fail(ErrorCode::invalid_argument, "--selector: {} is none of KEY=VALUE, KEY!=VALUE, KEY and !KEY",
+                  net::echo(given));
     }
     selector.terms_.push_back(std::move(term));
   }

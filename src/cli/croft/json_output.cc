@@ -2,13 +2,13 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <utility>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "base/counted.h"
 #include "base/printable.h"
+#include "base/texts.h"
 #include "base/time_text.h"
 #include "cli/croft/data.h"
 #include "cli/croft/table.h"
@@ -25,37 +25,33 @@ Json usage_json(const engine::Usage& usage) {
           {"free", count_json(usage.free())}, {"stranded", count_json(usage.stranded)}};
 }
 
-Json map_json(const std::map<std::string, std::string>& map) {
-  Json json = Json::object();
-  for (const auto& [key, value] : map) json[key] = value;
-  return json;
-}
+Json map_json(const std::map<std::string, std::string>& map) { return Json(map); }
 
 Json fact_json(const core::PoolFact& fact) {
-  Json own = Json::array();
-  for (const core::OwnBlockFact& block : fact.own) {
-    own.push_back({{"cidr", block.cidr.to_string()},
-                   {"free", block.free},
-                   {"coolsUntil", block.cools_until ? Json(rfc3339_rounded_up(*block.cools_until)) : Json()},
-                   {"fault", text_or_null(block.fault)}});
-  }
+  const auto own_json = [](const core::OwnBlockFact& block) -> Json {
+    return {{"cidr", block.cidr.to_string()},
+            {"free", block.free},
+            {"coolsUntil", block.cools_until ? Json(rfc3339_rounded_up(*block.cools_until)) : Json()},
+            {"fault", text_or_null(block.fault)}};
+  };
   return {{"pool", fact.pool},
           {"cidr", fact.cidr.to_string()},
           {"usable", fact.usable},
           {"reason", text_or_null(fact.reason)},
           {"selection", text_or_null(fact.selected)},
-          {"ownBlocks", std::move(own)},
+          {"ownBlocks", array_json(fact.own, own_json)},
           {"claimable", fact.claimable ? Json(fact.claimable->to_string()) : Json()},
           {"notClaimable", text_or_null(fact.not_claimable)},
           {"toBorrow", prefixes_json(fact.to_borrow)}};
 }
 
 Json refusal_json(const core::Refusal& refusal) {
-  Json considered = Json::array();
-  for (const core::PoolVerdict& verdict : refusal.considered) {
-    considered.push_back({{"pool", verdict.pool}, {"cidr", verdict.cidr.to_string()}, {"reason", verdict.reason}});
-  }
-  return {{"code", name_of(refusal.code)}, {"summary", refusal.summary}, {"considered", std::move(considered)}};
+  const auto verdict_json = [](const core::PoolVerdict& one) -> Json {
+    return {{"pool", one.pool}, {"cidr", one.cidr.to_string()}, {"reason", one.reason}};
+  };
+  return {{"code", name_of(refusal.code)},
+          {"summary", refusal.summary},
+          {"considered", array_json(refusal.considered, verdict_json)}};
 }
 
 Json node_json(const engine::NodeView& view) {
@@ -96,88 +92,73 @@ Json record_json(const core::Value& record) {
 }
 
 Data json_of(const std::vector<engine::PoolView>& pools, bool with_blocks) {
-  std::vector<Json> objects;
-  for (const engine::PoolView& pool : pools) {
+  const auto block_json = [](const engine::BlockView& view) -> Json {
+    return {{"cidr", view.block.cidr.to_string()},
+            {"affinity", view.block.affinity ? Json(to_string(*view.block.affinity)) : Json()},
+            {"usage", usage_json(view.usage)}};
+  };
+  return Data(array_json(pools, [&](const engine::PoolView& pool) {
     Json json = pool_json(pool.pool);
     json["blocks"] = pool.blocks.size();
     json["usage"] = usage_json(pool.usage);
-    if (with_blocks) {
-      json["blockUsage"] = Json::array();
-      for (const engine::BlockView& block : pool.blocks) {
-        json["blockUsage"].push_back(
-            {{"cidr", block.block.cidr.to_string()},
-             {"affinity", block.block.affinity ? Json(to_string(*block.block.affinity)) : Json()},
-             {"usage", usage_json(block.usage)}});
-      }
-    }
-    objects.push_back(std::move(json));
-  }
-  return Data(objects);
+    if (with_blocks) json["blockUsage"] = array_json(pool.blocks, block_json);
+    return json;
+  }));
 }
 
 Data json_of(const std::vector<engine::BlockView>& blocks) {
-  std::vector<Json> objects;
-  for (const engine::BlockView& block : blocks) {
+  return Data(array_json(blocks, [](const engine::BlockView& block) {
     Json json = record_json(block.block);
     json["pool"] = text_or_null(block.pool);
     json["usage"] = usage_json(block.usage);
-    objects.push_back(std::move(json));
-  }
-  return Data(objects);
+    return json;
+  }));
 }
 
 Data json_of(const std::vector<engine::AddressView>& addresses) {
-  std::vector<Json> objects;
-  for (const engine::AddressView& a : addresses) {
-    objects.push_back({{"address", a.address.to_string()},
-                       {"state", core::name_of(a.state)},
-                       {"pool", text_or_null(a.pool)},
-                       {"block", a.block ? Json(a.block->to_string()) : Json()},
-                       {"network", text_or_null(a.owner ? a.owner->network : "")},
-                       {"containerId", text_or_null(a.owner ? a.owner->container_id : "")},
-                       {"ifname", text_or_null(a.owner ? a.owner->interface_name : "")},
-                       {"node", text_or_null(a.node)},
-                       {"pod", text_or_null(a.pod)},
-                       {"namespace", text_or_null(a.namespace_name)},
-                       {"since", text_or_null(a.since)},
-                       {"until", text_or_null(a.until)},
-                       {"handle", text_or_null(a.handle_id)},
-                       {"sequenceNumber", number_64_json(a.sequence_number.value)},
-                       {"blockOwner", a.block_owner ? Json(to_string(*a.block_owner)) : Json()},
-                       {"borrowed", a.borrowed()},
-                       {"type", text_or_null(a.type())},
-                       {"attributes", map_json(a.attributes)},
-                       {"alternateOwner", map_json(a.alternate_owner)}});
-  }
-  return Data(objects);
+  return Data(array_json(addresses, [](const engine::AddressView& a) -> Json {
+    return {{"address", a.address.to_string()},
+            {"state", core::name_of(a.state)},
+            {"pool", text_or_null(a.pool)},
+            {"block", a.block ? Json(a.block->to_string()) : Json()},
+            {"network", text_or_null(a.owner ? a.owner->network : "")},
+            {"containerId", text_or_null(a.owner ? a.owner->container_id : "")},
+            {"ifname", text_or_null(a.owner ? a.owner->interface_name : "")},
+            {"node", text_or_null(a.node)},
+            {"pod", text_or_null(a.pod)},
+            {"namespace", text_or_null(a.namespace_name)},
+            {"since", text_or_null(a.since)},
+            {"until", text_or_null(a.until)},
+            {"handle", text_or_null(a.handle_id)},
+            {"sequenceNumber", number_64_json(a.sequence_number.value)},
+            {"blockOwner", a.block_owner ? Json(to_string(*a.block_owner)) : Json()},
+            {"borrowed", a.borrowed()},
+            {"type", text_or_null(a.type())},
+            {"attributes", map_json(a.attributes)},
+            {"alternateOwner", map_json(a.alternate_owner)}};
+  }));
 }
 
 Data json_of(const std::vector<core::audit::Finding>& findings) {
-  std::vector<Json> objects;
-  for (const core::audit::Finding& finding : findings) {
-    objects.push_back({{"finding", finding.id},
-                       {"subject", finding.subject},
-                       {"evidence", finding.what},
-                       {"remedy", finding.remedy},
-                       {"namespace", text_or_null(finding.pod.namespace_name)},
-                       {"pod", text_or_null(finding.pod.name)},
-                       {"podUID", text_or_null(finding.pod.uid)},
-                       {"since", text_or_null(finding.since)},
-                       {"looks", finding.looks > 0 ? Json(finding.looks) : Json()}});
-  }
-  return Data(objects);
+  return Data(array_json(findings, [](const core::audit::Finding& finding) -> Json {
+    return {{"finding", finding.id},
+            {"subject", finding.subject},
+            {"evidence", finding.what},
+            {"remedy", finding.remedy},
+            {"namespace", text_or_null(finding.pod.namespace_name)},
+            {"pod", text_or_null(finding.pod.name)},
+            {"podUID", text_or_null(finding.pod.uid)},
+            {"since", text_or_null(finding.since)},
+            {"looks", finding.looks > 0 ? Json(finding.looks) : Json()}};
+  }));
 }
 
-Data json_of(const std::vector<engine::NodeView>& nodes) {
-  std::vector<Json> objects;
-  for (const engine::NodeView& view : nodes) objects.push_back(node_json(view));
-  return Data(objects);
-}
+Data json_of(const std::vector<engine::NodeView>& nodes) { return Data(array_json(nodes, node_json)); }
 
-Data json_of(const engine::NodeView& node, const std::vector<std::string>& ranges,
+Data json_of(const engine::NodeView& node, const std::vector<net::Prefix>& ranges,
              const std::optional<TokenShown>& token) {
   Json object = node_json(node);
-  object["ranges"] = ranges;
+  object["ranges"] = prefixes_json(ranges);
   if (token) {
     object["pluginToken"] = {{"file", token->file},
                              {"madeAt", rfc3339_exact(token->made)},
@@ -185,68 +166,58 @@ Data json_of(const engine::NodeView& node, const std::vector<std::string>& range
                              {"hasEnded", token->has_ended},
                              {"isRefused", token->is_refused ? Json(*token->is_refused) : Json()}};
   }
-  return Data(std::vector<Json>{object});
+  return Data(Json::array({object}));
 }
 
 Data json_of(const core::IpamConfig& config) {
   Json json = record_json(config);
   json["kubeVirtVMAddressPersistence"] = text_or_null(config.kubevirt_vm_address_persistence);
-  return Data(std::vector<Json>(1, json));
+  return Data(Json::array({json}));
 }
 
 Data json_of(const std::vector<core::Reservation>& reservations) {
-  std::vector<Json> objects;
-  for (const core::Reservation& one : reservations) objects.push_back(record_json(one));
-  return Data(objects);
+  return Data(array_json(reservations, [](const core::Reservation& one) { return record_json(one); }));
 }
 
 Data json_of(const core::PoolsSplit& split) {
-  std::vector<Json> objects;
-  for (const core::Pool& part : split.parts) {
+  return Data(array_json(split.parts, [&](const core::Pool& part) {
     Json json = pool_json(part);
-    Json held = Json::array();
-    for (const net::Address& address : split.held_reserved) {
-      if (part.cidr.contains(address)) held.push_back(address.to_string());
-    }
     json["splitFrom"] = split.before;
-    json["heldReserved"] = std::move(held);
-    objects.push_back(std::move(json));
-  }
-  return Data(objects);
+    json["heldReserved"] = Json::array();
+    for (const net::Address& address : split.held_reserved) {
+      if (part.cidr.contains(address)) json["heldReserved"].push_back(address.to_string());
+    }
+    return json;
+  }));
 }
 
 Data json_of(const core::Explanation& explanation) {
-  Json addresses = Json::array();
-  for (const core::ExplainedAddress& one : explanation.addresses) {
-    addresses.push_back({{"address", one.address.address.to_string()},
-                         {"pool", text_or_null(one.address.pool)},
-                         {"block", one.address.block.to_string()},
-                         {"origin", core::name_of(one.origin)},
-                         {"blockOwner", text_or_null(one.block_owner)}});
-  }
-  Json families = Json::array();
-  for (const core::FamilyFacts& facts : explanation.families) {
-    Json pools = Json::array();
-    for (const core::PoolFact& fact : facts.pools) pools.push_back(fact_json(fact));
-    families.push_back({{"family", net::name_of(facts.family)},
-                        {"ownedBlocks", facts.owned_blocks},
-                        {"blockLimit", facts.block_limit},
-                        {"pools", std::move(pools)}});
-  }
+  const auto address_json = [](const core::ExplainedAddress& one) -> Json {
+    return {{"address", one.address.address.to_string()},
+            {"pool", text_or_null(one.address.pool)},
+            {"block", one.address.block.to_string()},
+            {"origin", core::name_of(one.origin)},
+            {"blockOwner", text_or_null(one.block_owner)}};
+  };
+  const auto family_json = [](const core::FamilyFacts& facts) -> Json {
+    return {{"family", net::name_of(facts.family)},
+            {"ownedBlocks", facts.owned_blocks},
+            {"blockLimit", facts.block_limit},
+            {"pools", array_json(facts.pools, fact_json)}};
+  };
   const auto* refusal = std::get_if<core::Refusal>(&explanation.answer);
-  Json json = Json::object();
-  json["addresses"] = std::move(addresses);
-  json["refusal"] = refusal != nullptr ? refusal_json(*refusal) : Json();
-  json["nodeRecorded"] = explanation.node_recorded;
-  json["nodeLabels"] = map_json(explanation.node_labels);
-  json["strictAffinity"] = explanation.strict_affinity;
-  json["autoAllocateBlocks"] = explanation.auto_allocate_blocks;
-  json["families"] = std::move(families);
-  return Data(std::vector<Json>(1, json));
+  const Json json = {{"addresses", array_json(explanation.addresses, address_json)},
+                     {"refusal", refusal != nullptr ? refusal_json(*refusal) : Json()},
+                     {"nodeRecorded", explanation.node_recorded},
+                     {"nodeLabels", map_json(explanation.node_labels)},
+                     {"strictAffinity", explanation.strict_affinity},
+                     {"autoAllocateBlocks", explanation.auto_allocate_blocks},
+                     {"families", array_json(explanation.families, family_json)}};
+  return Data(Json::array({json}));
 }
 
 Data json_of(const ReleaseOutcome& outcome) {
-  std::vector<Json> objects;
+  Json objects = Json::array();
   const auto add = [&](const std::vector<net::Address>& addresses, const char* what) {
     for (const net::Address& address : addresses) {
       objects.push_back({{"address", address.to_string()}, {"handle", nullptr}, {"outcome", what}});
@@ -299,7 +270,7 @@ std::string usable_text(const core::PoolFact& fact, const core::FamilyFacts& fac
   const std::string indent = "     ";
   std::string text;
   for (const core::OwnBlockFact& block : fact.own) {
-    text += indent + fmt::format("own block {}: {}\n", block.cidr.to_string(), block_text(block));
+    text += indent + fmt::format("own block {}: {}\n", block.cidr, block_text(block));
   }
   if (fact.own.empty()) text += indent + "no block of its own here\n";
   if (!explanation.auto_allocate_blocks) {
@@ -308,7 +279,7 @@ std::string usable_text(const core::PoolFact& fact, const core::FamilyFacts& fac
     text += indent + fmt::format("claims nothing: it has {} of at most {}\n", facts.owned_blocks,
                                  counted(facts.block_limit, "block"));
   } else if (fact.claimable) {
-    text += indent + fmt::format("could claim block {}\n", fact.claimable->to_string());
+    text += indent + fmt::format("could claim block {}\n", *fact.claimable);
   } else {
     text += indent + fmt::format("nothing to claim: {}\n", fact.not_claimable);
   }
@@ -324,7 +295,7 @@ std::string verdict_of(const core::PoolFact& fact, const core::FamilyFacts& fact
 
 /// "pool a (10.1.0.0/24)", or the first and the last of several in a row.
 std::string pools_named(const std::vector<core::PoolFact>& pools, std::size_t begin, std::size_t end) {
-  const auto one = [](const core::PoolFact& fact) { return fmt::format("{} ({})", fact.pool, fact.cidr.to_string()); };
+  const auto one = [](const core::PoolFact& fact) { return fmt::format("{} ({})", fact.pool, fact.cidr); };
   if (end - begin == 1) return "pool " + one(pools[begin]);
   return fmt::format("{} pools in a row, {} to {}", end - begin, one(pools[begin]), one(pools[end - 1]));
 }
@@ -359,8 +330,8 @@ std::string answer_text(const core::Explanation& explanation) {
   }
   std::string text;
   for (const core::ExplainedAddress& one : explanation.addresses) {
-    text += fmt::format("Answer: {} of pool {}, {} {}{}\n", one.address.address.to_string(), one.address.pool,
-                        core::name_of(one.origin), one.address.block.to_string(),
+    text += fmt::format("Answer: {} of pool {}, {} {}{}\n", one.address.address, one.address.pool,
+                        core::name_of(one.origin), one.address.block,
                         one.origin == core::Origin::borrowed || one.origin == core::Origin::taken_over
                             ? " of " + (one.block_owner.empty() ? std::string("nobody") : one.block_owner)
                             : std::string());
@@ -398,7 +369,7 @@ void add_block(Table& table, const engine::BlockView& view) {
 
 std::string percent_of(const net::Count& part, const net::Count& whole) {
   const double share = whole.is_zero() ? 0.0 : 100.0 * part.as_double() / whole.as_double();
-  return fmt::format("{} ({:.3g}%)", part.to_string(), share);
+  return fmt::format("{} ({:.3g}%)", part, share);
 }
 
 std::string usage_table(const engine::Overview& overview, bool with_blocks) {

@@ -36,7 +36,7 @@ struct TokenShown {
   std::optional<bool> is_refused{};  ///< by the API server, which may be away
 };
 /// One node, as in the list, with `ranges`; and `pluginToken` where it was asked for.
-[[nodiscard]] Data json_of(const engine::NodeView& node, const std::vector<std::string>& ranges,
+[[nodiscard]] Data json_of(const engine::NodeView& node, const std::vector<net::Prefix>& ranges,
                            const std::optional<TokenShown>& token);
 [[nodiscard]] Data json_of(const core::IpamConfig& config);
 [[nodiscard]] Data json_of(const std::vector<core::Reservation>& reservations);

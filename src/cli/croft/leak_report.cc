@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/json/document.h"
+#include "base/texts.h"
 #include "base/time_text.h"
 #include "cli/croft/data.h"
 
@@ -21,10 +22,7 @@ using Json = nlohmann::ordered_json;
 Json owners_json(const core::audit::Allocation& one) {
   Json owners = Json::array();
   for (const auto* owner : {&one.attributes.get(), &one.alternate_owner.get()}) {
-    if (owner->empty()) continue;
-    Json json = Json::object();
-    for (const auto& [key, value] : *owner) json[key] = value;
-    owners.push_back(std::move(json));
+    if (!owner->empty()) owners.push_back(*owner);
   }
   return owners;
 }
@@ -50,7 +48,7 @@ Json allocation_json(const core::audit::Allocation& one) {
 }
 
 Error wrong(std::string_view member, std::string_view what) {
-  return {ErrorCode::invalid_argument, fmt::format("report: {}: {}", member, what), {}};
+  return make_error(ErrorCode::invalid_argument, "report: {}: {}", member, what);
 }
 
 using wire::JsonKind;
@@ -142,33 +140,30 @@ std::string report_of(const engine::AuditReport& report, const ReportOrigin& ori
     if (members.empty() || members.back().first != address) members.emplace_back(address, Json::array());
     members.back().second.push_back(allocation_json(one));
   }
-  Json handles = Json::array();
-  for (const engine::LeakedHandle& handle : report.leaked_handles) {
-    handles.push_back({{"ID", handle.id}, {"UID", nullptr}, {"Revision", std::to_string(handle.revision.value)}});
-  }
-  Json findings = Json::array();
-  for (const core::audit::Finding& finding : report.findings) {
-    findings.push_back({{"finding", finding.id},
-                        {"subject", finding.subject},
-                        {"evidence", finding.what},
-                        {"remedy", finding.remedy},
-                        {"since", finding.since.empty() ? Json() : Json(finding.since)},
-                        {"looks", finding.looks > 0 ? Json(finding.looks) : Json()}});
-  }
-  Json json = Json::object();
-  json["version"] = origin.version;
-  json["clusterGUID"] = cluster_of(origin.store);
-  json["datastoreLocked"] = false;
-  json["clusterInformationRevision"] = "";
-  json["clusterType"] = "croft";
-  json["allocations"] = std::move(allocations);
-  json["leakedHandles"] = std::move(handles);
-  json["croft"] = {{"store", origin.store},
-                   {"checkedAt", rfc3339_rounded_up(origin.checked_at)},
-                   {"comparedWithRuntime", origin.compared},
-                   {"comparedWithCluster", origin.compared_with_cluster}};
-  json["croft"]["findings"] = std::move(findings);
-  return printed_json(json);
+  const auto handle_json = [](const engine::LeakedHandle& handle) -> Json {
+    return {{"ID", handle.id}, {"UID", nullptr}, {"Revision", std::to_string(handle.revision.value)}};
+  };
+  const auto finding_json = [](const core::audit::Finding& finding) -> Json {
+    return {{"finding", finding.id},
+            {"subject", finding.subject},
+            {"evidence", finding.what},
+            {"remedy", finding.remedy},
+            {"since", text_or_null(finding.since)},
+            {"looks", finding.looks > 0 ? Json(finding.looks) : Json()}};
+  };
+  const Json ours = {{"store", origin.store},
+                     {"checkedAt", rfc3339_rounded_up(origin.checked_at)},
+                     {"comparedWithRuntime", origin.compared},
+                     {"comparedWithCluster", origin.compared_with_cluster},
+                     {"findings", array_json(report.findings, finding_json)}};
+  return printed_json({{"version", origin.version},
+                       {"clusterGUID", cluster_of(origin.store)},
+                       {"datastoreLocked", false},
+                       {"clusterInformationRevision", ""},
+                       {"clusterType", "croft"},
+                       {"allocations", std::move(allocations)},
+                       {"leakedHandles", array_json(report.leaked_handles, handle_json)},
+                       {"croft", ours}});
 }
 
 Result<ReportContent> parse_report(std::string_view text) {

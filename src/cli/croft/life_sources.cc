@@ -7,6 +7,7 @@
 
 #include "base/counted.h"
 #include "base/quoted.h"
+#include "base/texts.h"
 #include "cli/croft/filters.h"
 #include "cli/stores/open_store.h"
 #include "collector/daemon/running_pods.h"
@@ -26,8 +27,6 @@ Result<std::unique_ptr<Cluster>> Cluster::of(const CommandLine& line) {
   return std::unique_ptr<Cluster>(new Cluster(line, std::move(api)));
 }
 
-Result<std::vector<core::audit::RunningPod>> Cluster::running_pods() { return list_running_pods(*api_, line_.clock); }
-
 Result<core::collect::Facts> Cluster::nodes(const engine::Context& context) {
   TRY(core::collect::Facts facts, engine::NodeFacts(context).facts());
   if (line_.cluster_url == line_.store_url) {
@@ -46,12 +45,12 @@ Result<core::collect::Facts> Cluster::nodes(const engine::Context& context) {
   }));
   if (is_of_store) return facts;
   return fail(ErrorCode::refused_for_safety,
-              fmt::format("none of the cluster's {} has a block in {}; name the cluster whose pods have its addresses",
-                          counted(own_.size(), "node"), line_.store_url));
+              "none of the cluster's {} has a block in {}; name the cluster whose pods have its addresses",
+              counted(own_.size(), "node"), line_.store_url);
 }
 
-Result<std::vector<core::audit::RunningPod>> Cluster::running_pods(core::collect::Facts& all) {
-  return list_running_pods(*api_, line_.clock, &all);
+Result<std::vector<core::audit::RunningPod>> Cluster::running_pods(core::collect::Facts* all) {
+  return list_running_pods(*api_, line_.clock, all);
 }
 
 Result<void> LifeSources::look(const CommandLine& line, const engine::Context& context, const RuntimeCache& cache) {
@@ -102,8 +101,8 @@ void warn_of_unclear(const edge::CniCache& cache) {
 [[nodiscard]] Result<edge::CniCache> read_caches(const RuntimeCache& cache) {
   auto read = edge::read_cni_caches(cache.directories, cache.in_container);
   if (read) return read;
-  return fail(ErrorCode::invalid_argument,
-              fmt::format("--cni-cache: {}; name the directory that has `results`", read.error().message));
+  return fail(ErrorCode::invalid_argument, "--cni-cache: {}; name the directory that has `results`",
+              read.error().message);
 }
 
 }  // namespace

@@ -47,9 +47,8 @@ class Cluster {
   [[nodiscard]] static Result<std::unique_ptr<Cluster>> of(const CommandLine& line);
 
   [[nodiscard]] store::kube::Api& api() { return *api_; }
-  [[nodiscard]] Result<std::vector<core::audit::RunningPod>> running_pods();
-  /// The same, and all pods as facts without nodes, frozen: of one list.
-  [[nodiscard]] Result<std::vector<core::audit::RunningPod>> running_pods(core::collect::Facts& all);
+  /// And, where it is not null, `all` pods as facts without nodes, frozen: of one list.
+  [[nodiscard]] Result<std::vector<core::audit::RunningPod>> running_pods(core::collect::Facts* all = nullptr);
   /// Nodes by the cluster's objects and, of a store beside it, by the store's records too: a node counts as gone when
   /// neither has it. Tunnels are those that the records name. Frozen. Error also: refused_for_safety, when none of the
   /// cluster's nodes has a block in the store beside it: that is another cluster, of which nothing may be concluded.

@@ -48,10 +48,7 @@ void show(const CommandLine& line, const Listing& listing) {
       // A watcher waits also while the store is away.
       const ErrorCode code = next.error().code;
       if (code != ErrorCode::unavailable && code != ErrorCode::deadline_exceeded) return fail(next.error());
-      if (!std::exchange(is_away, true)) {
-        static_cast<void>(
-            os::write_standard_error("croft: " + printable(next.error().message, Printed::line) + "; going on\n"));
-      }
+      if (!std::exchange(is_away, true)) warn(next.error().message + "; going on");
       continue;
     }
     is_away = false;

@@ -18,6 +18,7 @@
 #include "base/nearest.h"
 #include "base/net/echo.h"
 #include "base/net/prefix.h"
+#include "base/texts.h"
 #include "cli/croft/command_line.h"
 #include "cli/croft/data.h"
 #include "cni/error_table.h"
@@ -51,8 +52,8 @@ constexpr std::size_t kShownMax = 50;
   if (auto path = store::file_of_store(url)) return *std::move(path);
   const bool is_etcd = store::scheme_of(url) == store::Scheme::etcd;
   return fail(ErrorCode::invalid_argument,
-              fmt::format("store {} is not a file, and is backed up where it is kept: docs/runbooks/{}.md",
-                          store::without_user(url), is_etcd ? "backup-and-restore-etcd" : "restore-kubernetes-api"));
+              "store {} is not a file, and is backed up where it is kept: docs/runbooks/{}.md",
+              store::without_user(url), is_etcd ? "backup-and-restore-etcd" : "restore-kubernetes-api");
 }
 
 // ---------------------------------------------------------------- backup
@@ -158,7 +159,7 @@ class Recorder {
       } else if (view && !view->pool.empty()) {
         wanted.push_back(address);
       } else {
-        account_.elsewhere.push_back(fmt::format("{} of {}", address.to_string(), text_of(entry)));
+        account_.elsewhere.push_back(fmt::format("{} of {}", address, text_of(entry)));
       }
     }
     if (wanted.empty()) return {};
@@ -184,7 +185,7 @@ class Recorder {
   }
 
   void note_not_recorded(const core::RuntimeAttachment& entry, const net::Address& address, const std::string& why) {
-    account_.unclear.push_back(fmt::format("{} of {}: {}", address.to_string(), text_of(entry), why));
+    account_.unclear.push_back(fmt::format("{} of {}: {}", address, text_of(entry), why));
   }
 
   /// The runtime knows better than a backup who runs: what stands in the way is released where its holder is not
@@ -196,7 +197,7 @@ class Recorder {
       TRY(const engine::AddressView view, engine::show_address(context_, address));
       if (view.state != core::AddressState::held) continue;
       if (handles_.contains(view.handle_id)) {
-        return fail(ErrorCode::conflict, fmt::format("{} runs and holds it too", view.handle_id));
+        return fail(ErrorCode::conflict, "{} runs and holds it too", view.handle_id);
       }
       const core::AddressToRelease in_the_way{address, view.handle_id, view.sequence_number};
       TRY_VOID(engine::release_addresses(context_, {in_the_way}));
@@ -266,10 +267,9 @@ std::string account_text(const Account& account, const RestoreOptions& options) 
 }
 
 Json holds_json(const std::vector<Hold>& holds) {
-  Json json = Json::array();
-  for (const Hold& hold : holds)
-    json.push_back({{"address", hold.address}, {"handle", hold.handle}, {"pod", hold.pod}});
-  return json;
+  return array_json(holds, [](const Hold& hold) -> Json {
+    return {{"address", hold.address}, {"handle", hold.handle}, {"pod", hold.pod}};
+  });
 }
 
 Data account_json(const Account& account, bool done) {
@@ -377,11 +377,10 @@ Data account_json(const Account& account, bool done) {
   TRY(const auto opened, open_by_url(line.store_url, store::OpenMode::existing, line.clock));
   auto* const epoch = dynamic_cast<store::HasEpoch*>(opened.get());
   if (epoch == nullptr) {
-    return fail(
-        ErrorCode::invalid_argument,
-        fmt::format("store {} needs no new epoch: it is for a register in etcd. `croft store restore` begins one "
-                    "of a file, and docs/runbooks/restore-kubernetes-api.md has the steps for a Kubernetes API",
-                    store::without_user(line.store_url)));
+    return fail(ErrorCode::invalid_argument,
+                "store {} needs no new epoch: it is for a register in etcd. `croft store restore` begins one of a "
+                "file, and docs/runbooks/restore-kubernetes-api.md has the steps for a Kubernetes API",
+                store::without_user(line.store_url));
   }
   TRY_VOID(epoch->begin_epoch(Deadline::after(line.clock.now(), kEpochLimit)));
   print(line.wants_data() ? line.data_text(Data(Json{{"begun", true}}))
@@ -420,31 +419,34 @@ std::string report_text(const engine::CopyReport& report, bool is_dry_run) {
   return text;
 }
 
-[[nodiscard]] Result<int> copy(CommandLine& line, const std::string& from_url, const std::string& to_url,
-                               const engine::CopyOptions& options) {
-  if (store::name_one_store(from_url, to_url)) {
+struct CopyArguments {
+  std::string from, to;
+  engine::CopyOptions options;
+};
+
+[[nodiscard]] Result<int> copy(CommandLine& line, const CopyArguments& wanted) {
+  if (store::name_one_store(wanted.from, wanted.to)) {
     return fail(ErrorCode::invalid_argument, "FROM and TO name one store; name two");
   }
-  if (store::scheme_of(to_url) == store::Scheme::sqlite) {
+  if (store::scheme_of(wanted.to) == store::Scheme::sqlite) {
     return fail(ErrorCode::invalid_argument,
                 "TO is a file, and no copy leads into one; name an etcd or a Kubernetes API");
   }
-  TRY(const OpenEnd from, open_end(line, from_url));
-  TRY(const OpenEnd to, open_end(line, to_url));
+  TRY(const OpenEnd from, open_end(line, wanted.from));
+  TRY(const OpenEnd to, open_end(line, wanted.to));
   const engine::CopyContext context{from.end(),
                                     to.end(),
                                     line.clock,
                                     line.random,
                                     [](std::chrono::seconds span) { std::this_thread::sleep_for(span); },
                                     [](const std::string& text) { tell("croft: " + text); }};
-  const auto copied = engine::copy_store(context, options);
-  if (!copied) return fail(copied.error());
-  print(line.wants_data() ? line.data_text(Data(nlohmann::ordered_json{{"dryRun", options.dry_run},
-                                                                       {"wasDone", copied->was_done},
-                                                                       {"written", copied->written},
-                                                                       {"removed", copied->removed},
-                                                                       {"equal", copied->equal}}))
-                          : report_text(*copied, options.dry_run));
+  TRY(const engine::CopyReport copied, engine::copy_store(context, wanted.options));
+  print(line.wants_data() ? line.data_text(Data(nlohmann::ordered_json{{"dryRun", wanted.options.dry_run},
+                                                                       {"wasDone", copied.was_done},
+                                                                       {"written", copied.written},
+                                                                       {"removed", copied.removed},
+                                                                       {"equal", copied.equal}}))
+                          : report_text(copied, wanted.options.dry_run));
   return static_cast<int>(edge::ExitCode::fine);
 }
 
@@ -453,32 +455,6 @@ std::string report_text(const engine::CopyReport& report, bool is_dry_run) {
   TRY_VOID(engine::resume_store(*end.pausable, Deadline::after(line.clock.now(), kPauseLimit)));
   print("resumed: the register takes writes again; the other store holds part of a copy and stays paused\n");
   return static_cast<int>(edge::ExitCode::fine);
-}
-
-/// The verbs copy and resume.
-void add_copy_commands(CLI::App& store, CommandLine& line) {
-  struct Options {
-    std::string from, to;
-    engine::CopyOptions copy;
-  };
-  const auto options = std::make_shared<Options>();
-  CLI::App* copying = store.add_subcommand("copy", "Move the register into another store, while nobody writes");
-  copying->add_option("FROM", options->from, "Store whose register moves: sqlite:…, etcd:…, kube:…")->required();
-  copying->add_option("TO", options->to, "Store it moves into, which must be empty: etcd:…, kube:…")->required();
-  copying->add_flag("--leave-behind", options->copy.leave_behind,
-                    "Go on although Services of Croft's own, or cloud addresses, stay in FROM");
-  copying->add_flag("--dry-run", options->copy.dry_run, "Look through both stores and change nothing");
-  copying->footer(
-      "Pauses FROM, copies, compares, and opens TO: meanwhile ADDs are refused, and DELs leave tombstones. Called "
-      "again, it goes on where it was interrupted. Run one at a time. No copy leads back into SQLite.");
-  copying->callback([&line, options] {
-    line.run = [options](CommandLine& l) { return copy(l, options->from, options->to, options->copy); };
-  });
-
-  CLI::App* resuming =
-      store.add_subcommand("resume", "Give up an unfinished copy, so that its source takes writes again");
-  resuming->footer("TO stays paused until another `croft store copy` of the same source makes it equal.");
-  resuming->callback([&line] { line.run = [](CommandLine& l) { return resume(l); }; });
 }
 
 }  // namespace
@@ -519,7 +495,21 @@ void add_store_commands(CLI::App& app, CommandLine& line) {
       "until a controller says of which.");
   epoch->callback([&line] { line.run = [](CommandLine& l) { return begin_epoch(l); }; });
 
-  add_copy_commands(*store, line);
+  const auto [copying, wanted] =
+      add_command(*store, line, "copy", "Move the register into another store, while nobody writes", copy);
+  copying->add_option("FROM", wanted->from, "Store whose register moves: sqlite:…, etcd:…, kube:…")->required();
+  copying->add_option("TO", wanted->to, "Store it moves into, which must be empty: etcd:…, kube:…")->required();
+  copying->add_flag("--leave-behind", wanted->options.leave_behind,
+                    "Go on although Services of Croft's own, or cloud addresses, stay in FROM");
+  copying->add_flag("--dry-run", wanted->options.dry_run, "Look through both stores and change nothing");
+  copying->footer(
+      "Pauses FROM, copies, compares, and opens TO: meanwhile ADDs are refused, and DELs leave tombstones. Called "
+      "again, it goes on where it was interrupted. Run one at a time. No copy leads back into SQLite.");
+
+  CLI::App* resuming =
+      store->add_subcommand("resume", "Give up an unfinished copy, so that its source takes writes again");
+  resuming->footer("TO stays paused until another `croft store copy` of the same source makes it equal.");
+  resuming->callback([&line] { line.run = [](CommandLine& l) { return resume(l); }; });
 }
 
 // croft record remove: the way out when a damaged record can't be restored.
@@ -538,9 +528,8 @@ struct RemoveOptions {
     if (known.back() == name) return static_cast<core::Kind>(i);
   }
   const std::string meant = did_you_mean(name, known);
-  return fail(ErrorCode::invalid_argument,
-              fmt::format("there is no kind of record {}{}", net::echo(name),
-                          meant.empty() ? fmt::format("; there are {}", fmt::join(known, ", ")) : meant));
+  return fail(ErrorCode::invalid_argument, "there is no kind of record {}{}", net::echo(name),
+              meant.empty() ? fmt::format("; there are {}", fmt::join(known, ", ")) : meant);
 }
 
 /// The harm to programs of others when a record that Croft can't read goes, which they may read; empty: it is not
@@ -572,10 +561,10 @@ struct RemoveOptions {
   const std::string_view others = is_shared ? loss_of_others(kind) : std::string_view();
   const std::string_view loss = core::loss_without(kind);
   if (loss.empty() && others.empty()) return {};
-  return fail(ErrorCode::refused_for_safety,
-              fmt::format("record {} {}. Restore it from a backup; --force removes it once no pod needs it", subject,
-                          loss.empty() || others.empty() ? fmt::format("{}{}", loss, others)
-                                                         : fmt::format("{}, and {}", loss, others)));
+  return fail(
+      ErrorCode::refused_for_safety, "record {} {}. Restore it from a backup; --force removes it once no pod needs it",
+      subject,
+      loss.empty() || others.empty() ? fmt::format("{}{}", loss, others) : fmt::format("{}, and {}", loss, others));
 }
 
 [[nodiscard]] Result<int> remove_record(CommandLine& line, const RemoveOptions& options) {
@@ -592,12 +581,12 @@ struct RemoveOptions {
     return fail(ErrorCode::not_found, "there is no record " + subject + "; `croft check` names damaged ones");
   if (record->value) {
     return fail(ErrorCode::refused_for_safety,
-                "record " + subject + " is not damaged; the commands of its own kind change and delete it");
+                "record {} is not damaged; the commands of its own kind change and delete it", subject);
   }
   const Error& why = record->value.error();
   if (why.code != ErrorCode::corrupt) {
-    return fail(ErrorCode::refused_for_safety, "record " + subject + " can't be read here, and is not damaged: " +
-                                                   why.message + "; upgrade Croft here");
+    return fail(ErrorCode::refused_for_safety,
+                "record {} can't be read here, and is not damaged: {}; upgrade Croft here", subject, why.message);
   }
   // A node whose record is damaged is there all the same: the collector must not take it for gone.
   const bool is_written_anew = kind == core::Kind::node && !context.store.capabilities().foreign_writers;

@@ -13,7 +13,8 @@
 #include "base/nearest.h"
 #include "base/net/echo.h"
 #include "base/printable.h"
-#include "cli/croft/top.h"
+#include "base/span_text.h"
+#include "base/texts.h"
 
 namespace croft::app {
 namespace {
@@ -134,16 +135,11 @@ std::string Table::to_string(const Look& look) const {
 Result<void> Table::sort_by(const std::string& column) {
   const std::vector<std::string>& headings = rows_.front();
   std::vector<std::string> known;
-  std::string listed;
-  for (const std::string& heading : headings) {
-    known.push_back(lowered(heading));
-    listed += (listed.empty() ? "" : ", ") + heading;
-  }
+  for (const std::string& heading : headings) known.push_back(lowered(heading));
   const auto it = std::find(known.begin(), known.end(), lowered(column));
   if (it == known.end()) {
-    return fail(ErrorCode::invalid_argument,
-                fmt::format("--sort-by: there is no column {}{}; the columns are {}", net::echo(column),
-                            did_you_mean(lowered(column), known), listed));
+    return fail(ErrorCode::invalid_argument, "--sort-by: there is no column {}{}; the columns are {}",
+                net::echo(column), did_you_mean(lowered(column), known), joined(headings));
   }
   const auto at = static_cast<std::size_t>(it - known.begin());
   std::stable_sort(rows_.begin() + 1, rows_.end(),
@@ -221,7 +217,7 @@ std::string strip(const engine::PoolView& pool, bool colour) {
 }
 
 std::string block_label(const engine::BlockView& block) {
-  return fmt::format("{} {}", block.block.cidr.to_string(),
+  return fmt::format("{} {}", block.block.cidr,
                      printable(block.block.affinity ? block.block.affinity->name : "nobody", Printed::line));
 }
 
@@ -257,8 +253,8 @@ std::string draw(const engine::PoolView& pool, bool colour) {
     for (const std::string& line : lines_of(block.states, colour)) {
       text += fmt::format("  {}{}  {}", label, std::string(width - width_of(label), ' '), line);
       if (!label.empty()) {
-        text += fmt::format("  {} held, {} cooling, {} free", block.usage.held, block.usage.cooling,
-                            block.usage.free().to_string());
+        text +=
+            fmt::format("  {} held, {} cooling, {} free", block.usage.held, block.usage.cooling, block.usage.free());
       }
       text += "\n";
       label.clear();

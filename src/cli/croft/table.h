@@ -1,7 +1,9 @@
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/result.h"
@@ -20,7 +22,16 @@ class Table {
   };
 
   explicit Table(std::vector<std::string> headings) : rows_{std::move(headings)} {}
-  void add(std::vector<std::string> cells) { rows_.push_back(std::move(cells)); }
+  /// With `more` columns, of which rows have the cells in any case, where `wide` says so.
+  Table(std::vector<std::string> headings, const std::vector<std::string>& more, bool wide)
+      : Table(std::move(headings)) {
+    if (wide) rows_.front().insert(rows_.front().end(), more.begin(), more.end());
+  }
+  /// Cells behind the last heading are left out.
+  void add(std::vector<std::string> cells) {
+    cells.resize(std::min(cells.size(), rows_.front().size()));
+    rows_.push_back(std::move(cells));
+  }
   [[nodiscard]] bool empty() const { return rows_.size() == 1; }
   [[nodiscard]] std::string to_string(const Look& look) const;
   [[nodiscard]] std::string to_string() const { return to_string(Look{}); }

@@ -94,7 +94,7 @@ std::string TopView::text() const {
     table.add({name, one.pool.cidr.to_string(), bar_of(part), fmt::format("{:.1f}%", 100 * part),
                std::to_string(one.usage.held), std::to_string(one.usage.cooling), one.usage.free().to_string(),
                has_rate ? fmt::format("{:+.1f}", *rate->second) : "",
-               part >= 1 ? "now" : (is_known ? span_text(forecast->second.full_in) : "")});
+               part >= 1 ? "now" : (is_known ? core::history::full_text(forecast->second.full_in) : "")});
   }
   std::string text = fmt::format("{}   {}   {}, {}, {} held\n\n", rfc3339_rounded_up(at_), store,
                                  counted(seen_.pools.size(), "pool"), counted(blocks, "block"), held);
@@ -110,11 +110,6 @@ std::string bar_of(double part) {
   constexpr std::size_t kSigns = 10;
   const auto filled = static_cast<std::size_t>(std::clamp(part, 0.0, 1.0) * kSigns + 0.5);
   return "[" + std::string(filled, '#') + std::string(kSigns - filled, '.') + "]";
-}
-
-std::string span_text(const std::optional<std::chrono::seconds>& span) {
-  if (!span) return fmt::format(">{}d", core::history::kForecastMax.count() / 24);
-  return croft::span_text(*span);
 }
 
 }  // namespace croft::app

@@ -5,7 +5,6 @@
 #include <map>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -53,7 +52,5 @@ struct TopView {
 
 /// "[######····]", a tenth a sign.
 [[nodiscard]] std::string bar_of(double part);
-/// "now", "45m", "7h", "3d"; ">14d" where it is not in sight.
-[[nodiscard]] std::string span_text(const std::optional<std::chrono::seconds>& span);
 
 }  // namespace croft::app

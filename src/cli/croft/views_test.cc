@@ -84,15 +84,7 @@ TEST_F(Views, TopShowsTheFullestPoolFirstAndHowFastItFills) {
   EXPECT_THAT(view.text(), HasSubstr("\na\nblocks"));
 }
 
-TEST(TopView, SpansAreReadAndWritten) {
-  using std::chrono::seconds;
-  EXPECT_EQ(span_text(seconds(0)), "now");
-  EXPECT_EQ(span_text(seconds(45 * 60)), "45m");
-  EXPECT_EQ(span_of("3m20s"), seconds(200));
-  EXPECT_EQ(span_of("2d"), seconds(172800));
-  for (const char* const text : {"", "5", "m", "-5m", "5m3", "5w", "5 m"})
-    EXPECT_EQ(span_of(text), std::nullopt) << text;
-  EXPECT_GT(span_of("99999999999999999d"), seconds(0)) << "as far as a clock goes";
+TEST(TableTest, SortsSpansByTheirLength) {
   Table table({"POOL", "FULL IN"});
   for (const char* const text : {"unknown: why", ">14d", "7h", "", "now", "45m", "3d"}) table.add({"a", text});
   ASSERT_TRUE(table.sort_by("full in"));

@@ -4,9 +4,8 @@
 #include <chrono>
 #include <set>
 
-#include <fmt/format.h>
-
 #include "base/net/echo.h"
+#include "base/texts.h"
 #include "cli/croft_ipam/plugin_main.h"
 #include "cli/stores/environment.h"
 #include "cni/door/tombstones.h"
@@ -29,11 +28,10 @@ std::string path_named_by(const char* variable, const char* otherwise, std::stri
   std::string named = from_environment(variable);
   if (named.empty()) return otherwise;
   if (named.front() != '/' && named != none && !fault) {
-    fault = Error{ErrorCode::refused_by_configuration,
-                  fmt::format("{} in the environment of the container runtime: {} is no absolute path; give one that "
-                              "begins with /, or \"{}\"",
-                              variable, net::echo(named), none),
-                  {}};
+    fault = make_error(ErrorCode::refused_by_configuration,
+                       "{} in the environment of the container runtime: {} is no absolute path; give one that begins "
+                       "with /, or \"{}\"",
+                       variable, net::echo(named), none);
   }
   return named;
 }
@@ -153,9 +151,9 @@ Result<std::optional<edge::CallSoFar>> call_so_far(const Clock& clock) {
   if (!text) return std::optional<edge::CallSoFar>();
   auto call = edge::parse_call_so_far(*text);
   if (!call) {
-    return fail(ErrorCode::unavailable, fmt::format("{} is of another version than the plugin that began this call: "
-                                                    "install both of one version",
-                                                    wire::cni::kSiblingName));
+    return fail(ErrorCode::unavailable,
+                "{} is of another version than the plugin that began this call: install both of one version",
+                wire::cni::kSiblingName);
   }
   call->began.boot = clock.now().boot;
   return call;

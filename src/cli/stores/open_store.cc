@@ -47,8 +47,7 @@ template <class Opened>
 }
 
 [[nodiscard]] Result<std::unique_ptr<store::Store>> open_etcd(EtcdPlace place, const Clock& clock,
-                                                              RegistryMaker registry,
-                                                              store::OnOwnDenied own_denied = nullptr) {
+                                                              RegistryMaker registry, store::OnOwnDenied own_denied) {
   TRY_VOID(check_secrecy(place));
   std::unique_ptr<store::etcd::Registry> kubernetes;
   if (registry != nullptr) {
@@ -84,10 +83,27 @@ template <class Opened>
   return store::make_kube_store(std::move(client), {os::sha256, os::sha3_256}, clock, std::move(options));
 }
 
+/// `own_denied`: null for a command that writes.
+[[nodiscard]] Result<std::unique_ptr<store::Store>> open_by_scheme(const std::string& url, store::OpenMode mode,
+                                                                   const Clock& clock, const StoreParts& parts,
+                                                                   store::OnOwnDenied own_denied) {
+  const auto scheme = store::scheme_of(url);
+  if (scheme == store::Scheme::sqlite) return open_sqlite(url, mode, clock);
+  if (scheme == store::Scheme::etcd) {
+    TRY(EtcdPlace place, parse_etcd_url(url));
+    return as_away(open_etcd(std::move(place), clock, parts.registry, std::move(own_denied)));
+  }
+  if (scheme == store::Scheme::kube) {
+    TRY(const KubePlace place, parse_kube_url(url));
+    return open_kube(place, clock, parts, {.own_denied = std::move(own_denied), .services = parts.services});
+  }
+  return fail(unknown_store(url));
+}
+
 }  // namespace
 
 Result<std::unique_ptr<store::Store>> open_etcd_store(EtcdPlace place, const Clock& clock, RegistryMaker registry) {
-  return as_away(open_etcd(std::move(place), clock, registry));
+  return as_away(open_etcd(std::move(place), clock, registry, nullptr));
 }
 
 Result<std::unique_ptr<store::Store>> open_kube_store(const KubePlace& place, const Clock& clock,
@@ -112,33 +128,12 @@ Result<void> check_store_pages(const std::string& url, const Clock& clock) {
 
 Result<std::unique_ptr<store::Store>> open_store(const std::string& url, store::OpenMode mode, const Clock& clock,
                                                  const StoreParts& parts) {
-  const auto scheme = store::scheme_of(url);
-  if (scheme == store::Scheme::sqlite) return open_sqlite(url, mode, clock);
-  if (scheme == store::Scheme::etcd) {
-    TRY(EtcdPlace place, parse_etcd_url(url));
-    return open_etcd_store(std::move(place), clock, parts.registry);
-  }
-  if (scheme == store::Scheme::kube) {
-    TRY(const KubePlace place, parse_kube_url(url));
-    return open_kube_store(place, clock, parts);
-  }
-  return fail(unknown_store(url));
+  return open_by_scheme(url, mode, clock, parts, nullptr);
 }
 
 Result<std::unique_ptr<store::Store>> open_store_to_look(const std::string& url, const Clock& clock,
                                                          const StoreParts& parts, store::OnOwnDenied own_denied) {
-  const auto open = [&]() -> Result<std::unique_ptr<store::Store>> {
-    if (store::scheme_of(url) == store::Scheme::etcd) {
-      TRY(EtcdPlace place, parse_etcd_url(url));
-      return as_away(open_etcd(std::move(place), clock, parts.registry, std::move(own_denied)));
-    }
-    if (store::scheme_of(url) == store::Scheme::kube) {
-      TRY(const KubePlace place, parse_kube_url(url));
-      return open_kube(place, clock, parts, {.own_denied = std::move(own_denied), .services = parts.services});
-    }
-    return open_store(url, store::OpenMode::existing, clock, parts);
-  };
-  TRY(auto opened, open());
+  TRY(auto opened, open_by_scheme(url, store::OpenMode::existing, clock, parts, std::move(own_denied)));
   return std::make_unique<store::LookOnly>(std::move(opened));
 }
 

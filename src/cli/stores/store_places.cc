@@ -20,7 +20,21 @@ namespace {
 constexpr std::string_view kKubernetes = "kubernetes";
 constexpr std::size_t kEndpointsMax = 16;
 
-[[nodiscard]] Result<void> set(EtcdPlace& place, std::string_view name, std::string value) {
+[[nodiscard]] Result<void> set(EtcdPlace& place, std::string_view name, std::string value);
+[[nodiscard]] Result<void> set(KubePlace& place, std::string_view name, std::string value);
+
+/// Sets each `name=value` behind the question mark of a URL.
+template <class Place>
+[[nodiscard]] Result<void> set_all(Place& place, std::string_view options) {
+  for (const std::string_view option : split(options, '&')) {
+    const std::size_t equals = std::min(option.find('='), option.size());
+    const std::string value(option.substr(std::min(equals + 1, option.size())));
+    if (!option.empty()) TRY_VOID(set(place, option.substr(0, equals), value));
+  }
+  return {};
+}
+
+Result<void> set(EtcdPlace& place, std::string_view name, std::string value) {
   const std::pair<std::string_view, std::string*> options[] = {
       {"ca", &place.ca_file},
       {"cert", &place.certificate_file},
@@ -38,8 +52,9 @@ constexpr std::size_t kEndpointsMax = 16;
     *target = std::move(value);
     return {};
   }
-  return fail(ErrorCode::invalid_argument, "store: etcd knows no option " + net::echo(std::string(name)) +
-                                               "; it has ca, cert, key, name, user, password-file and kubernetes");
+  return fail(ErrorCode::invalid_argument,
+              "store: etcd knows no option {}; it has ca, cert, key, name, user, password-file and kubernetes",
+              net::echo(std::string(name)));
 }
 
 }  // namespace
@@ -50,8 +65,8 @@ Result<EtcdPlace> parse_etcd_url(const std::string& url) {
   const std::size_t question = rest.find('?');
   for (const std::string_view endpoint : split(rest.substr(0, question), ',')) {
     if (endpoint.empty()) {
-      return fail(ErrorCode::invalid_argument, "store " + net::echo(store::without_user(url)) +
-                                                   " names no endpoint: give etcd:https://10.0.0.1:2379,…");
+      return fail(ErrorCode::invalid_argument, "store {} names no endpoint: give etcd:https://10.0.0.1:2379,…",
+                  net::echo(store::without_user(url)));
     }
     if (last_at(endpoint) != endpoint.npos) {  // what stands before it may be a secret: it is not shown
       return fail(ErrorCode::invalid_argument,
@@ -60,16 +75,10 @@ Result<EtcdPlace> parse_etcd_url(const std::string& url) {
     place.endpoints.emplace_back(endpoint);
   }
   if (place.endpoints.size() > kEndpointsMax) {
-    return fail(ErrorCode::invalid_argument,
-                "store " + net::echo(store::without_user(url)) + " names more than 16 endpoints");
+    return fail(ErrorCode::invalid_argument, "store {} names more than 16 endpoints",
+                net::echo(store::without_user(url)));
   }
-  if (question != rest.npos) {
-    for (const std::string_view option : split(rest.substr(question + 1), '&')) {
-      const std::size_t equals = option.find('=');
-      const std::string value(equals == option.npos ? "" : option.substr(equals + 1));
-      TRY_VOID(set(place, option.substr(0, equals), value));
-    }
-  }
+  if (question != rest.npos) TRY_VOID(set_all(place, rest.substr(question + 1)));
   const bool secure = std::any_of(place.endpoints.begin(), place.endpoints.end(),
                                   [](const std::string& endpoint) { return endpoint.starts_with("https:"); });
   if (!secure) return place;
@@ -80,8 +89,8 @@ Result<EtcdPlace> parse_etcd_url(const std::string& url) {
   }
   if (place.ca_file.empty()) {
     return fail(ErrorCode::invalid_argument,
-                "store " + net::echo(store::without_user(url)) +
-                    " needs the file of the authority: add ?ca=FILE or set ETCD_CA_CERT_FILE");
+                "store {} needs the file of the authority: add ?ca=FILE or set ETCD_CA_CERT_FILE",
+                net::echo(store::without_user(url)));
   }
   return place;
 }
@@ -93,15 +102,17 @@ Result<void> check_secrecy(const EtcdPlace& place) {
   const auto open = std::find_if(place.endpoints.begin(), place.endpoints.end(), is_open);
   if (open == place.endpoints.end()) return {};
   if (!place.user.empty()) {
-    return fail(ErrorCode::invalid_argument, "store: etcd endpoint " + net::echo(*open) +
-                                                 " is not encrypted, and user " + net::echo(place.user) +
-                                                 " has a password: give https:// for every endpoint");
+    return fail(
+        ErrorCode::invalid_argument,
+        "store: etcd endpoint {} is not encrypted, and user {} has a password: give https:// for every endpoint",
+        net::echo(*open), net::echo(place.user));
   }
   const bool mixed = std::any_of(place.endpoints.begin(), place.endpoints.end(),
                                  [](const std::string& endpoint) { return endpoint.starts_with("https:"); });
   if (!mixed) return {};
-  return fail(ErrorCode::invalid_argument, "store: etcd endpoint " + net::echo(*open) +
-                                               " is not encrypted and others are: give https:// for every endpoint");
+  return fail(ErrorCode::invalid_argument,
+              "store: etcd endpoint {} is not encrypted and others are: give https:// for every endpoint",
+              net::echo(*open));
 }
 
 namespace {
@@ -111,21 +122,21 @@ using wire::calico::ApiGroup;
 constexpr std::string_view kV3 = "projectcalico.org/v3";
 constexpr std::string_view kV1 = "crd.projectcalico.org/v1";
 
-[[nodiscard]] Result<void> set(KubePlace& place, std::string_view name, std::string value) {
+Result<void> set(KubePlace& place, std::string_view name, std::string value) {
   if (name == "context") {
     place.context = std::move(value);
     return {};
   }
   if (name == "group") {
     if (value != kV3 && value != kV1) {
-      return fail(ErrorCode::invalid_argument, "store: group= is " + net::echo(value) +
-                                                   "; it can be crd.projectcalico.org/v1 or projectcalico.org/v3");
+      return fail(ErrorCode::invalid_argument,
+                  "store: group= is {}; it can be crd.projectcalico.org/v1 or projectcalico.org/v3", net::echo(value));
     }
     place.group = value == kV3 ? ApiGroup::v3 : ApiGroup::crd_v1;
     return {};
   }
-  return fail(ErrorCode::invalid_argument,
-              "store: kube knows no option " + net::echo(std::string(name)) + "; it has context and group");
+  return fail(ErrorCode::invalid_argument, "store: kube knows no option {}; it has context and group",
+              net::echo(std::string(name)));
 }
 
 [[nodiscard]] bool is_there(const std::string& path) {
@@ -151,11 +162,10 @@ constexpr std::string_view kV1 = "crd.projectcalico.org/v1";
   if (const std::size_t begin = listed.find_first_not_of(':'); begin != listed.npos) {
     const std::string file = listed.substr(begin, listed.find_last_not_of(':') + 1 - begin);
     if (file.find(':') != file.npos) {
-      return fail(
-          ErrorCode::invalid_argument,
-          "KUBECONFIG is " + net::echo(listed) +
-              "; Croft reads one file and puts none together: name it with --kubeconfig FILE, or write one with "
-              "kubectl config view --flatten");
+      return fail(ErrorCode::invalid_argument,
+                  "KUBECONFIG is {}; Croft reads one file and puts none together: name it with --kubeconfig FILE, or "
+                  "write one with kubectl config view --flatten",
+                  net::echo(listed));
     }
     return read_default(file, place.context);
   }
@@ -165,10 +175,10 @@ constexpr std::string_view kV1 = "crd.projectcalico.org/v1";
     return read_default(home + "/.kube/config", place.context);
   }
   if (!host.empty() && !place.context.empty()) {
-    return fail(
-        ErrorCode::invalid_argument,
-        "the context " + net::echo(place.context) +
-            " is of no kubeconfig: neither KUBECONFIG nor ~/.kube/config names one, and a pod's account has none");
+    return fail(ErrorCode::invalid_argument,
+                "the context {} is of no kubeconfig: neither KUBECONFIG nor ~/.kube/config names one, and a pod's "
+                "account has none",
+                net::echo(place.context));
   }
   if (!host.empty()) return wire::kube::in_cluster_access(host, from_environment("KUBERNETES_SERVICE_PORT"));
   return fail(ErrorCode::invalid_argument,
@@ -189,20 +199,11 @@ Result<KubePlace> parse_kube_url(const std::string& url) {
   const std::size_t question = rest.find('?');
   place.kubeconfig = rest.substr(0, question);
   if (!place.kubeconfig.empty() && !place.kubeconfig.starts_with('/')) {
-    return fail(ErrorCode::invalid_argument, "store " + net::echo(store::without_user(url)) +
-                                                 " names no file: give kube:/absolute/path/kubeconfig, or kube: alone");
+    return fail(ErrorCode::invalid_argument,
+                "store {} names no file: give kube:/absolute/path/kubeconfig, or kube: alone",
+                net::echo(store::without_user(url)));
   }
-  if (question != rest.npos) {
-    std::string_view options = rest.substr(question + 1);
-    while (!options.empty()) {
-      const std::size_t end = std::min(options.find('&'), options.size());
-      const std::string_view option = options.substr(0, end);
-      options.remove_prefix(std::min(end + 1, options.size()));
-      const std::size_t equals = option.find('=');
-      TRY_VOID(set(place, option.substr(0, equals),
-                   std::string(equals == option.npos ? std::string_view() : option.substr(equals + 1))));
-    }
-  }
+  if (question != rest.npos) TRY_VOID(set_all(place, rest.substr(question + 1)));
   if (!place.group) place.group = calico_group(from_environment("CALICO_API_GROUP"));
   return place;
 }
@@ -218,8 +219,8 @@ Result<std::string> with_kube_flags(const std::string& url, const std::string& k
   std::string made = url;
   if (!path.empty()) {
     if (!place.kubeconfig.empty() && place.kubeconfig != path) {
-      return fail(ErrorCode::invalid_argument, "--kubeconfig " + net::echo(path) + " and the store " +
-                                                   net::echo(store::without_user(url)) + " name two files: give one");
+      return fail(ErrorCode::invalid_argument, "--kubeconfig {} and the store {} name two files: give one",
+                  net::echo(path), net::echo(store::without_user(url)));
     }
     if (path.find('?') != path.npos) {
       return fail(ErrorCode::invalid_argument, "--kubeconfig " + net::echo(path) + " has a ? in its path");
@@ -229,9 +230,8 @@ Result<std::string> with_kube_flags(const std::string& url, const std::string& k
   }
   if (!context.empty()) {
     if (!place.context.empty() && place.context != context) {
-      return fail(ErrorCode::invalid_argument, "--context " + net::echo(context) + " and the store " +
-                                                   net::echo(store::without_user(url)) +
-                                                   " name two contexts: give one");
+      return fail(ErrorCode::invalid_argument, "--context {} and the store {} name two contexts: give one",
+                  net::echo(context), net::echo(store::without_user(url)));
     }
     if (context.find('&') != context.npos) {
       return fail(ErrorCode::invalid_argument, "--context " + net::echo(context) + ": a store's URL can't name it");

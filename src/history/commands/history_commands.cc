@@ -15,12 +15,13 @@
 #include "base/counted.h"
 #include "base/net/echo.h"
 #include "base/printable.h"
+#include "base/span_text.h"
+#include "base/texts.h"
 #include "base/time_text.h"
 #include "cli/croft/command_line.h"
 #include "cli/croft/data.h"
 #include "cli/croft/listing.h"
 #include "cli/croft/table.h"
-#include "cli/croft/top.h"
 #include "history/door/flow_log.h"
 #include "history/door/history_file.h"
 #include "os/files.h"
@@ -33,6 +34,7 @@ namespace {
 
 using core::history::Answer;
 using core::history::Forecast;
+using core::history::full_text;
 using core::history::Gap;
 using core::history::Holder;
 using core::history::Holding;
@@ -65,15 +67,15 @@ struct ForecastOptions {
   if (const auto time = edge::flow_time(text); time && time->after > WallTime(std::chrono::hours(24 * 365))) {
     return time->after;
   }
-  return fail(invalid_argument(
-      fmt::format("{} {} is no time: write 2026-01-31T03:10:00Z, or 2h30m for that long ago", name, net::echo(text))));
+  return fail(ErrorCode::invalid_argument, "{} {} is no time: write 2026-01-31T03:10:00Z, or 2h30m for that long ago",
+              name, net::echo(text));
 }
 
 [[nodiscard]] Result<std::unique_ptr<edge::HistoryFile>> open_history(const std::string& path) {
   auto file = edge::HistoryFile::open_to_read(path);
   if (!file && file.error().code == ErrorCode::not_found) {
-    return fail(ErrorCode::not_found,
-                file.error().message + "; the controller writes it with --history, and --history names another one");
+    return fail(ErrorCode::not_found, "{}; the controller writes it with --history, and --history names another one",
+                file.error().message);
   }
   return file;
 }
@@ -127,7 +129,7 @@ std::string shown_answer(const Answer& answer, const net::Address& address, Wall
   std::string text;
   for (const Holding& one : answer.holdings) {
     text += fmt::format("{} {} {}, on node {}, from {} {}\n", shown(name_of(one.holder)),
-                        answer.is_sure ? "held" : "may have held", address.to_string(),
+                        answer.is_sure ? "held" : "may have held", address,
                         one.holder.node.empty() ? "?" : shown(one.holder.node), shown_moment(one.begin),
                         one.end ? "until " + shown_moment(*one.end)
                                 : fmt::format("and still at {}, when the history ends", shown_time(reach.until)));
@@ -143,7 +145,7 @@ std::string shown_answer(const Answer& answer, const net::Address& address, Wall
     if (!known.empty()) text += fmt::format("  {}\n", fmt::join(known, ", "));
   }
   if (answer.holdings.empty()) {
-    text += fmt::format("{} held {}\n", answer.is_sure ? "nobody" : "it is not known who", address.to_string());
+    text += fmt::format("{} held {}\n", answer.is_sure ? "nobody" : "it is not known who", address);
   }
   return text + fmt::format("  at {}: {}\n", rfc3339_exact(at), answer.known);
 }
@@ -193,8 +195,7 @@ std::string shown_answer(const Answer& answer, const net::Address& address, Wall
             {"at", rfc3339_exact(at)},
             {"sure", answer.is_sure},
             {"known", answer.known},
-            {"holdings", Json::array()}};
-  for (const Holding& one : answer.holdings) json["holdings"].push_back(holding_json(one));
+            {"holdings", array_json(answer.holdings, holding_json)}};
   print(line.data_text(Data(std::move(json))), Printed::json);
   return 0;
 }
@@ -206,8 +207,7 @@ std::string shown_answer(const Answer& answer, const net::Address& address, Wall
                                                        edge::HistoryQuestion question) {
   const std::size_t slash = what.find('/');
   if (slash != std::string::npos && net::parse_address(what.substr(0, slash))) {
-    return fail(
-        invalid_argument(fmt::format("{} is a range: name one address of it, a pod or a node", net::echo(what))));
+    return fail(ErrorCode::invalid_argument, "{} is a range: name one address of it, a pod or a node", net::echo(what));
   }
   if (const auto address = net::parse_address(what)) {
     question.address = *address;
@@ -283,30 +283,20 @@ std::string gaps_text(const std::vector<Gap>& gaps, const std::vector<Holding>& 
     TRY(const auto reach, file->reach());
     const WallTime from = question.from.value_or(reach.since), until = question.until.value_or(reach.until);
     TRY(const auto gaps, file->gaps(from, until));
-    std::vector<std::string> headings{"ADDRESS", "HOLDER", "NODE", "FROM", "UNTIL", "POOL"};
-    if (line.wide()) headings.insert(headings.end(), {"CONTAINER", "IFNAME", "NETWORK", "UID"});
-    Table table(std::move(headings));
-    Json json = Json::array();
+    Table table({"ADDRESS", "HOLDER", "NODE", "FROM", "UNTIL", "POOL"}, {"CONTAINER", "IFNAME", "NETWORK", "UID"},
+                line.wide());
     for (const Holding& one : found) {
-      std::vector<std::string> cells{one.address.to_string(),
-                                     name_of(one.holder),
-                                     one.holder.node,
-                                     shown_moment(one.begin),
-                                     one.end ? shown_moment(*one.end) : "",
-                                     one.pool};
-      if (line.wide()) {
-        const Holder& holder = one.holder;
-        cells.insert(cells.end(), {holder.container, holder.interface_name, holder.network, holder.uid});
-      }
-      table.add(std::move(cells));
-      if (line.wants_data()) json.push_back(holding_json(one));
+      const Holder& holder = one.holder;
+      table.add({one.address.to_string(), name_of(holder), holder.node, shown_moment(one.begin),
+                 one.end ? shown_moment(*one.end) : "", one.pool, holder.container, holder.interface_name,
+                 holder.network, holder.uid});
     }
     std::string note = fmt::format("recorded from {} until {}", shown_time(reach.since), shown_time(reach.until));
     note += gaps_text(gaps, found);
     if (found.size() >= options.limit) tell(fmt::format("the latest {}: --limit shows more", options.limit));
     return Listing{fmt::format("No holder of {} is recorded between {} and {}.", net::echo(options.what),
                                shown_time(from), shown_time(until)),
-                   std::move(table), line.wants_data() ? Data(std::move(json)) : Data(), note};
+                   std::move(table), line.wants_data() ? Data(array_json(found, holding_json)) : Data(), note};
   });
 }
 
@@ -363,8 +353,8 @@ Json seconds_or_null(const std::optional<std::chrono::seconds>& span) { return s
     for (const auto& [pool, last, found] : rows) {
       table.add({pool, fmt::format("{:.0f}", last.used), fmt::format("{:.0f}", last.room),
                  found.is_known ? fmt::format("{:+.1f}", found.growth_an_hour) : "",
-                 found.is_known ? span_text(found.full_in) : "unknown: " + std::string(found.why),
-                 found.is_known ? span_text(found.earliest) : "", found.is_known ? span_text(found.latest) : ""});
+                 found.is_known ? full_text(found.full_in) : "unknown: " + std::string(found.why),
+                 found.is_known ? full_text(found.earliest) : "", found.is_known ? full_text(found.latest) : ""});
       json.push_back({{"pool", pool},
                       {"at", rfc3339_exact(last.at)},
                       {"used", last.used},
@@ -394,9 +384,8 @@ void add_history_commands(CLI::App& app, CommandLine& line) {
                           "When: 2026-01-31T03:10:00Z, or 2h30m for that long ago (default: as late as it is known)");
   add_file_option(*who_command, who_options->file);
 
-  const auto options = std::make_shared<HistoryOptions>();
-  CLI::App* const command =
-      app.add_subcommand("history", "Show who held an address, or what a pod or node held, and when");
+  const auto [command, options] =
+      add_command(app, line, "history", "Show who held an address, or what a pod or node held, and when", history);
   command->add_option("ADDRESS|POD|NODE", options->what, "An address, namespace/pod, or the name of a node or pod");
   command->add_option("--from", options->from, "Only what was held after this time: RFC 3339, or 2h, 3d ago");
   command->add_option("--to", options->until, "Only what was held before this time");
@@ -405,18 +394,15 @@ void add_history_commands(CLI::App& app, CommandLine& line) {
   add_file_option(*command, options->file);
   add_list_options(*command, line);
 
-  const auto join_options = std::make_shared<JoinOptions>();
-  CLI::App* const join_command = command->add_subcommand("join", "Add who held its addresses to a log of flows");
+  const auto [join_command, join_options] =
+      add_command(*command, line, "join", "Add who held its addresses to a log of flows", join);
   join_command->add_option("FILE", join_options->flows, "The log: CSV, or columns between blanks; - is standard input")
       ->required();
   join_command->add_option("--time", join_options->time, "Column of times (default: as known programs name it)");
   join_command->add_option("--address", join_options->addresses, "Column of addresses; may be repeated");
   add_file_option(*join_command, join_options->file);
-  command->callback([&line, options, join_command, join_options] {
-    if (join_command->parsed()) {
-      line.run = [join_options](CommandLine& l) { return join(l, *join_options); };
-      return;
-    }
+  command->callback([&line, options = options, join_command = join_command] {
+    if (join_command->parsed()) return;
     if (options->what.empty()) throw CLI::RequiredError("ADDRESS|POD|NODE");
     line.run = [options](CommandLine& l) { return history(l, *options); };
   });

@@ -4,6 +4,8 @@
 #include <cmath>
 #include <vector>
 
+#include "base/span_text.h"
+
 namespace croft::core::history {
 namespace {
 
@@ -11,6 +13,8 @@ using std::chrono::hours;
 using std::chrono::seconds;
 
 constexpr hours kRecent{3};
+/// Nothing is said of a pool that was not counted for so long.
+constexpr std::chrono::minutes kStale{20};
 constexpr std::chrono::minutes kEnough{45};
 constexpr hours kDay{24};
 constexpr int kDaysMax = 7;
@@ -137,6 +141,10 @@ std::vector<Use> thinned(std::span<const Use> uses) {
 }
 
 }  // namespace
+
+std::string full_text(const std::optional<seconds>& full_in) {
+  return full_in ? span_text(*full_in) : ">" + std::to_string(kForecastMax.count() / 24) + "d";
+}
 
 Forecast forecast(std::span<const Use> uses, WallTime now) {
   if (uses.empty()) return {};

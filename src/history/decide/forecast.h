@@ -3,6 +3,7 @@
 #include <chrono>
 #include <optional>
 #include <span>
+#include <string>
 
 #include "base/clock.h"
 
@@ -25,9 +26,8 @@ struct Forecast {
 };
 
 inline constexpr std::chrono::hours kForecastMax{14 * 24};
-
-/// Nothing is said of a pool that was not counted for so long.
-inline constexpr std::chrono::minutes kStale{20};
+/// "now", "7h"; ">14d" where it is not in sight.
+[[nodiscard]] std::string full_text(const std::optional<std::chrono::seconds>& full_in);
 
 /// `uses` ascend in time, and lead up to `now`. Where the history has two days, use goes on from now as it did from
 /// this hour on in the days before, and no higher than their highest, but for what they grew by and the last of them

@@ -10,6 +10,7 @@
 
 #include "base/hex.h"
 #include "base/net/u128.h"
+#include "base/texts.h"
 #include "os/clock.h"
 #include "os/files.h"
 #include "store/sqlite/database.h"
@@ -198,8 +199,7 @@ Result<std::unique_ptr<HistoryFile>> HistoryFile::open(const std::string& path, 
   const os::SystemClock clock;
   const auto locked = file->lock_.lock_within(clock, std::chrono::nanoseconds(0));
   if (!locked && locked.error().code == ErrorCode::deadline_exceeded) {
-    return fail(ErrorCode::deadline_exceeded,
-                fmt::format("another process records in {}: name another file here", path));
+    return fail(ErrorCode::deadline_exceeded, "another process records in {}: name another file here", path);
   }
   if (!locked) return fail(locked.error());
   // SQLite would make it, and what it keeps beside it, for all to read.
@@ -213,7 +213,7 @@ Result<std::unique_ptr<HistoryFile>> HistoryFile::open(const std::string& path, 
 
 Result<std::unique_ptr<HistoryFile>> HistoryFile::open_to_read(const std::string& path) {
   TRY(const auto status, os::file_status(path));
-  if (!status) return fail(ErrorCode::not_found, fmt::format("there is no history {}", path));
+  if (!status) return fail(ErrorCode::not_found, "there is no history {}", path);
   std::unique_ptr<HistoryFile> file(new HistoryFile(path, {}));
   TRY_VOID(file->open(SQLITE_OPEN_READONLY));
   return file;
@@ -222,9 +222,8 @@ Result<std::unique_ptr<HistoryFile>> HistoryFile::open_to_read(const std::string
 Error HistoryFile::error_of(int code, const char* doing) const {
   const Error error = store::failure_of(db_, code, doing, path_).error;
   if (error.code != ErrorCode::corrupt) return error;
-  return {error.code,
-          fmt::format("the history {0} is damaged: move it, {0}-wal and {0}-shm away, and another one begins", path_),
-          {}};
+  return make_error(error.code, "the history {0} is damaged: move it, {0}-wal and {0}-shm away, and another one begins",
+                    path_);
 }
 
 Result<void> HistoryFile::open(int flags) {
@@ -237,15 +236,14 @@ Result<void> HistoryFile::open(int flags) {
   TRY(const std::int64_t tables, number("SELECT count(*) FROM sqlite_master"));
   const bool is_new = application == 0 && version == 0 && tables == 0;
   if (is_new && (flags & SQLITE_OPEN_CREATE) == 0) {
-    return fail(ErrorCode::not_found, fmt::format("the history {} is being made", path_));
+    return fail(ErrorCode::not_found, "the history {} is being made", path_);
   }
   if (!is_new && application != kApplicationId) {
-    return fail(ErrorCode::corrupt, fmt::format("{} is no history: name another file", path_));
+    return fail(ErrorCode::corrupt, "{} is no history: name another file", path_);
   }
   if (version > kTablesVersion) {
-    return fail(ErrorCode::newer_version,
-                fmt::format("the tables of {} have version {}, this program knows {}: upgrade Croft here", path_,
-                            version, kTablesVersion));
+    return fail(ErrorCode::newer_version, "the tables of {} have version {}, this program knows {}: upgrade Croft here",
+                path_, version, kTablesVersion);
   }
   return {};
 }
@@ -317,16 +315,9 @@ Result<engine::HistoryLog::State> HistoryFile::state() {
   }
 }
 
-Result<void> HistoryFile::check_same() {
-  TRY(const std::int64_t alive, number(kAlive));
-  if (alive == alive_) return {};
-  return fail(ErrorCode::unavailable, fmt::format("somebody else wrote {}: it is opened anew", path_));
-}
-
 Result<void> HistoryFile::write(const engine::HistoryEntry& entry) {
   TRY_VOID(run("BEGIN IMMEDIATE"));
-  auto done = check_same();
-  if (done) done = write_all(entry);
+  auto done = write_all(entry);
   if (done) done = run("COMMIT");
   if (done) {
     if (entry.alive) alive_ = ms_of(*entry.alive);
@@ -338,6 +329,8 @@ Result<void> HistoryFile::write(const engine::HistoryEntry& entry) {
 }
 
 Result<void> HistoryFile::write_all(const engine::HistoryEntry& entry) {
+  TRY(const std::int64_t written, number(kAlive));
+  if (written != alive_) return fail(ErrorCode::unavailable, "somebody else wrote {}: it is opened anew", path_);
   for (const core::history::Changes& changes : entry.changes) {
     for (const auto& ended : changes.ended) TRY_VOID(write_ended(ended));
     for (const auto& begun : changes.begun) TRY_VOID(write_begun(begun));
@@ -393,7 +386,7 @@ Result<std::int64_t> HistoryFile::id_of(const std::string& text) {
   TRY_VOID(insert.add_text(text).run());
   Query select(*this, "SELECT id FROM texts WHERE text=?");
   TRY(const bool is_there, select.add_text(text).step());
-  if (!is_there) return fail(ErrorCode::corrupt, fmt::format("{} loses a text: name another file", path_));
+  if (!is_there) return fail(ErrorCode::corrupt, "{} loses a text: name another file", path_);
   return ids_[text] = select.number(0);
 }
 
@@ -521,8 +514,7 @@ Result<HistoryFile::Holders> HistoryFile::holders_at(const net::Prefix& range, W
   sqlite3_progress_handler(db_, 0, nullptr, nullptr);
   static_cast<void>(run("COMMIT"));
   if (found || !limit.deadline.passed(limit.clock.now())) return found;
-  return fail(ErrorCode::invalid_argument,
-              fmt::format("{} has too long a history for one look: choose a smaller part", range.to_string()));
+  return fail(ErrorCode::invalid_argument, "{} has too long a history for one look: choose a smaller part", range);
 }
 
 Result<HistoryFile::Holders> HistoryFile::look_at(const net::Prefix& range, WallTime at, std::size_t count_max) {
@@ -579,9 +571,8 @@ Result<HistoryFile::Holders> HistoryFile::look_at(const net::Prefix& range, Wall
     if (!is_there || query.text(0) != bytes) take_address();
     if (!is_there) return found;
     if (found.held.size() >= count_max) {
-      return fail(ErrorCode::invalid_argument,
-                  fmt::format("more than {} addresses of {} were held then: choose a smaller part", count_max,
-                              range.to_string()));
+      return fail(ErrorCode::invalid_argument, "more than {} addresses of {} were held then: choose a smaller part",
+                  count_max, range);
     }
     bytes = query.text(0);
     Holding& one = of_address.emplace_back();

@@ -91,7 +91,6 @@ class HistoryFile final : public engine::HistoryLog {
       : path_(std::move(path)), bounds_(bounds), lock_(path_ + ".lock") {}
   [[nodiscard]] Result<void> open(int flags);
   [[nodiscard]] Error error_of(int code, const char* doing) const;
-  [[nodiscard]] Result<void> check_same();  ///< nobody else wrote it
   [[nodiscard]] Result<void> run(const char* sql);
   [[nodiscard]] Result<std::int64_t> number(const char* sql);
   [[nodiscard]] Result<void> make_tables();

@@ -12,6 +12,7 @@
 #include "base/counted.h"
 #include "base/net/echo.h"
 #include "base/result.h"
+#include "base/texts.h"
 #include "cli/croft/command_line.h"
 #include "cli/croft/data.h"
 #include "cli/croft/filters.h"
@@ -41,10 +42,9 @@ struct HostLocalPlace {
 };
 
 Error no_network_directory(const std::string& text) {
-  return {
-      ErrorCode::invalid_argument,
-      fmt::format("--dir: {} is no directory of a network; name one like /var/lib/cni/networks/cbr0", net::echo(text)),
-      {}};
+  return make_error(ErrorCode::invalid_argument,
+                    "--dir: {} is no directory of a network; name one like /var/lib/cni/networks/cbr0",
+                    net::echo(text));
 }
 
 /// The directories below one that no reservation is in: those of networks, where that is their parent.
@@ -75,14 +75,14 @@ std::vector<std::string> networks_below(const std::string& path) {
   }
   if (const auto networks = networks_below(*resolved); !networks.empty()) {
     return fail(ErrorCode::invalid_argument,
-                fmt::format("--dir: {} has directories of networks and is none itself; name one of them: {}",
-                            net::echo(directory), fmt::join(networks, ", ")));
+                "--dir: {} has directories of networks and is none itself; name one of them: {}", net::echo(directory),
+                fmt::join(networks, ", "));
   }
   if (place.network.empty()) place.network = place.directory_name;
   if (wire::cni::is_cni_name(place.network)) return place;
   return fail(ErrorCode::invalid_argument,
-              fmt::format("--network: {} is no name of a CNI network; give the name of the configuration",
-                          net::echo(place.network)));
+              "--network: {} is no name of a CNI network; give the name of the configuration",
+              net::echo(place.network));
 }
 
 using engine::ImportedHolder;
@@ -210,11 +210,11 @@ Data rows_json(const Rows& rows) {
   print(line.wants_data() ? line.data_text(rows_json(rows)) : rows_text(rows, request.dry_run));
   if (is_refused) {
     return fail(ErrorCode::refused_for_safety,
-                fmt::format("nothing was changed: {}; mend what REASON says, or --force when nobody uses them",
-                            counted_as(count_at_risk(rows),
-                                       "address would stay in the directory and lies in a pool that gives it to others",
-                                       "addresses would stay in the directory and lie in a pool that gives them to "
-                                       "others")));
+                "nothing was changed: {}; mend what REASON says, or --force when nobody uses them",
+                counted_as(count_at_risk(rows),
+                           "address would stay in the directory and lies in a pool that gives it to others",
+                           "addresses would stay in the directory and lie in a pool that gives them to "
+                           "others"));
   }
   const bool is_fine = count_of(rows, Outcome::clashes) + count_of(rows, Outcome::left) + count_at_risk(rows) == 0;
   return static_cast<int>(is_fine ? edge::ExitCode::fine : edge::ExitCode::findings);
@@ -274,8 +274,8 @@ struct HostLocalOptions {
   for (const std::string& directory : options.caches.empty() ? default_caches() : options.caches) {
     const auto read = edge::read_cached_attachments(directory, life);
     if (!read && !options.caches.empty()) {
-      return fail(ErrorCode::invalid_argument,
-                  fmt::format("--cni-cache: {}; name the directory that has `results`", read.error().message));
+      return fail(ErrorCode::invalid_argument, "--cni-cache: {}; name the directory that has `results`",
+                  read.error().message);
     }
   }
   return life;

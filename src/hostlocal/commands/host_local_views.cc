@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "base/texts.h"
 #include "base/time_text.h"
 #include "cli/croft/data.h"
 
@@ -73,8 +74,6 @@ std::vector<SetRow> rows_without_sets(const HostLocalDirectory& directory) {
 }
 
 // ---- tables
-
-std::string joined(const std::vector<std::string>& parts) { return fmt::format("{}", fmt::join(parts, ", ")); }
 
 std::string cursor_text(const SetRow& row) {
   if (!row.cursor) return "";
@@ -203,8 +202,7 @@ Table reservation_table(const HostLocalList& list, const ReservationColumns& col
   std::vector<std::string> headings = {"ADDRESS", "CONTAINER", "IFNAME", "POD"};
   if (columns.age) headings.emplace_back("AGE");
   headings.emplace_back("NOTES");
-  if (columns.wide) headings.insert(headings.end(), {"WRITTEN", "NETNS"});
-  Table table(headings);
+  Table table(std::move(headings), {"WRITTEN", "NETNS"}, columns.wide);
   for (const ReservationRow& row : list.reservations) {
     const auto& holder = row.reservation.holder;
     // The first 13 characters tell containers apart, as runtimes print them.
@@ -214,10 +212,8 @@ Table reservation_table(const HostLocalList& list, const ReservationColumns& col
         holder ? holder->interface_name : "", row.pod().empty() ? "" : row.name_space() + "/" + row.pod()};
     if (columns.age) cells.push_back(core::host_local::age_text(row.age));
     cells.push_back(joined(row.notes));
-    if (columns.wide) {
-      cells.push_back(rfc3339_rounded_up(row.reservation.written));
-      cells.push_back(row.attachment != nullptr ? row.attachment->netns_path : "");
-    }
+    cells.push_back(rfc3339_rounded_up(row.reservation.written));
+    cells.push_back(row.attachment != nullptr ? row.attachment->netns_path : "");
     table.add(std::move(cells));
   }
   return table;
@@ -255,20 +251,18 @@ std::string text_of(const std::vector<HostLocalFinding>& findings) {
 }
 
 Data json_of(const std::vector<HostLocalFinding>& findings) {
-  std::vector<Json> objects;
-  for (const HostLocalFinding& finding : findings) {
+  return Data(array_json(findings, [](const HostLocalFinding& finding) -> Json {
     const auto& holder = finding.reservation ? finding.reservation->holder : std::nullopt;
-    objects.push_back({{"finding", core::host_local::name_of(finding.kind)},
-                       {"subject", finding.subject},
-                       {"address", finding.reservation ? Json(finding.reservation->address.to_string()) : Json()},
-                       {"containerId", text_or_null(holder ? holder->container_id : "")},
-                       {"ifname", text_or_null(holder ? holder->interface_name : "")},
-                       {"proven", finding.proven},
-                       {"beforeBoot", finding.before_boot},
-                       {"evidence", finding.evidence},
-                       {"remedy", text_or_null(finding.remedy)}});
-  }
-  return Data(objects);
+    return {{"finding", core::host_local::name_of(finding.kind)},
+            {"subject", finding.subject},
+            {"address", finding.reservation ? Json(finding.reservation->address.to_string()) : Json()},
+            {"containerId", text_or_null(holder ? holder->container_id : "")},
+            {"ifname", text_or_null(holder ? holder->interface_name : "")},
+            {"proven", finding.proven},
+            {"beforeBoot", finding.before_boot},
+            {"evidence", finding.evidence},
+            {"remedy", text_or_null(finding.remedy)}};
+  }));
 }
 
 }  // namespace croft::app

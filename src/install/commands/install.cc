@@ -13,6 +13,7 @@
 #include "base/letters.h"
 #include "base/net/echo.h"
 #include "base/printable.h"
+#include "base/texts.h"
 #include "cli/stores/open_sqlite.h"
 #include "cli/stores/open_store.h"
 #include "cni/format/conflist.h"
@@ -100,9 +101,8 @@ class Install {
     if (options_.network_file.empty()) options_.network_file = network_file_of(network.main);
     // A runtime takes a .conf or .json for one plugin, not for a list of them.
     if (!wire::is_install_name(options_.network_file) || !options_.network_file.ends_with(".conflist")) {
-      return fail(ErrorCode::invalid_argument,
-                  fmt::format("--conflist-name {}: give a plain name that ends with .conflist",
-                              net::echo(options_.network_file)));
+      return fail(ErrorCode::invalid_argument, "--conflist-name {}: give a plain name that ends with .conflist",
+                  net::echo(options_.network_file));
     }
     network.assign_v4 = !options_.no_v4;
     network.masquerades = !options_.no_masquerade;
@@ -118,8 +118,8 @@ class Install {
     if (network.calico_kubeconfig.empty()) network.calico_kubeconfig = on_host + "/calico-kubeconfig";
     TRY(const auto directory, os::file_status(options_.configurations));
     if (!directory) {
-      return fail(ErrorCode::not_found, fmt::format("{} is not there: name the runtime's directory with --cni-conf-dir",
-                                                    options_.configurations));
+      return fail(ErrorCode::not_found, "{} is not there: name the runtime's directory with --cni-conf-dir",
+                  options_.configurations);
     }
     network.store = options_.store;
     if (asks_register()) {
@@ -185,10 +185,9 @@ class Install {
       TRY(const os::Runnable is, os::runnable(fmt::format("{}/{}", options_.programs, name)));
       if (is == os::Runnable::yes) continue;
       return fail(ErrorCode::refused_by_configuration,
-                  fmt::format("{}/{} is {}, and without it no pod would start. Install it, or name the runtime's "
-                              "directory with --cni-bin-dir (Debian's is /usr/lib/cni)",
-                              options_.programs, name,
-                              is == os::Runnable::absent ? "not there" : "no program that can be run"));
+                  "{}/{} is {}, and without it no pod would start. Install it, or name the runtime's directory with "
+                  "--cni-bin-dir (Debian's is /usr/lib/cni)",
+                  options_.programs, name, is == os::Runnable::absent ? "not there" : "no program that can be run");
     }
     std::string kubeconfig = options_.network.calico_kubeconfig;
     const std::string& on_host = options_.configurations_on_host;
@@ -199,9 +198,9 @@ class Install {
     const bool is_unseen = on_host != options_.configurations && kubeconfig == options_.network.calico_kubeconfig;
     if (there || is_unseen) return {};
     return fail(ErrorCode::unavailable,
-                fmt::format("Calico's plugin would ask with {}, which is not there. Calico's installer writes it: run "
-                            "this again then, or name the file with --calico-kubeconfig",
-                            options_.network.calico_kubeconfig));
+                "Calico's plugin would ask with {}, which is not there. Calico's installer writes it: run this again "
+                "then, or name the file with --calico-kubeconfig",
+                options_.network.calico_kubeconfig);
   }
 
   [[nodiscard]] static Result<std::string> read_program(const std::string& name,
@@ -212,8 +211,8 @@ class Install {
       // Where a runtime looks, a host-local may be somebody else's.
       if (program && edge::is_program_of_croft(*program)) return program;
     }
-    return fail(ErrorCode::not_found, fmt::format("Croft's {} is not in {}: name its directory with --source", file,
-                                                  fmt::join(directories, " or ")));
+    return fail(ErrorCode::not_found, "Croft's {} is not in {}: name its directory with --source", file,
+                fmt::join(directories, " or "));
   }
 
   [[nodiscard]] Result<void> read_programs() {
@@ -261,9 +260,9 @@ class Install {
         store::kube::find_node(*api, options_.network.node, Deadline::after(daemon_.clock.now(), kNodeTime));
     if (found || found.error().code != ErrorCode::not_found) return {};
     return fail(ErrorCode::refused_by_configuration,
-                fmt::format("--node {}: the cluster has no such node. Give the name that `kubectl get nodes` shows, or "
-                            "--no-probe where the node joins later",
-                            net::echo(options_.network.node)));
+                "--node {}: the cluster has no such node. Give the name that `kubectl get nodes` shows, or --no-probe "
+                "where the node joins later",
+                net::echo(options_.network.node));
   }
 
   [[nodiscard]] Result<void> ask_status(const wire::cni::NetworkList& drafted) const {

@@ -4,8 +4,7 @@
 #include <string>
 #include <vector>
 
-#include <fmt/format.h>
-
+#include "base/texts.h"
 #include "cli/stores/open_store.h"
 #include "ipam/decide/pool_choice.h"
 #include "ipam/door/croft_ipam.h"
@@ -66,16 +65,16 @@ Result<void> check_gateways(const wire::cni::NetworkList& drafted, const Clock& 
     if (!(is_v4 ? drafted.assign_v4 : drafted.assign_v6) || lacks == nullptr) continue;
     if (!has_one) {
       return fail(ErrorCode::refused_by_configuration,
-                  fmt::format("no {} pool has a gateway, and ptp and bridge fail each pod without one. Make one with "
-                              "`croft pool create`, and `croft pool disable` those without; or `croft pool delete` an "
-                              "unused one, then `croft pool defaults --gateways first`",
-                              net::name_of(family)));
+                  "no {} pool has a gateway, and ptp and bridge fail each pod without one. Make one with `croft pool "
+                  "create`, and `croft pool disable` those without; or `croft pool delete` an unused one, then `croft "
+                  "pool defaults --gateways first`",
+                  net::name_of(family));
     }
     if (asked.empty() && !core::is_for_all_nodes(*lacks)) continue;
     return fail(ErrorCode::refused_by_configuration,
-                fmt::format("pool {0} has no gateway, and ptp and bridge fail each pod that gets an address of it. Run "
-                            "`croft pool disable {0}`, or name the pools that are to be used with {1}",
-                            lacks->name, is_v4 ? "--ipv4-pool" : "--ipv6-pool"));
+                "pool {0} has no gateway, and ptp and bridge fail each pod that gets an address of it. Run `croft pool "
+                "disable {0}`, or name the pools that are to be used with {1}",
+                lacks->name, is_v4 ? "--ipv4-pool" : "--ipv6-pool");
   }
   return {};
 }

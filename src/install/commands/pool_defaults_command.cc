@@ -13,6 +13,7 @@
 
 #include "base/letters.h"
 #include "base/net/echo.h"
+#include "base/texts.h"
 #include "cli/croft/command_line.h"
 #include "cli/croft/data.h"
 #include "cli/stores/open_store.h"
@@ -82,10 +83,7 @@ std::optional<Said> said_cidr(const FamilyNames& names, const DefaultPoolOptions
       first_said(names, options.block_size ? std::to_string(*options.block_size) : "", "block-size", "BLOCK_SIZE");
   if (!said) return std::optional<int>();
   const auto length = net::parse_prefix_length(said->text);
-  if (!length) {
-    return fail(ErrorCode::invalid_argument,
-                fmt::format("{}: {} is no prefix length", said->by, net::echo(said->text)));
-  }
+  if (!length) return fail(ErrorCode::invalid_argument, "{}: {} is no prefix length", said->by, net::echo(said->text));
   return std::optional(*length);
 }
 
@@ -134,12 +132,12 @@ class ClusterFacts {
     if (api_ == nullptr) return all;
     TRY(const wire::KubeadmNetworking* const networking, kubeadm());
     for (const net::Prefix& cidr : networking->service_subnets) {
-      all.push_back({fmt::format("kubeadm's serviceSubnet {}", cidr.to_string()), cidr});
+      all.push_back({fmt::format("kubeadm's serviceSubnet {}", cidr), cidr});
     }
     TRY(const auto nodes, store::kube::list_nodes(*api_, line_.clock, Deadline::after(line_.clock.now(), kListTime)));
     for (const store::kube::NodeObject& node : nodes) {
       for (const net::Address& address : node.addresses) {
-        all.push_back({fmt::format("address {} of node {}", address.to_string(), node.name),
+        all.push_back({fmt::format("address {} of node {}", address, node.name),
                        net::Prefix::containing(address, net::bit_length(address.family()))});
       }
     }
@@ -174,8 +172,7 @@ class ClusterFacts {
   if (said) {
     TRY(spec.cidr, prefix_argument(said->by, said->text));
     if (spec.cidr.family() != names.family) {
-      return fail(ErrorCode::invalid_argument,
-                  fmt::format("{}: {} is of the other family", said->by, spec.cidr.to_string()));
+      return fail(ErrorCode::invalid_argument, "{}: {} is of the other family", said->by, spec.cidr);
     }
   } else {
     TRY(const wire::KubeadmNetworking* const networking, cluster.kubeadm());
@@ -209,8 +206,8 @@ const char* word_of(engine::DefaultPool::Outcome outcome) {
     if (none_at_all()) {
       const auto said = said_cidr(names, options);
       if (!said) continue;
-      return fail(ErrorCode::invalid_argument,
-                  fmt::format("NO_DEFAULT_POOLS and {} contradict each other: leave one out", said->by));
+      return fail(ErrorCode::invalid_argument, "NO_DEFAULT_POOLS and {} contradict each other: leave one out",
+                  said->by);
     }
     TRY(auto spec, wanted(names, options, cluster));
     if (spec) specs.push_back(*std::move(spec));
@@ -232,12 +229,11 @@ bool is_none_said(const DefaultPoolOptions& options) {
   if (!opened && opened.error().code != ErrorCode::not_found) return fail(opened.error());
   TRY(const auto pools, opened ? engine::list_pools(*opened) : Result<std::vector<core::Pool>>());
   if (!pools.empty()) return {};
-  return fail(
-      ErrorCode::no_pool,
-      fmt::format("no pool is asked for, and the register has none, so no pod would get an address: no flag and "
-                  "no variable names a CIDR, nor does kubeadm ({}). Say it with --ipv4-cidr (the chart's "
-                  "defaultPools.ipv4Cidr), or make one: croft pool create",
-                  cluster.why_none()));
+  return fail(ErrorCode::no_pool,
+              "no pool is asked for, and the register has none, so no pod would get an address: no flag and no "
+              "variable names a CIDR, nor does kubeadm ({}). Say it with --ipv4-cidr (the chart's "
+              "defaultPools.ipv4Cidr), or make one: croft pool create",
+              cluster.why_none());
 }
 
 [[nodiscard]] Result<int> make_default_pools(CommandLine& line, const DefaultPoolOptions& options) {
@@ -275,7 +271,7 @@ bool is_none_said(const DefaultPoolOptions& options) {
     return 0;
   }
   for (const engine::DefaultPool& one : pools) {
-    print(fmt::format("pool/{} {} ({})\n", one.pool.name, word_of(one.outcome), one.pool.cidr.to_string()));
+    print(fmt::format("pool/{} {} ({})\n", one.pool.name, word_of(one.outcome), one.pool.cidr));
   }
   if (pools.empty()) {
     print(is_none_said(options)

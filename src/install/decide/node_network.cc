@@ -7,6 +7,7 @@
 
 #include "base/net/echo.h"
 #include "base/quoted.h"
+#include "base/texts.h"
 #include "store/store_url.h"
 
 namespace croft::core {
@@ -54,12 +55,11 @@ namespace {
   const bool is_own = is_register(there.giver.program);
   if (!is_said) {
     return fail(ErrorCode::refused_for_safety,
-                fmt::format("a node has one network, and this one has {}; {} would be another. Drain the node and "
-                            "remove that file, {}or set it aside with --replace {}: its pods keep addresses that Croft "
-                            "does not know",
-                            text_of(there), own.file,
-                            is_own ? "or move the register (`croft store copy`) and give --replace, " : "",
-                            net::echo(there.name.empty() ? there.file : there.name)));
+                "a node has one network, and this one has {}; {} would be another. Drain the node and remove that "
+                "file, {}or set it aside with --replace {}: its pods keep addresses that Croft does not know",
+                text_of(there), own.file,
+                is_own ? "or move the register (`croft store copy`) and give --replace, " : "",
+                net::echo(there.name.empty() ? there.file : there.name));
   }
   verdict.told.push_back(net::echo(there.file) +
                          (is_own ? ": it names another register now; its pods are known there after `croft store copy`"
@@ -73,9 +73,9 @@ namespace {
   for (const NodeNetwork& copy : there.delegates) {
     if (!copy.node.empty() && copy.node != own.node) {
       return fail(ErrorCode::refused_for_safety,
-                  fmt::format("{} comes first and has a copy of Croft's network with the nodename {}, and this node is "
-                              "{}. Remove that file, so that Multus writes it anew",
-                              net::echo(there.file), net::echo(copy.node), net::echo(own.node)));
+                  "{} comes first and has a copy of Croft's network with the nodename {}, and this node is {}. Remove "
+                  "that file, so that Multus writes it anew",
+                  net::echo(there.file), net::echo(copy.node), net::echo(own.node));
     }
     if (copy.is_as_wanted) continue;
     verdict.told.push_back(fmt::format(
@@ -152,20 +152,19 @@ Result<void> judge_uninstall(const std::vector<std::string>& names, const std::s
     if (!name.ends_with(kBeforeCroft)) continue;
     const std::string file = name.substr(0, name.size() - kBeforeCroft.size());
     if (std::ranges::find(names, file) == names.end() || written.contains(file)) continue;
-    return fail(
-        ErrorCode::refused_for_safety,
-        fmt::format("{0} may call croft-ipam, which would go, as {1}{2} lies beside it. `mv {1}{2} {1}` where it "
-                    "does, `rm {1}{2}` where it does not; --force takes the plugin away all the same",
-                    net::echo(file), in_shell_quotes_if_needed(file), kBeforeCroft));
+    return fail(ErrorCode::refused_for_safety,
+                "{0} may call croft-ipam, which would go, as {1}{2} lies beside it. `mv {1}{2} {1}` where it does, `rm "
+                "{1}{2}` where it does not; --force takes the plugin away all the same",
+                net::echo(file), in_shell_quotes_if_needed(file), kBeforeCroft);
   }
   for (const std::string& name : names) {
     const bool is_mains = brings_network(main) && stem_of(name) == main;
     const bool is_left_alone = written.empty() || written.contains(name) || is_example(name) || is_mains;
     if (is_left_alone || !is_network_file(name)) continue;
     return fail(ErrorCode::refused_for_safety,
-                fmt::format("with Croft's network taken back the runtime goes by {}, which does not know the addresses "
-                            "that pods of this node keep. Drain the node, then remove that file or give --force",
-                            net::echo(name)));
+                "with Croft's network taken back the runtime goes by {}, which does not know the addresses that pods "
+                "of this node keep. Drain the node, then remove that file or give --force",
+                net::echo(name));
   }
   return {};
 }

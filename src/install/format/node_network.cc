@@ -10,6 +10,7 @@
 #include "base/letters.h"
 #include "base/net/echo.h"
 #include "base/net/lenient.h"
+#include "base/texts.h"
 #include "store/kube/format/yaml.h"
 
 namespace croft::wire {
@@ -107,22 +108,14 @@ NodeNetwork read_node_network(const std::string& file, std::string_view text, st
 
 namespace {
 
-using Json = nlohmann::json;
-
-/// A member of an object; nothing where it is absent or null.
-const Json* member(const Json& object, const char* name) {
-  const auto found = object.find(name);
-  return found == object.end() || found->is_null() ? nullptr : &*found;
-}
-
 /// One CIDR, or two of different families with a comma between.
 [[nodiscard]] Result<std::vector<net::Prefix>> subnets(const Json& networking, const char* name) {
   std::vector<net::Prefix> all;
-  const Json* value = member(networking, name);
-  if (value == nullptr) return all;
+  const Json& value = member_of(networking, name);
+  if (value.is_null()) return all;
   const std::string field = fmt::format("networking.{}", name);
-  if (!value->is_string()) return fail(ErrorCode::invalid_argument, field + " is no text");
-  std::string_view rest = value->get_ref<const std::string&>();
+  if (!value.is_string()) return fail(ErrorCode::invalid_argument, field + " is no text");
+  std::string_view rest = value.get_ref<const std::string&>();
   while (!rest.empty()) {
     const std::size_t comma = rest.find(',');
     std::string_view text = rest.substr(0, comma);
@@ -130,11 +123,10 @@ const Json* member(const Json& object, const char* name) {
     while (text.starts_with(' ')) text.remove_prefix(1);
     while (text.ends_with(' ')) text.remove_suffix(1);
     const auto cidr = net::parse_prefix_leniently(text);
-    if (!cidr) return fail(ErrorCode::invalid_argument, fmt::format("{}: {} is no CIDR", field, net::echo(text)));
+    if (!cidr) return fail(ErrorCode::invalid_argument, "{}: {} is no CIDR", field, net::echo(text));
     for (const net::Prefix& other : all) {
       if (other.family() == cidr->family()) {
-        return fail(ErrorCode::invalid_argument, fmt::format("{} has two subnets of one family: {} and {}", field,
-                                                             other.to_string(), cidr->to_string()));
+        return fail(ErrorCode::invalid_argument, "{} has two subnets of one family: {} and {}", field, other, *cidr);
       }
     }
     all.push_back(*cidr);
@@ -145,22 +137,20 @@ const Json* member(const Json& object, const char* name) {
 /// Whether a document is the configuration that kubeadm reads: it says so, or says no kind and is the first.
 [[nodiscard]] bool is_of_cluster(const Json& document, bool is_first) {
   if (!document.is_object()) return false;
-  const Json* kind = member(document, "kind");
-  if (kind == nullptr) return is_first;
-  const Json* version = member(document, "apiVersion");
-  const bool is_kubeadms =
-      version == nullptr ||
-      (version->is_string() && version->get_ref<const std::string&>().starts_with("kubeadm.k8s.io/"));
-  return *kind == "ClusterConfiguration" && is_kubeadms;
+  const Json& kind = member_of(document, "kind");
+  if (kind.is_null()) return is_first;
+  const Json& version = member_of(document, "apiVersion");
+  const bool is_kubeadms = version.is_null() || text_of(document, "apiVersion").starts_with("kubeadm.k8s.io/");
+  return kind == "ClusterConfiguration" && is_kubeadms;
 }
 
 [[nodiscard]] Result<KubeadmNetworking> networking_of(const Json& document) {
   KubeadmNetworking said;
-  const Json* networking = member(document, "networking");
-  if (networking == nullptr) return said;
-  if (!networking->is_object()) return fail(ErrorCode::invalid_argument, "networking is no object");
-  TRY(said.pod_subnets, subnets(*networking, "podSubnet"));
-  TRY(said.service_subnets, subnets(*networking, "serviceSubnet"));
+  const Json& networking = member_of(document, "networking");
+  if (networking.is_null()) return said;
+  if (!networking.is_object()) return fail(ErrorCode::invalid_argument, "networking is no object");
+  TRY(said.pod_subnets, subnets(networking, "podSubnet"));
+  TRY(said.service_subnets, subnets(networking, "serviceSubnet"));
   return said;
 }
 
@@ -175,8 +165,6 @@ Result<KubeadmNetworking> parse_kubeadm_config(std::string_view yaml) {
 }
 
 namespace {
-
-using Json = nlohmann::json;
 
 constexpr int kVersion = 1;
 constexpr std::size_t kNameBytesMax = 200;
@@ -207,14 +195,10 @@ Result<InstallRecord> decode_install_record(std::string_view text) {
     return fail(ErrorCode::corrupt, "it is no record of an installation");
   }
   if (json["version"] > kVersion) {
-    return fail(ErrorCode::newer_version, fmt::format("version: {} is newer than this program, which knows {}",
-                                                      json["version"].dump(), kVersion));
+    return fail(ErrorCode::newer_version, "version: {} is newer than this program, which knows {}",
+                json["version"].dump(), kVersion);
   }
   InstallRecord record;
-  const auto text_of = [](const Json& object, const char* name) {
-    const bool is_text = object.is_object() && object.contains(name) && object[name].is_string();
-    return is_text ? object[name].get<std::string>() : std::string();
-  };
   record.network = text_of(json, "network");
   record.main = text_of(json, "mainPlugin");
   for (const Json& file : json.value("files", Json::array())) {

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "base/printable.h"
+#include "base/texts.h"
 #include "base/time_text.h"
 #include "cli/croft/command_line.h"
 #include "cli/croft/filters.h"
@@ -36,23 +37,15 @@ struct BlockFilter {
 }
 
 Table block_table(const std::vector<engine::BlockView>& blocks, bool wide) {
-  std::vector<std::string> headings{"CIDR", "POOL", "AFFINITY", "HELD", "COOLING", "RESERVED", "FREE", "CLAIMED"};
-  if (wide) headings.insert(headings.end(), {"SIZE", "SEQUENCE"});
-  Table table(std::move(headings));
+  Table table({"CIDR", "POOL", "AFFINITY", "HELD", "COOLING", "RESERVED", "FREE", "CLAIMED"}, {"SIZE", "SEQUENCE"},
+              wide);
   for (const engine::BlockView& view : blocks) {
     const core::Block& block = view.block;
-    std::vector<std::string> cells{block.cidr.to_string(),
-                                   view.pool,
-                                   block.affinity ? to_string(*block.affinity) : "",
-                                   std::to_string(view.usage.held),
-                                   std::to_string(view.usage.cooling),
-                                   view.usage.reserved.to_string(),
-                                   view.usage.free().to_string(),
-                                   block.affinity_claim_time ? rfc3339_rounded_up(*block.affinity_claim_time) : ""};
-    if (wide) {
-      cells.insert(cells.end(), {view.usage.size.to_string(), std::to_string(block.sequence_number.value)});
-    }
-    table.add(std::move(cells));
+    table.add({block.cidr.to_string(), view.pool, block.affinity ? to_string(*block.affinity) : "",
+               std::to_string(view.usage.held), std::to_string(view.usage.cooling), view.usage.reserved.to_string(),
+               view.usage.free().to_string(),
+               block.affinity_claim_time ? rfc3339_rounded_up(*block.affinity_claim_time) : "",
+               view.usage.size.to_string(), std::to_string(block.sequence_number.value)});
   }
   return table;
 }
@@ -90,9 +83,9 @@ std::string block_details(const engine::BlockView& view, const std::optional<cor
   add("Claim:", claim_text(block, claim));
   add("Claimed:", block.affinity_claim_time ? rfc3339_rounded_up(*block.affinity_claim_time) : "at an unknown time");
   add("Sequence:", std::to_string(block.sequence_number.value));
-  add("Usage:", fmt::format("{} address{}: {} held, {} cooling, {} reserved, {} free", view.usage.size.to_string(),
+  add("Usage:", fmt::format("{} address{}: {} held, {} cooling, {} reserved, {} free", view.usage.size,
                             view.usage.size == net::Count(1) ? "" : "es", view.usage.held, view.usage.cooling,
-                            view.usage.reserved.to_string(), view.usage.free().to_string()));
+                            view.usage.reserved, view.usage.free()));
   return text;
 }
 

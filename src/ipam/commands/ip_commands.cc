@@ -10,6 +10,7 @@
 #include "base/nearest.h"
 #include "base/net/echo.h"
 #include "base/printable.h"
+#include "base/texts.h"
 #include "cli/croft/command_line.h"
 #include "cli/croft/filters.h"
 #include "cli/croft/json_output.h"
@@ -38,28 +39,15 @@ std::string sequence_text(const engine::AddressView& a) {
 }
 
 Table address_table(const std::vector<engine::AddressView>& addresses, bool wide) {
-  std::vector<std::string> headings{"ADDRESS", "STATE",     "POOL",   "BLOCK", "NODE",
-                                    "POD",     "CONTAINER", "IFNAME", "SINCE", "UNTIL"};
-  if (wide) headings.insert(headings.end(), {"TYPE", "HANDLE", "SEQUENCE", "BLOCK-OWNER"});
-  Table table(std::move(headings));
+  Table table({"ADDRESS", "STATE", "POOL", "BLOCK", "NODE", "POD", "CONTAINER", "IFNAME", "SINCE", "UNTIL"},
+              {"TYPE", "HANDLE", "SEQUENCE", "BLOCK-OWNER"}, wide);
   for (const engine::AddressView& a : addresses) {
     const std::string pod = a.pod.empty() ? "" : a.namespace_name + "/" + a.pod;
     // The first 13 characters tell containers apart, as runtimes print them.
-    std::vector<std::string> cells{a.address.to_string(),
-                                   std::string(core::name_of(a.state)),
-                                   a.pool,
-                                   a.block ? a.block->to_string() : "",
-                                   a.node,
-                                   pod,
-                                   a.owner ? a.owner->container_id.substr(0, wide ? std::string::npos : 13) : "",
-                                   a.owner ? a.owner->interface_name : "",
-                                   a.since,
-                                   a.until};
-    if (wide) {
-      cells.insert(cells.end(),
-                   {a.type(), a.handle_id, sequence_text(a), a.block_owner ? to_string(*a.block_owner) : ""});
-    }
-    table.add(std::move(cells));
+    table.add({a.address.to_string(), std::string(core::name_of(a.state)), a.pool, a.block ? a.block->to_string() : "",
+               a.node, pod, a.owner ? a.owner->container_id.substr(0, wide ? std::string::npos : 13) : "",
+               a.owner ? a.owner->interface_name : "", a.since, a.until, a.type(), a.handle_id, sequence_text(a),
+               a.block_owner ? to_string(*a.block_owner) : ""});
   }
   return table;
 }
@@ -224,8 +212,7 @@ struct ReleaseOptions {
   std::string list;
   for (const engine::AddressView& a : held) {
     handles.insert(a.handle_id);
-    list +=
-        fmt::format("{}{} on node {}, handle {}", list.empty() ? "" : "; ", a.address.to_string(), a.node, a.handle_id);
+    list += fmt::format("{}{} on node {}, handle {}", list.empty() ? "" : "; ", a.address, a.node, a.handle_id);
   }
   if (handles.size() < 2) return {};
   return fail(Error{ErrorCode::refused_for_safety,
@@ -247,9 +234,8 @@ struct ReleaseOptions {
     if (pods.back() == options.pod && (!options.handle || a.handle_id == *options.handle)) held.push_back(a);
   }
   if (held.empty()) {
-    return fail(ErrorCode::not_found, fmt::format("pod {} holds no address{}", net::echo(options.pod),
-                                                  options.handle ? " by handle " + net::echo(*options.handle)
-                                                                 : did_you_mean(options.pod, pods)));
+    return fail(ErrorCode::not_found, "pod {} holds no address{}", net::echo(options.pod),
+                options.handle ? " by handle " + net::echo(*options.handle) : did_you_mean(options.pod, pods));
   }
   if (!options.force) TRY_VOID(refuse_several_holders(options.pod, held));
   std::vector<core::AddressToRelease> wanted;
@@ -271,7 +257,7 @@ struct ReleaseOptions {
   }
   // Half a name may be another's.
   if (options.pod.empty() || options.pod.find('/') != std::string::npos) return {};
-  return fail(ErrorCode::invalid_argument, fmt::format("--pod: {} is not NAMESPACE/NAME", net::echo(options.pod)));
+  return fail(ErrorCode::invalid_argument, "--pod: {} is not NAMESPACE/NAME", net::echo(options.pod));
 }
 
 [[nodiscard]] Result<void> check_origin(const std::string& path, const ReportContent& report,
@@ -279,20 +265,19 @@ struct ReleaseOptions {
   const std::string cluster = cluster_of(store_url);
   const bool is_crofts = report.cluster.starts_with("croft:");
   if (is_crofts && report.cluster != cluster) {
-    return fail(ErrorCode::refused_for_safety,
-                fmt::format("{} is a report of another store ({}; this is {})", path, report.cluster, cluster));
+    return fail(ErrorCode::refused_for_safety, "{} is a report of another store ({}; this is {})", path, report.cluster,
+                cluster);
   }
   if (force) return {};
   if (!is_crofts) {
     return fail(ErrorCode::refused_for_safety,
-                fmt::format("{} was not made by croft check: nothing tells that it is of this store; --force to use "
-                            "it all the same (handles and sequence numbers still have to match)",
-                            path));
+                "{} was not made by croft check: nothing tells that it is of this store; --force to use it all the "
+                "same (handles and sequence numbers still have to match)",
+                path);
   }
   if (report.version != CROFT_VERSION) {
-    return fail(ErrorCode::refused_for_safety,
-                fmt::format("{} was made by version {}, this is {}: check again, or --force", path, report.version,
-                            CROFT_VERSION));
+    return fail(ErrorCode::refused_for_safety, "{} was made by version {}, this is {}: check again, or --force", path,
+                report.version, CROFT_VERSION);
   }
   return {};
 }
@@ -353,8 +338,7 @@ std::string release_text(const ReleaseOutcome& outcome, bool dry_run) {
   Error error = checked.error();
   error.message += "; `--max-share 1` goes on";
   if (options.dry_run) {
-    static_cast<void>(os::write_standard_error(
-        "croft: without --dry-run it would be refused: " + printable(error.message, Printed::line) + "\n"));
+    warn("without --dry-run it would be refused: " + error.message);
     return {};
   }
   error.details = "look at the list that --dry-run prints first";
@@ -390,7 +374,7 @@ std::string release_text(const ReleaseOutcome& outcome, bool dry_run) {
           (view->since.empty() ? "" : " since " + view->since);
       const std::string end = holder.why.empty() ? "nothing proves that the holder is gone"
                                                  : "whether the holder is gone is not known: " + holder.why;
-      text += fmt::format("{}{} {}", text.empty() ? "" : "; ", one.address.to_string(),
+      text += fmt::format("{}{} {}", text.empty() ? "" : "; ", one.address,
                           holder.state == State::lives ? holder.why + ", and " + held : "is " + held + ", and " + end);
     }
     if (!view->handle_id.empty()) one.handle_id = view->handle_id;

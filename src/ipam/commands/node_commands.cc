@@ -7,11 +7,11 @@
 #include <vector>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include "base/counted.h"
 #include "base/net/echo.h"
 #include "base/printable.h"
+#include "base/texts.h"
 #include "base/time_text.h"
 #include "cli/croft/command_line.h"
 #include "cli/croft/filters.h"
@@ -58,26 +58,15 @@ std::string labels_text(const std::map<std::string, std::string>& labels) {
 /// Wide: also the ranges of nodes, where nodes have such.
 [[nodiscard]] Result<Table> node_table(const engine::Context& context, const std::vector<engine::NodeView>& nodes,
                                        bool wide) {
-  std::vector<std::string> headings{"NAME", "BLOCKS", "HELD", "BORROWED", "RECORD", "LABELS"};
-  std::map<std::string, std::string> ranges;
+  std::map<std::string, std::vector<net::Prefix>> ranges;
   if (wide) {
-    headings.emplace_back("RANGES");
     TRY(const core::NodeRangesSeen seen, engine::look_at_node_ranges(context));
-    for (const core::NodeRangeSeen& one : seen.ranges) {
-      std::string& text = ranges[one.range.node];
-      text += (text.empty() ? "" : ",") + one.range.cidr.to_string();
-    }
+    ranges = seen.by_node();
   }
-  Table table(std::move(headings));
+  Table table({"NAME", "BLOCKS", "HELD", "BORROWED", "RECORD", "LABELS"}, {"RANGES"}, wide);
   for (const engine::NodeView& view : nodes) {
-    std::vector<std::string> cells{view.node.name,
-                                   std::to_string(view.blocks),
-                                   std::to_string(view.held),
-                                   std::to_string(view.borrowed),
-                                   view.recorded ? "yes" : "no",
-                                   labels_text(view.node.labels)};
-    if (wide) cells.push_back(ranges[view.node.name]);
-    table.add(std::move(cells));
+    table.add({view.node.name, std::to_string(view.blocks), std::to_string(view.held), std::to_string(view.borrowed),
+               view.recorded ? "yes" : "no", labels_text(view.node.labels), net::joined(ranges[view.node.name], ",")});
   }
   return table;
 }
@@ -112,12 +101,12 @@ struct ShowOptions {
   const auto access = wire::kube::decode_kubeconfig(text, os::directory_of(file));
   if (!access) return fail(access.error().in(file));
   const auto life = wire::kube::life_of_token(access->token);
-  if (!life) return fail(ErrorCode::not_found, fmt::format("{} has no token that says its end", net::echo(file)));
+  if (!life) return fail(ErrorCode::not_found, "{} has no token that says its end", net::echo(file));
   return std::optional(
       TokenShown{file, life->made, life->end, life->end <= line.clock.now().wall, is_refused(line, file)});
 }
 
-std::string node_text(const engine::NodeView& view, const std::vector<std::string>& ranges,
+std::string node_text(const engine::NodeView& view, const std::vector<net::Prefix>& ranges,
                       const std::optional<TokenShown>& token) {
   std::string text;
   const auto add = [&](const char* name, const std::string& value) {
@@ -129,7 +118,7 @@ std::string node_text(const engine::NodeView& view, const std::vector<std::strin
   add("Blocks:", std::to_string(view.blocks));
   add("Held:", view.borrowed == 0 ? std::to_string(view.held)
                                   : fmt::format("{}, of them {} borrowed", view.held, view.borrowed));
-  if (!ranges.empty()) add("Ranges:", fmt::format("{}", fmt::join(ranges, ",")));
+  if (!ranges.empty()) add("Ranges:", net::joined(ranges, ","));
   if (token) {
     const WallTime from = token->made + (token->end - token->made) / 4;
     const WallTime until = token->made + (token->end - token->made) / 2;
@@ -154,11 +143,8 @@ std::string node_text(const engine::NodeView& view, const std::vector<std::strin
   TRY(const auto token, plugin_token(line, options.kubeconfig));
   TRY(const engine::Context context, line.look());
   TRY(std::vector<engine::NodeView> nodes, engine::list_nodes(context));
-  std::vector<std::string> ranges;
   TRY(const core::NodeRangesSeen seen, engine::look_at_node_ranges(context));
-  for (const core::NodeRangeSeen& one : seen.ranges) {
-    if (one.range.node == options.node) ranges.push_back(one.range.cidr.to_string());
-  }
+  const std::vector<net::Prefix> ranges = seen.by_node()[options.node];
   const auto found =
       std::ranges::find(nodes, options.node, [](const engine::NodeView& view) { return view.node.name; });
   engine::NodeView view;
@@ -166,9 +152,8 @@ std::string node_text(const engine::NodeView& view, const std::vector<std::strin
   if (found != nodes.end()) view = *found;
   if (found == nodes.end() && ranges.empty()) {
     return fail(ErrorCode::not_found,
-                fmt::format("node {} has no record, no block, no address and no range; `croft node list` lists those "
-                            "that have",
-                            options.node));
+                "node {} has no record, no block, no address and no range; `croft node list` lists those that have",
+                options.node);
   }
   print(line.wants_data() ? line.data_text(json_of(view, ranges, token)) : node_text(view, ranges, token));
   return 0;
@@ -184,8 +169,8 @@ std::string node_text(const engine::NodeView& view, const std::vector<std::strin
     } else if (text.size() > 1 && text.ends_with('-')) {
       changes[text.substr(0, text.size() - 1)] = std::nullopt;
     } else {
-      return fail(ErrorCode::invalid_argument,
-                  fmt::format("{} is neither KEY=VALUE nor KEY- (which takes a label away)", net::echo(text)));
+      return fail(ErrorCode::invalid_argument, "{} is neither KEY=VALUE nor KEY- (which takes a label away)",
+                  net::echo(text));
     }
   }
   return changes;
@@ -211,10 +196,10 @@ std::string node_text(const engine::NodeView& view, const std::vector<std::strin
 /// Says what became of blocks; the exit code when some were kept.
 [[nodiscard]] Result<int> tell_released(const engine::AffinitiesReleased& released, bool dry_run = false) {
   for (const net::Prefix& cidr : released.released) {
-    print(fmt::format("block/{} {}\n", cidr.to_string(), dry_run ? "would be given up" : "given up"));
+    print(fmt::format("block/{} {}\n", cidr, dry_run ? "would be given up" : "given up"));
   }
   for (const net::Prefix& cidr : released.not_empty) {
-    print(fmt::format("block/{} {}: it holds addresses; --force makes it nobody's\n", cidr.to_string(),
+    print(fmt::format("block/{} {}: it holds addresses; --force makes it nobody's\n", cidr,
                       dry_run ? "would be kept" : "kept"));
   }
   if (released.failure) return fail(*released.failure);
@@ -225,22 +210,16 @@ std::string node_text(const engine::NodeView& view, const std::vector<std::strin
 std::string plan_of(const engine::NodeRemoved& removed, const std::vector<net::Prefix>& ranges,
                     const std::string& name) {
   std::string text;
-  for (const net::Prefix& cidr : removed.affinities.released) {
-    text += fmt::format("block/{} would be given up\n", cidr.to_string());
-  }
+  for (const net::Prefix& cidr : removed.affinities.released) text += fmt::format("block/{} would be given up\n", cidr);
   if (removed.record_deleted) text += fmt::format("node/{} record would be deleted\n", name);
-  for (const net::Prefix& cidr : ranges) text += fmt::format("node range {} would be given back\n", cidr.to_string());
+  for (const net::Prefix& cidr : ranges) text += fmt::format("node range {} would be given back\n", cidr);
   return text;
 }
 
 [[nodiscard]] Result<std::vector<net::Prefix>> ranges_of(const engine::Context& context, const std::string& name) {
-  std::vector<net::Prefix> cidrs;
-  if (context.store.capabilities().foreign_writers) return cidrs;
+  if (context.store.capabilities().foreign_writers) return std::vector<net::Prefix>();
   TRY(const core::NodeRangesSeen seen, engine::look_at_node_ranges(context));
-  for (const core::NodeRangeSeen& range : seen.ranges) {
-    if (range.range.node == name) cidrs.push_back(range.range.cidr);
-  }
-  return cidrs;
+  return seen.by_node()[name];
 }
 
 /// The addresses held on a node, once its cluster has neither the node nor any of the holders. Error:
@@ -262,7 +241,7 @@ std::string plan_of(const engine::NodeRemoved& removed, const std::vector<net::P
   }
   if (life.has_node(name)) {
     return fail(ErrorCode::refused_for_safety,
-                fmt::format("node {} is in the cluster: `kubectl delete node` it first, when it is gone", name));
+                "node {} is in the cluster: `kubectl delete node` it first, when it is gone", name);
   }
   std::vector<core::AddressToRelease> wanted;
   std::string living;
@@ -272,23 +251,23 @@ std::string plan_of(const engine::NodeRemoved& removed, const std::vector<net::P
     if (holder.state == engine::HolderLife::State::gone) {
       wanted.push_back({one.address, one.handle_id, one.sequence_number});
     } else {
-      living += fmt::format("{}{}{}{}", living.empty() ? "" : "; ", one.address.to_string(),
-                            holder.why.empty() ? "" : " ", holder.why);
+      living +=
+          fmt::format("{}{}{}{}", living.empty() ? "" : "; ", one.address, holder.why.empty() ? "" : " ", holder.why);
     }
   }
   if (living.empty()) return wanted;
-  return fail(ErrorCode::refused_for_safety,
-              fmt::format("nothing proves that all that is held on node {} is nobody's: {}", name, living));
+  return fail(ErrorCode::refused_for_safety, "nothing proves that all that is held on node {} is nobody's: {}", name,
+              living);
 }
 
 [[nodiscard]] Result<void> release_held(const engine::Context& context, const std::vector<core::AddressToRelease>& held,
                                         bool dry_run) {
   TRY(const core::AddressReleases done, engine::release_addresses(context, held, !dry_run));
   for (const net::Address& address : done.released) {
-    print(fmt::format("{} {}\n", address.to_string(), dry_run ? "would be released" : "released"));
+    print(fmt::format("{} {}\n", address, dry_run ? "would be released" : "released"));
   }
   if (done.mismatched.empty()) return {};
-  return fail(ErrorCode::conflict, fmt::format("{} has another holder by now", done.mismatched.front().to_string()));
+  return fail(ErrorCode::conflict, "{} has another holder by now", done.mismatched.front());
 }
 
 struct RemoveOptions {
@@ -325,7 +304,7 @@ struct RemoveOptions {
   if (!context.store.capabilities().foreign_writers) {
     TRY(ranges, engine::release_node_ranges(context, name, core::IfRecorded::refuse));
   }
-  for (const net::Prefix& cidr : ranges.cidrs) print(fmt::format("node range {} given back\n", cidr.to_string()));
+  for (const net::Prefix& cidr : ranges.cidrs) print(fmt::format("node range {} given back\n", cidr));
   return code;
 }
 
@@ -336,12 +315,11 @@ struct RemoveOptions {
       engine::release_affinity(context, {owner, cidr, !options.force, {}}, !options.dry_run));
   switch (outcome) {
     case core::AffinityOutcome::not_there:
-      return fail(ErrorCode::not_found, fmt::format("node {} has no claim on {}", owner.name, cidr.to_string()));
+      return fail(ErrorCode::not_found, "node {} has no claim on {}", owner.name, cidr);
     case core::AffinityOutcome::not_empty:
       return tell_released({{}, {cidr}, {}}, options.dry_run);
     case core::AffinityOutcome::belonged_to_others:
-      print(fmt::format("block/{} is another's: the stale claim {}\n", cidr.to_string(),
-                        options.dry_run ? "would go" : "is gone"));
+      print(fmt::format("block/{} is another's: the stale claim {}\n", cidr, options.dry_run ? "would go" : "is gone"));
       return 0;
     case core::AffinityOutcome::released:
     case core::AffinityOutcome::changed:
@@ -375,13 +353,9 @@ struct RemoveOptions {
     TRY_VOID(std::move(known));
   }
   TRY(const engine::AffinitiesClaimed claimed, engine::claim_affinity(context, owner, cidr));
-  for (const net::Prefix& block : claimed.claimed) {
-    print(fmt::format("block/{} belongs to {}\n", block.to_string(), options.node));
-  }
+  for (const net::Prefix& block : claimed.claimed) print(fmt::format("block/{} belongs to {}\n", block, options.node));
   tell_of_pod_ranges(line, claimed.claimed, options.node);
-  for (const net::Prefix& block : claimed.others) {
-    print(fmt::format("block/{} not claimed: it is another's\n", block.to_string()));
-  }
+  for (const net::Prefix& block : claimed.others) print(fmt::format("block/{} not claimed: it is another's\n", block));
   return static_cast<int>(claimed.others.empty() ? edge::ExitCode::fine : edge::ExitCode::refused_for_safety);
 }
 
@@ -467,7 +441,7 @@ void tell_of_pod_ranges(CommandLine& line, const std::vector<net::Prefix>& cidrs
     tell(
         fmt::format("croft: {} is the podCIDR of node {}: where host-local gives that node's addresses, pods of both "
                     "get the same (docs/runbooks/migrate.md, From host-local)",
-                    range.cidr.to_string(), net::echo(range.node)));
+                    range.cidr, net::echo(range.node)));
   }
 }
 

@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "base/counted.h"
+#include "base/texts.h"
 #include "cli/croft/command_line.h"
 #include "cli/croft/filters.h"
 #include "cli/croft/json_output.h"
@@ -99,29 +100,18 @@ void warn_of_namespaces(const CommandLine& line, const core::PoolSpec& spec) {
 }
 
 Table pool_table(const std::vector<engine::PoolView>& pools, bool wide) {
-  std::vector<std::string> headings{"NAME",   "CIDR", "BLOCKSIZE", "GATEWAY",  "COOLDOWN", "DISABLED",
-                                    "BLOCKS", "HELD", "COOLING",   "RESERVED", "FREE",     "STRANDED"};
-  if (wide) headings.insert(headings.end(), {"SIZE", "PRIORITY", "NODESELECTOR", "NAMESPACESELECTOR"});
-  Table table(std::move(headings));
+  Table table({"NAME", "CIDR", "BLOCKSIZE", "GATEWAY", "COOLDOWN", "DISABLED", "BLOCKS", "HELD", "COOLING", "RESERVED",
+               "FREE", "STRANDED"},
+              {"SIZE", "PRIORITY", "NODESELECTOR", "NAMESPACESELECTOR"}, wide);
   for (const engine::PoolView& view : pools) {
     const core::Pool& pool = view.pool;
-    std::vector<std::string> cells{pool.name,
-                                   pool.cidr.to_string(),
-                                   std::to_string(pool.block_length),
-                                   pool.gateway ? pool.gateway->to_string() : "none",
-                                   fmt::format("{}s", pool.cooldown.count()),
-                                   pool.disabled ? "true" : (pool.unallocatable.empty() ? "false" : "unallocatable"),
-                                   std::to_string(view.blocks.size()),
-                                   percent_of(view.usage.held, view.usage.size - view.usage.reserved),
-                                   std::to_string(view.usage.cooling),
-                                   view.usage.reserved.to_string(),
-                                   view.usage.free().to_string(),
-                                   view.usage.stranded.is_zero() ? "" : view.usage.stranded.to_string()};
-    if (wide) {
-      cells.insert(cells.end(), {view.usage.size.to_string(), std::to_string(pool.priority), pool.node_selector,
-                                 pool.namespace_selector});
-    }
-    table.add(std::move(cells));
+    table.add({pool.name, pool.cidr.to_string(), std::to_string(pool.block_length),
+               pool.gateway ? pool.gateway->to_string() : "none", fmt::format("{}s", pool.cooldown.count()),
+               pool.disabled ? "true" : (pool.unallocatable.empty() ? "false" : "unallocatable"),
+               std::to_string(view.blocks.size()), percent_of(view.usage.held, view.usage.size - view.usage.reserved),
+               std::to_string(view.usage.cooling), view.usage.reserved.to_string(), view.usage.free().to_string(),
+               view.usage.stranded.is_zero() ? "" : view.usage.stranded.to_string(), view.usage.size.to_string(),
+               std::to_string(pool.priority), pool.node_selector, pool.namespace_selector});
   }
   return table;
 }
@@ -169,8 +159,8 @@ struct ShowPoolOptions {
 [[nodiscard]] Result<void> tell_if_held(const engine::Context& context, const net::Address& gateway) {
   TRY(const engine::AddressView view, engine::show_address(context, gateway));
   if (view.state != core::AddressState::held) return {};
-  tell(fmt::format("croft: the gateway {} is held by {}: delete that pod, or choose another gateway",
-                   gateway.to_string(), view.pod.empty() ? view.handle_id : view.namespace_name + "/" + view.pod));
+  tell(fmt::format("croft: the gateway {} is held by {}: delete that pod, or choose another gateway", gateway,
+                   view.pod.empty() ? view.handle_id : view.namespace_name + "/" + view.pod));
   return {};
 }
 
@@ -206,9 +196,8 @@ struct DeletePoolOptions {
   if (options.dry_run) {
     TRY(const engine::PoolView view, find_pool(context, name));
     if (view.usage.held + view.usage.cooling > 0) {
-      return fail(ErrorCode::refused_for_safety,
-                  fmt::format("pool {} is in use: {} held and {} cooling", name,
-                              counted(view.usage.held, "address", "es"), view.usage.cooling));
+      return fail(ErrorCode::refused_for_safety, "pool {} is in use: {} held and {} cooling", name,
+                  counted(view.usage.held, "address", "es"), view.usage.cooling);
     }
     print(fmt::format("pool/{} would be deleted, with {}\n", name, counted(view.blocks.size(), "block")));
     return 0;
@@ -315,12 +304,10 @@ struct SplitOptions {
     return 0;
   }
   for (const core::Pool& part : done.parts) {
-    print(fmt::format("pool/{} {} ({})\n", part.name, options.dry_run ? "would be created" : "created",
-                      part.cidr.to_string()));
+    print(fmt::format("pool/{} {} ({})\n", part.name, options.dry_run ? "would be created" : "created", part.cidr));
   }
   for (const net::Address& address : done.held_reserved) {
-    print(fmt::format("{} is kept out of use from now on; its holder keeps it until it is released\n",
-                      address.to_string()));
+    print(fmt::format("{} is kept out of use from now on; its holder keeps it until it is released\n", address));
   }
   print(fmt::format("pool/{} {}\n", done.before, options.dry_run ? "would go" : "replaced"));
   return 0;
@@ -367,17 +354,13 @@ namespace {
   TRY(const auto pools, engine::list_pools(context));
   Table table({"NAME", "POOL", "CIDRS"});
   for (const core::Reservation& one : reservations) {
-    std::string cidrs;
     std::set<std::string> of;
     for (const net::Prefix& cidr : one.cidrs) {
-      cidrs += (cidrs.empty() ? "" : ",") + cidr.to_string();
       for (const core::Pool& pool : pools) {
         if (pool.cidr.overlaps(cidr)) of.insert(pool.name);
       }
     }
-    std::string names;
-    for (const std::string& name : of) names += (names.empty() ? "" : ",") + name;
-    table.add({one.name, names, cidrs});
+    table.add({one.name, fmt::format("{}", fmt::join(of, ",")), net::joined(one.cidrs, ",")});
   }
   return Listing{"No reservations.", std::move(table), line.wants_data() ? json_of(reservations) : Data(), ""};
 }
@@ -398,11 +381,10 @@ struct CreateOptions {
     if (held++ == 0) first = &one;
   }
   if (held == 0) return {};
-  tell(
-      fmt::format("croft: {} of reservation {} {} held, {} by {}. The holders keep them until they end; `croft ip "
-                  "list` names them",
-                  counted(held, "address", "es"), made.name, held == 1 ? "is" : "are", first->address.to_string(),
-                  first->pod.empty() ? first->handle_id : first->namespace_name + "/" + first->pod));
+  tell(fmt::format(
+      "croft: {} of reservation {} {} held, {} by {}. The holders keep them until they end; `croft ip list` names them",
+      counted(held, "address", "es"), made.name, held == 1 ? "is" : "are", first->address,
+      first->pod.empty() ? first->handle_id : first->namespace_name + "/" + first->pod));
   return {};
 }
 

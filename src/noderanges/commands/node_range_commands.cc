@@ -3,7 +3,7 @@
 
 #include "base/net/echo.h"
 #include "base/net/prefix.h"
-#include "base/printable.h"
+#include "base/texts.h"
 #include "cli/croft/command_line.h"
 #include "cli/croft/listing.h"
 #include "cni/error_table.h"
@@ -12,7 +12,6 @@
 #include "noderanges/commands/node_range_views.h"
 #include "noderanges/use/node_range.h"
 #include "os/files.h"
-#include "os/process.h"
 
 namespace croft::app {
 namespace {
@@ -54,7 +53,7 @@ struct SubnetEnvOptions {
                                               const std::string& node) {
   std::vector<core::NodeRangeSeen> ranges = seen.ranges;
   std::erase_if(ranges, [&](const core::NodeRangeSeen& one) { return one.range.node != node; });
-  if (ranges.empty()) return fail(ErrorCode::not_found, fmt::format("node {} has no range", net::echo(node)));
+  if (ranges.empty()) return fail(ErrorCode::not_found, "node {} has no range", net::echo(node));
   print(line.wants_data() ? line.data_text(json_of(ranges)) : table_of(ranges, true).to_string());
   return 0;
 }
@@ -63,20 +62,17 @@ struct SubnetEnvOptions {
   TRY(const engine::Context context, line.look());
   TRY(const core::NodeRangesSeen seen, engine::look_at_node_ranges(context));
   if (!node.empty()) return show_ranges_of_node(line, seen, node);
-  SaidView said;
+  engine::NodeCidrsLook look;
   if (seen.set) {
-    TRY(engine::NodeCidrsLook look, look_at_said(line));
-    said = {engine::compare(look, seen).unrecorded, std::move(look.said)};
+    TRY(look, look_at_said(line));
   }
-  print(line.wants_data() ? line.data_text(json_of(seen, said)) : text_of(seen, said));
+  print(line.wants_data() ? line.data_text(json_of(seen, look.said)) : text_of(seen, look.said));
   return 0;
 }
 
 [[nodiscard]] Result<int> configure_node_ranges(CommandLine& line, const NodeRangeFlags& flags) {
   TRY(const NodeRangeFlagsRead read, read_node_range_flags(flags));
-  for (const std::string& warning : read.warnings) {
-    static_cast<void>(os::write_standard_error("croft: warning: " + printable(warning, Printed::line) + "\n"));
-  }
+  for (const std::string& warning : read.warnings) warn("warning: " + warning);
   TRY(const engine::Context context, line.open(true));
   TRY(const core::NodeRangesConfigured done, engine::configure_node_ranges(context, read.spec));
   if (line.wants_data()) {
@@ -86,7 +82,7 @@ struct SubnetEnvOptions {
   }
   print(done.changed ? "node ranges configured\n" : "node ranges unchanged\n");
   for (const core::NodeRange& range : done.outside) {
-    print(fmt::format("node/{} keeps {}, which lies in no cluster CIDR\n", range.node, range.cidr.to_string()));
+    print(fmt::format("node/{} keeps {}, which lies in no cluster CIDR\n", range.node, range.cidr));
   }
   return 0;
 }

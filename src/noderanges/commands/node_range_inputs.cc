@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "base/net/echo.h"
+#include "base/texts.h"
 #include "store/kube/cluster_facts.h"
 #include "store/store_url.h"
 
@@ -55,16 +56,6 @@ constexpr int kMaskV6 = 64;
 
 auto wrong(std::string text) { return fail(ErrorCode::invalid_argument, std::move(text)); }
 
-std::vector<std::string_view> parts_of(std::string_view text) {
-  std::vector<std::string_view> parts;
-  for (;;) {
-    const std::size_t comma = text.find(',');
-    parts.push_back(text.substr(0, comma));
-    if (comma == text.npos) return parts;
-    text.remove_prefix(comma + 1);
-  }
-}
-
 struct Masks {
   int v4 = kMaskV4;
   int v6 = kMaskV6;
@@ -95,7 +86,7 @@ struct Masks {
 
 [[nodiscard]] Result<void> read_service_ranges(const NodeRangeFlags& flags, NodeRangeFlagsRead& read) {
   if (flags.service_cluster_ip_range.empty()) return {};
-  const auto parts = parts_of(flags.service_cluster_ip_range);
+  const auto parts = split(flags.service_cluster_ip_range, ',');
   if (parts.size() > 2) return wrong("--service-cluster-ip-range can not contain more than two entries");
   for (const std::string_view part : parts) {
     if (const auto range = net::Prefix::parse(part)) {
@@ -137,7 +128,7 @@ Result<NodeRangeFlagsRead> read_node_range_flags(const NodeRangeFlags& flags) {
     return wrong("Controller: Must specify --cluster-cidr if --allocate-node-cidrs is set");
   NodeRangeFlagsRead read;
   std::vector<net::Prefix> cidrs;
-  for (const std::string_view part : parts_of(flags.cluster_cidr)) {
+  for (const std::string_view part : split(flags.cluster_cidr, ',')) {
     auto cidr = net::Prefix::parse(part);
     if (!cidr) return fail(cidr.error().in("--cluster-cidr"));
     cidrs.push_back(*cidr);
@@ -150,7 +141,7 @@ Result<NodeRangeFlagsRead> read_node_range_flags(const NodeRangeFlags& flags) {
       return wrong(
           fmt::format("Controller: Invalid --cluster-cidr, mask size of cluster CIDR must be less than or equal to "
                       "--node-cidr-mask-size configured for CIDR family: {} cut into /{}",
-                      cidr.to_string(), mask));
+                      cidr, mask));
     }
     read.spec.cluster_cidrs.push_back({cidr, mask});
   }

@@ -7,6 +7,7 @@
 
 #include "base/net/echo.h"
 #include "base/net/prefix.h"
+#include "base/texts.h"
 #include "cli/croft/data.h"
 
 namespace croft::app {
@@ -36,9 +37,9 @@ struct Incomplete {
   std::vector<net::Prefix> said;
 };
 
-std::vector<Incomplete> incomplete_in(const core::NodeRangesSeen& seen, const SaidView& said) {
+std::vector<Incomplete> incomplete_in(const core::NodeRangesSeen& seen, const std::vector<core::NodeRange>& said) {
   std::vector<Incomplete> all;
-  for (const core::NodeRange& one : said.all) {
+  for (const core::NodeRange& one : said) {
     if (all.empty() || all.back().node != one.node) all.push_back({one.node, {}});
     all.back().said.push_back(one.cidr);
   }
@@ -52,42 +53,48 @@ std::vector<Incomplete> incomplete_in(const core::NodeRangesSeen& seen, const Sa
 }
 
 /// The nodes that get a range by being given one.
-std::vector<std::string> bare_in(const core::NodeRangesSeen& seen, const SaidView& said) {
+std::vector<std::string> bare_in(const core::NodeRangesSeen& seen, const std::vector<core::NodeRange>& said) {
   std::vector<std::string> bare = seen.bare;
   std::erase_if(bare, [&](const std::string& node) {
-    return std::ranges::find(said.all, node, &core::NodeRange::node) != said.all.end();
+    return std::ranges::find(said, node, &core::NodeRange::node) != said.end();
   });
   return bare;
+}
+
+/// Ranges of a configuration before.
+std::vector<core::NodeRange> outside_in(const core::NodeRangesSeen& seen) {
+  std::vector<core::NodeRange> outside;
+  for (const core::NodeRangeSeen& one : seen.ranges) {
+    if (!one.cluster_cidr) outside.push_back(one.range);
+  }
+  return outside;
+}
+
+std::vector<core::NodeRange> unrecorded_in(const core::NodeRangesSeen& seen, const std::vector<core::NodeRange>& said) {
+  return core::compare_said(said, seen.records()).unrecorded;
 }
 
 }  // namespace
 
 Table table_of(const std::vector<core::NodeRangeSeen>& ranges, bool wide) {
-  Table table(wide ? std::vector<std::string>{"NODE", "CIDR", "CLUSTER-CIDR", "RECORD"}
-                   : std::vector<std::string>{"NODE", "CIDR"});
+  Table table({"NODE", "CIDR"}, {"CLUSTER-CIDR", "RECORD"}, wide);
   for (const core::NodeRangeSeen& one : ranges) {
-    std::vector<std::string> cells{one.range.node, one.range.cidr.to_string()};
-    if (wide) {
-      cells.push_back(one.cluster_cidr ? one.cluster_cidr->to_string() : "");
-      cells.emplace_back(one.node_recorded ? "yes" : "no");
-    }
-    table.add(std::move(cells));
+    table.add({one.range.node, one.range.cidr.to_string(), one.cluster_cidr ? one.cluster_cidr->to_string() : "",
+               one.node_recorded ? "yes" : "no"});
   }
   return table;
 }
 
 Data json_of(const std::vector<core::NodeRangeSeen>& ranges) {
-  std::vector<Json> objects;
-  for (const core::NodeRangeSeen& one : ranges) {
-    objects.push_back({{"node", one.range.node},
-                       {"cidr", one.range.cidr.to_string()},
-                       {"clusterCidr", one.cluster_cidr ? Json(one.cluster_cidr->to_string()) : Json()},
-                       {"nodeRecorded", one.node_recorded}});
-  }
-  return Data(objects);
+  return Data(array_json(ranges, [](const core::NodeRangeSeen& one) -> Json {
+    return {{"node", one.range.node},
+            {"cidr", one.range.cidr.to_string()},
+            {"clusterCidr", one.cluster_cidr ? Json(one.cluster_cidr->to_string()) : Json()},
+            {"nodeRecorded", one.node_recorded}};
+  }));
 }
 
-std::string text_of(const core::NodeRangesSeen& seen, const SaidView& said) {
+std::string text_of(const core::NodeRangesSeen& seen, const std::vector<core::NodeRange>& said) {
   if (!seen.set) return "node ranges are not configured\n";
   Table table({"CLUSTER-CIDR", "NODE-LENGTH", "RANGES", "TAKEN", "EXCLUDED", "FREE", "USED%"});
   for (const core::ClusterCidrUse& use : seen.use) {
@@ -96,11 +103,11 @@ std::string text_of(const core::NodeRangesSeen& seen, const SaidView& said) {
                percent_taken(use)});
   }
   std::string text = table.to_string();
-  for (const net::Prefix& cidr : seen.set->excluded) text += fmt::format("excluded: {}\n", cidr.to_string());
+  for (const net::Prefix& cidr : seen.set->excluded) text += fmt::format("excluded: {}\n", cidr);
   for (const Incomplete& one : incomplete_in(seen, said)) {
     text +=
         fmt::format("node/{} stays {} until the node is deleted and rejoins: its object says {} and takes no other\n",
-                    one.node, one.said.front().family() == net::Family::v4 ? "IPv4" : "IPv6", net::joined(one.said));
+                    one.node, net::name_of(one.said.front().family()), net::joined(one.said));
   }
   for (const std::string& node : bare_in(seen, said)) {
     text += fmt::format("node/{} lacks a range: `croft node range assign {}`\n", node, node);
@@ -109,58 +116,50 @@ std::string text_of(const core::NodeRangesSeen& seen, const SaidView& said) {
     text +=
         fmt::format("node/{} has a range and no record: `croft node range release {}` when it is gone\n", node, node);
   }
-  for (const core::NodeRangeSeen& one : seen.ranges) {
-    if (one.cluster_cidr) continue;
-    text +=
-        fmt::format("node/{} keeps {}, which lies in no cluster CIDR\n", one.range.node, one.range.cidr.to_string());
+  for (const core::NodeRange& one : outside_in(seen)) {
+    text += fmt::format("node/{} keeps {}, which lies in no cluster CIDR\n", one.node, one.cidr);
   }
-  for (const core::NodeRange& one : said.unrecorded) {
-    text +=
-        fmt::format("node/{} says {}, which is not recorded; nobody else gets it\n", one.node, one.cidr.to_string());
+  for (const core::NodeRange& one : unrecorded_in(seen, said)) {
+    text += fmt::format("node/{} says {}, which is not recorded; nobody else gets it\n", one.node, one.cidr);
   }
   return text;
 }
 
-Data json_of(const core::NodeRangesSeen& seen, const SaidView& said) {
-  Json json = Json::object();
-  json["configured"] = seen.set.has_value();
-  json["clusterCidrs"] = Json::array();
-  for (const core::ClusterCidrUse& use : seen.use) {
-    json["clusterCidrs"].push_back({{"cidr", use.cluster.cidr.to_string()},
-                                    {"nodeLength", use.cluster.node_length},
-                                    {"ranges", use.size},
-                                    {"taken", use.taken},
-                                    {"excluded", use.excluded},
-                                    {"free", free_of(use)}});
-  }
-  json["excluded"] = prefixes_json(seen.set ? seen.set->excluded : std::vector<net::Prefix>());
-  json["nodesWithoutRange"] = bare_in(seen, said);
-  json["nodesOfOneFamily"] = Json::array();
-  for (const Incomplete& one : incomplete_in(seen, said)) {
-    json["nodesOfOneFamily"].push_back({{"node", one.node}, {"said", prefixes_json(one.said)}});
-  }
-  json["nodesGone"] = gone_in(seen);
-  json["outside"] = Json::array();
-  for (const core::NodeRangeSeen& one : seen.ranges) {
-    if (!one.cluster_cidr) json["outside"].push_back({{"node", one.range.node}, {"cidr", one.range.cidr.to_string()}});
-  }
-  json["saidUnrecorded"] = Json::array();
-  for (const core::NodeRange& one : said.unrecorded) {
-    json["saidUnrecorded"].push_back({{"node", one.node}, {"cidr", one.cidr.to_string()}});
-  }
-  return Data(std::vector<Json>(1, json));
+Data json_of(const core::NodeRangesSeen& seen, const std::vector<core::NodeRange>& said) {
+  const auto use_json = [](const core::ClusterCidrUse& use) -> Json {
+    return {{"cidr", use.cluster.cidr.to_string()},
+            {"nodeLength", use.cluster.node_length},
+            {"ranges", use.size},
+            {"taken", use.taken},
+            {"excluded", use.excluded},
+            {"free", free_of(use)}};
+  };
+  const auto incomplete_json = [](const Incomplete& one) -> Json {
+    return {{"node", one.node}, {"said", prefixes_json(one.said)}};
+  };
+  const auto range_json = [](const core::NodeRange& one) -> Json {
+    return {{"node", one.node}, {"cidr", one.cidr.to_string()}};
+  };
+  const Json json = {{"configured", seen.set.has_value()},
+                     {"clusterCidrs", array_json(seen.use, use_json)},
+                     {"excluded", prefixes_json(seen.set ? seen.set->excluded : std::vector<net::Prefix>())},
+                     {"nodesWithoutRange", bare_in(seen, said)},
+                     {"nodesOfOneFamily", array_json(incomplete_in(seen, said), incomplete_json)},
+                     {"nodesGone", gone_in(seen)},
+                     {"outside", array_json(outside_in(seen), range_json)},
+                     {"saidUnrecorded", array_json(unrecorded_in(seen, said), range_json)}};
+  return Data(Json::array({json}));
 }
 
 Data json_of(const core::NodeRangesAssigned& assigned) {
-  std::vector<net::Prefix> added;
-  for (const core::NodeRangeAdded& one : assigned.added) added.push_back(one.cidr);
-  Json json = {{"node", assigned.node}, {"cidrs", prefixes_json(assigned.cidrs)}, {"added", prefixes_json(added)}};
-  return Data(std::vector<Json>(1, json));
+  const auto added = array_json(assigned.added, [](const core::NodeRangeAdded& one) { return one.cidr.to_string(); });
+  const Json json = {{"node", assigned.node}, {"cidrs", prefixes_json(assigned.cidrs)}, {"added", added}};
+  return Data(Json::array({json}));
 }
 
 Data json_of(const core::NodeRangesReleased& released) {
-  Json json = {{"node", released.node}, {"released", prefixes_json(released.cidrs)}};
-  return Data(std::vector<Json>(1, json));
+  const Json json = {{"node", released.node}, {"released", prefixes_json(released.cidrs)}};
+  return Data(Json::array({json}));
 }
 
 Result<std::string> subnet_env_of(const core::NodeRangesSeen& seen, const std::string& node, int mtu,
@@ -183,20 +182,18 @@ Result<std::string> subnet_env_of(const core::NodeRangesSeen& seen, const std::s
     if (networks.empty()) networks = range.to_string();
     const auto usable = range.first().next();
     if (!usable || !range.contains(*usable)) {
-      return fail(ErrorCode::invalid_argument,
-                  fmt::format("{} has one address only, and it would be the gateway's", range.to_string()));
+      return fail(ErrorCode::invalid_argument, "{} has one address only, and it would be the gateway's", range);
     }
     const char* prefix = family == net::Family::v4 ? "FLANNEL" : "FLANNEL_IPV6";
-    text += fmt::format("{0}_NETWORK={1}\n{0}_SUBNET={2}/{3}\n", prefix, networks, usable->to_string(), range.length());
+    text += fmt::format("{0}_NETWORK={1}\n{0}_SUBNET={2}/{3}\n", prefix, networks, *usable, range.length());
   }
   if (text.empty() && is_said) {
     return fail(ErrorCode::not_found,
-                fmt::format("no range that the object of node {} says is recorded: `croft node range show` tells them",
-                            net::echo(node)));
+                "no range that the object of node {} says is recorded: `croft node range show` tells them",
+                net::echo(node));
   }
   if (text.empty()) {
-    return fail(ErrorCode::not_found,
-                fmt::format("node {} has no range: `croft node range assign {}`", net::echo(node), node));
+    return fail(ErrorCode::not_found, "node {} has no range: `croft node range assign {}`", net::echo(node), node);
   }
   return text + fmt::format("FLANNEL_MTU={}\nFLANNEL_IPMASQ={}\n", mtu, ip_masquerade);
 }

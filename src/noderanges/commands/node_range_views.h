@@ -14,16 +14,11 @@ namespace croft::app {
 [[nodiscard]] Table table_of(const std::vector<core::NodeRangeSeen>& ranges, bool wide);
 [[nodiscard]] Data json_of(const std::vector<core::NodeRangeSeen>& ranges);
 
-/// The words of the nodes' objects, beside the records; nothing of a store that has none.
-struct SaidView {
-  std::vector<core::NodeRange> unrecorded;  ///< of nodes without a record
-  std::vector<core::NodeRange> all;         ///< as they are said, in their order
-};
-
 /// The cluster CIDRs and how full they are, what is excluded, and below, a line each, the nodes that lack a range, keep
-/// an old one, or are gone. Contradictions are findings of `croft check`, with their remedy.
-[[nodiscard]] std::string text_of(const core::NodeRangesSeen& seen, const SaidView& said = {});
-[[nodiscard]] Data json_of(const core::NodeRangesSeen& seen, const SaidView& said = {});
+/// an old one, or are gone. `said`: by the nodes' objects, in their order; nothing of a store that has none.
+/// Contradictions are findings of `croft check`, with their remedy.
+[[nodiscard]] std::string text_of(const core::NodeRangesSeen& seen, const std::vector<core::NodeRange>& said = {});
+[[nodiscard]] Data json_of(const core::NodeRangesSeen& seen, const std::vector<core::NodeRange>& said = {});
 
 /// One object: what `assign` and `release` did.
 [[nodiscard]] Data json_of(const core::NodeRangesAssigned& assigned);

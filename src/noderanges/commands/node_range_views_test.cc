@@ -66,7 +66,7 @@ TEST_F(NodeRangeViews, WhatWantsTheOperatorsEye) {
 }
 
 TEST_F(NodeRangeViews, WhatNodesSay) {
-  const SaidView said{{{"c", prefix("10.244.0.128/25")}}, {}};
+  const std::vector<core::NodeRange> said{{"c", prefix("10.244.0.128/25")}};
   EXPECT_THAT(text_of(seen(), said),
               testing::HasSubstr("node/c says 10.244.0.128/25, which is not recorded; nobody else gets it\n"));
   EXPECT_THAT(json_of(seen(), said).yaml(), testing::HasSubstr("  saidUnrecorded:\n    - node: \"c\"\n"));
@@ -99,11 +99,10 @@ TEST_F(NodeRangeViews, SubnetEnv) {
 /// A cluster that became dual stack: an object takes no other range for as long as it lives.
 TEST_F(NodeRangeViews, NodesWhoseObjectsSayOneFamily) {
   node("c", {});
-  SaidView said;
-  said.all = {{"a", prefix("10.244.0.0/24")},
-              {"b", prefix("10.244.1.0/24")},
-              {"b", prefix("fd00:244:0:1::/64")},
-              {"c", prefix("fd00:244:0:9::/64")}};
+  const std::vector<core::NodeRange> said{{"a", prefix("10.244.0.0/24")},
+                                          {"b", prefix("10.244.1.0/24")},
+                                          {"b", prefix("fd00:244:0:1::/64")},
+                                          {"c", prefix("fd00:244:0:9::/64")}};
   const std::string text = text_of(seen(), said);
   EXPECT_THAT(text, testing::HasSubstr("node/a stays IPv4 until the node is deleted and rejoins: its object says "
                                        "10.244.0.0/24 and takes no other\n"));
@@ -113,7 +112,7 @@ TEST_F(NodeRangeViews, NodesWhoseObjectsSayOneFamily) {
   EXPECT_THAT(text, testing::Not(testing::HasSubstr("node range assign")));
   EXPECT_THAT(json_of(seen(), said).yaml(), testing::HasSubstr("nodesOfOneFamily:\n    - node: \"a\"\n"));
   // Its record has one of IPv6 that nobody routes.
-  EXPECT_EQ(subnet_env_of(seen(), "a", 1450, true, said.all).value(),
+  EXPECT_EQ(subnet_env_of(seen(), "a", 1450, true, said).value(),
             "FLANNEL_NETWORK=10.244.0.0/22\nFLANNEL_SUBNET=10.244.0.1/24\nFLANNEL_MTU=1450\nFLANNEL_IPMASQ=true\n");
   EXPECT_THAT(subnet_env_of(seen(), "a", 1450, true, {{"a", prefix("10.7.0.0/24")}}).error().message,
               testing::HasSubstr("no range that the object of node \"a\" says is recorded"));

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <string_view>
 #include <utility>
 
 #include <fmt/format.h>
@@ -10,6 +9,7 @@
 #include "base/assert.h"
 #include "base/counted.h"
 #include "base/net/echo.h"
+#include "base/texts.h"
 #include "register/address_claims.h"
 
 namespace croft::core {
@@ -21,34 +21,31 @@ using node_range::CidrSet;
 /// Checks cluster CIDRs by themselves.
 [[nodiscard]] Result<void> check_spec(const NodeRangeSpec& spec, const std::vector<net::Prefix>& excluded) {
   if (spec.cluster_cidrs.empty() || spec.cluster_cidrs.size() > kClusterCidrsMax) {
-    return fail(ErrorCode::invalid_argument,
-                fmt::format("{} cluster CIDRs: 1 to {} are allowed", spec.cluster_cidrs.size(), kClusterCidrsMax));
+    return fail(ErrorCode::invalid_argument, "{} cluster CIDRs: 1 to {} are allowed", spec.cluster_cidrs.size(),
+                kClusterCidrsMax);
   }
   if (spec.excluded.size() > kExcludedMax) {
-    return fail(ErrorCode::invalid_argument,
-                fmt::format("{} excluded ranges: at most {} are allowed", spec.excluded.size(), kExcludedMax));
+    return fail(ErrorCode::invalid_argument, "{} excluded ranges: at most {} are allowed", spec.excluded.size(),
+                kExcludedMax);
   }
   for (auto cluster = spec.cluster_cidrs.begin(); cluster != spec.cluster_cidrs.end(); ++cluster) {
     TRY(CidrSet set, CidrSet::make(*cluster));
     if (is_v4_mapped(cluster->cidr)) {
       return fail(ErrorCode::invalid_argument,
-                  fmt::format("cluster CIDR {} has IPv4-mapped addresses, a node would get IPv4 in two forms: give the "
-                              "IPv4 CIDR",
-                              cluster->cidr.to_string()));
+                  "cluster CIDR {} has IPv4-mapped addresses, a node would get IPv4 in two forms: give the IPv4 CIDR",
+                  cluster->cidr);
     }
     for (auto other = spec.cluster_cidrs.begin(); other != cluster; ++other) {
       if (other->cidr.overlaps(cluster->cidr)) {
-        return fail(ErrorCode::refused_by_configuration,
-                    fmt::format("cluster CIDR {} overlaps cluster CIDR {}", cluster->cidr.to_string(),
-                                other->cidr.to_string()));
+        return fail(ErrorCode::refused_by_configuration, "cluster CIDR {} overlaps cluster CIDR {}", cluster->cidr,
+                    other->cidr);
       }
     }
     for (const net::Prefix& cidr : excluded) {
       set.exclude(cidr);
       if (set.is_full()) {
         return fail(ErrorCode::refused_by_configuration,
-                    fmt::format("nothing is left of cluster CIDR {}: Service range {} takes the rest of it",
-                                cluster->cidr.to_string(), cidr.to_string()));
+                    "nothing is left of cluster CIDR {}: Service range {} takes the rest of it", cluster->cidr, cidr);
       }
     }
   }
@@ -59,8 +56,7 @@ using node_range::CidrSet;
   for (const ClusterCidr& cluster : spec.cluster_cidrs) {
     const auto claim = claims.against_cluster_cidr(cluster.cidr);
     if (!claim) continue;
-    return fail(ErrorCode::refused_by_configuration,
-                fmt::format("cluster CIDR {} overlaps {}", cluster.cidr.to_string(), *claim));
+    return fail(ErrorCode::refused_by_configuration, "cluster CIDR {} overlaps {}", cluster.cidr, *claim);
   }
   return {};
 }
@@ -110,8 +106,6 @@ namespace {
 
 using node_range::CidrSet;
 
-std::string_view name_of_family(net::Family family) { return family == net::Family::v4 ? "IPv4" : "IPv6"; }
-
 Error not_configured() {
   return {ErrorCode::refused_by_configuration,
           "node ranges are not configured: say what to cut them from with `croft node range config --cluster-cidr=...`",
@@ -121,8 +115,8 @@ Error not_configured() {
 std::string text_of_use(const CidrSet& set) {
   const std::string excluded =
       set.excluded_count() > 0 ? fmt::format(", {} of them excluded", set.excluded_count()) : std::string();
-  return fmt::format("cluster CIDR {} is full ({} of {} of length {} taken{})", set.cluster().cidr.to_string(),
-                     set.taken(), counted(set.size(), "node range"), set.cluster().node_length, excluded);
+  return fmt::format("cluster CIDR {} is full ({} of {} of length {} taken{})", set.cluster().cidr, set.taken(),
+                     counted(set.size(), "node range"), set.cluster().node_length, excluded);
 }
 
 /// How much of a cluster CIDR is taken by what only nodes' objects say; empty when nothing is.
@@ -141,19 +135,17 @@ Error exhausted(const std::string& node, net::Family family, const std::vector<C
     if (set.cluster().cidr.family() != family) continue;
     full += (full.empty() ? "" : ", ") + text_of_use(set) + text_of_said(set, table, said);
   }
-  return {ErrorCode::exhausted,
-          fmt::format("no {} range is left for node {}: {}; add another {} CIDR to --cluster-cidr of `croft node range "
-                      "config`, or give back the ranges of nodes that are gone (`croft node range list` names them)",
-                      name_of_family(family), node, full, name_of_family(family)),
-          {}};
+  return make_error(ErrorCode::exhausted,
+                    "no {} range is left for node {}: {}; add another {} CIDR to --cluster-cidr of `croft node range "
+                    "config`, or give back the ranges of nodes that are gone (`croft node range list` names them)",
+                    net::name_of(family), node, full, net::name_of(family));
 }
 
 Error takes_no_other(const NodeRange& said) {
-  return {ErrorCode::refused_by_configuration,
-          fmt::format("the object of node {} says {}, and takes no other range for as long as it lives: `croft node "
-                      "range assign {} --cidr {}` records that one",
-                      net::echo(said.node), said.cidr.to_string(), said.node, said.cidr.to_string()),
-          {}};
+  return make_error(ErrorCode::refused_by_configuration,
+                    "the object of node {} says {}, and takes no other range for as long as it lives: `croft node "
+                    "range assign {} --cidr {}` records that one",
+                    net::echo(said.node), said.cidr, said.node, said.cidr);
 }
 
 /// The record of a node that is to have a range; nothing to write when it is there.
@@ -162,8 +154,7 @@ Error takes_no_other(const NodeRange& said) {
   TRY_VOID(check_node_name(node));
   if (reader.find(node_key(node)) != nullptr) return std::optional<PlannedWrite>();
   if (record == NodeRecord::demand) {
-    return fail(ErrorCode::not_found,
-                fmt::format("there is no node {}: `croft node list` names them", net::echo(node)));
+    return fail(ErrorCode::not_found, "there is no node {}: `croft node list` names them", net::echo(node));
   }
   Node made;
   made.name = node;
@@ -208,27 +199,17 @@ std::optional<NodeRangeAdded> take_of(net::Family family, const Reader& reader, 
   return added;
 }
 
-/// Where an adopted range would lie, or why it can't.
-[[nodiscard]] Result<net::Prefix> place_of(const std::string& node, const net::Prefix& cidr,
-                                           const std::vector<ClusterCidr>& cluster_cidrs) {
-  if (const auto place = cluster_cidr_of(cidr, cluster_cidrs)) return *place;
-  return fail(ErrorCode::invalid_argument,
-              fmt::format("node {} has {}, which lies in no cluster CIDR", net::echo(node), cidr.to_string()));
-}
-
 /// Whether the range is free for the node.
 [[nodiscard]] Result<void> check_free(const net::Prefix& cidr, const NodeRangeTable& table) {
   for (const net::Prefix& excluded : table.excluded()) {
     if (excluded.overlaps(cidr)) {
       return fail(ErrorCode::refused_by_configuration,
-                  fmt::format("{} overlaps {}, which no node may have (a Service range, a pool, or excluded)",
-                              cidr.to_string(), excluded.to_string()));
+                  "{} overlaps {}, which no node may have (a Service range, a pool, or excluded)", cidr, excluded);
     }
   }
   for (const NodeRange& other : table.ranges()) {
     if (other.cidr.overlaps(cidr)) {
-      return fail(ErrorCode::already_exists, fmt::format("{} overlaps {}, the range of node {}", cidr.to_string(),
-                                                         other.cidr.to_string(), other.node));
+      return fail(ErrorCode::already_exists, "{} overlaps {}, the range of node {}", cidr, other.cidr, other.node);
     }
   }
   return {};
@@ -313,26 +294,27 @@ Step<NodeRangesAssigned> plan_adopt_node_range(const Snapshot& snapshot, const s
     if (std::ranges::find(answer.cidrs, cidr) != answer.cidrs.end()) {
       return Plan<NodeRangesAssigned>{std::move(answer), std::move(writes)};
     }
-    TRY(const net::Prefix place, place_of(node, cidr, table.stored()->cluster_cidrs));
+    const auto place = cluster_cidr_of(cidr, table.stored()->cluster_cidrs);
+    if (!place) {
+      return fail(ErrorCode::invalid_argument, "node {} has {}, which lies in no cluster CIDR", net::echo(node), cidr);
+    }
     for (const net::Prefix& has : answer.cidrs) {
       if (has.family() != cidr.family()) continue;
-      return fail(
-          ErrorCode::invalid_argument,
-          fmt::format("may specify no more than one CIDR for each IP family: node {} has {}", node, has.to_string()));
+      return fail(ErrorCode::invalid_argument, "may specify no more than one CIDR for each IP family: node {} has {}",
+                  node, has);
     }
     TRY_VOID(check_free(cidr, table));
     for (const NodeRange& other : said) {
       if (other.node == node || !other.cidr.overlaps(cidr)) continue;
-      return fail(ErrorCode::already_exists,
-                  fmt::format("{} overlaps {}, which the object of node {} says", cidr.to_string(),
-                              other.cidr.to_string(), net::echo(other.node)));
+      return fail(ErrorCode::already_exists, "{} overlaps {}, which the object of node {} says", cidr, other.cidr,
+                  net::echo(other.node));
     }
     if (const auto* other = reader.find(node_range_key(cidr))) {
-      return fail(ErrorCode::already_exists, fmt::format("{} is the range of node {}", cidr.to_string(), other->node));
+      return fail(ErrorCode::already_exists, "{} is the range of node {}", cidr, other->node);
     }
     answer.cidrs.push_back(cidr);
     table.put_in_order(answer.cidrs);
-    answer.added.push_back({cidr, place, 0});
+    answer.added.push_back({cidr, *place, 0});
     writes.push_back(to_put(node_range_key(cidr), NodeRange{node, cidr}));
     writes.push_back(table.next_set({}));
     return guarded(reader, std::move(answer), std::move(writes));
@@ -358,12 +340,10 @@ Step<NodeRangesReleased> plan_release_node_ranges(const Snapshot& snapshot, cons
     for (const net::Prefix& cidr : answer.cidrs) static_cast<void>(reader.get(node_range_key(cidr)));
     TRY_VOID(reader.ready());
     if (is_recorded && if_recorded == IfRecorded::refuse) {
-      return fail(
-          ErrorCode::refused_for_safety,
-          fmt::format(
-              "node {} has a record, so its pods may live in {}: `croft node remove {} --force` when it is gone for "
-              "good, or --force when it has no pods any more",
-              node, answer.cidrs.front().to_string(), node));
+      return fail(ErrorCode::refused_for_safety,
+                  "node {} has a record, so its pods may live in {}: `croft node remove {} --force` when it is gone "
+                  "for good, or --force when it has no pods any more",
+                  node, answer.cidrs.front(), node);
     }
 
     // Here the set goes first: where commits are not atomic, a crash then leaves the node its ranges.
@@ -387,18 +367,16 @@ Result<CidrSet> CidrSet::make(const ClusterCidr& cluster, std::uint64_t cursor) 
   CROFT_ASSERT(cluster.cidr.is_valid());
   const net::Family family = cluster.cidr.family();
   if (cluster.node_length < cluster.cidr.length() || cluster.node_length > net::bit_length(family)) {
-    return fail(
-        ErrorCode::invalid_argument,
-        fmt::format("node ranges of cluster CIDR {} must be of length {} to {}, not {}", cluster.cidr.to_string(),
-                    cluster.cidr.length(), net::bit_length(family), cluster.node_length));
+    return fail(ErrorCode::invalid_argument, "node ranges of cluster CIDR {} must be of length {} to {}, not {}",
+                cluster.cidr, cluster.cidr.length(), net::bit_length(family), cluster.node_length);
   }
   const int bits = cluster.cidr.subprefix_count_log2(cluster.node_length);
   const int bits_max = family == net::Family::v6 ? kIndexBitsMaxV6 : kIndexBitsMaxV4;
   if (bits > bits_max) {
     return fail(ErrorCode::invalid_argument,
-                fmt::format("New CIDR set failed; the node CIDR size is too big: {} cut into /{} makes 2^{} node "
-                            "ranges, and 2^{} is the most",
-                            cluster.cidr.to_string(), cluster.node_length, bits, bits_max));
+                "New CIDR set failed; the node CIDR size is too big: {} cut into /{} makes 2^{} node ranges, and 2^{} "
+                "is the most",
+                cluster.cidr, cluster.node_length, bits, bits_max);
   }
   const std::uint32_t size = std::uint32_t{1} << bits;
   return CidrSet(cluster, size, static_cast<std::uint32_t>(cursor % size));
@@ -417,8 +395,7 @@ std::optional<CidrSet::Found> CidrSet::take_next() {
 
 Result<std::pair<std::uint32_t, std::uint32_t>> CidrSet::indices_of(const net::Prefix& cidr) const {
   if (!cluster_.cidr.overlaps(cidr)) {
-    return fail(ErrorCode::invalid_argument, fmt::format("cidr {} is out the range of cluster cidr {}",
-                                                         cidr.to_string(), cluster_.cidr.to_string()));
+    return fail(ErrorCode::invalid_argument, "cidr {} is out the range of cluster cidr {}", cidr, cluster_.cidr);
   }
   if (cidr.length() <= cluster_.cidr.length()) return std::pair{std::uint32_t{0}, size() - 1};
   const auto index = [&](const net::Address& address) {
@@ -465,9 +442,7 @@ NodeRangeTable::NodeRangeTable(Reader& reader, AddressClaims::For purpose) {
   for (const auto& [key, value] : reader.list({Kind::node_range, ""})) {
     const auto& range = std::get<NodeRange>(value);
     if (key != node_range_key(range.cidr)) {
-      fault_ = Error{ErrorCode::corrupt,
-                     fmt::format("node range {} says that it is {}", net::echo(key.name), range.cidr.to_string()),
-                     {}};
+      fault_ = make_error(ErrorCode::corrupt, "node range {} says that it is {}", net::echo(key.name), range.cidr);
       return;
     }
     ranges_.push_back(range);

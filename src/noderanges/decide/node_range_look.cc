@@ -12,6 +12,18 @@
 
 namespace croft::core {
 
+std::vector<NodeRange> NodeRangesSeen::records() const {
+  std::vector<NodeRange> records;
+  for (const NodeRangeSeen& one : ranges) records.push_back(one.range);
+  return records;
+}
+
+std::map<std::string, std::vector<net::Prefix>> NodeRangesSeen::by_node() const {
+  std::map<std::string, std::vector<net::Prefix>> cidrs;
+  for (const NodeRangeSeen& one : ranges) cidrs[one.range.node].push_back(one.range.cidr);
+  return cidrs;
+}
+
 Step<NodeRangesSeen> look_at_node_ranges(const Snapshot& snapshot) {
   return decide(snapshot, [&](Reader& reader) -> Flow<Plan<NodeRangesSeen>> {
     const NodeRangeTable table(reader, AddressClaims::For::to_look);

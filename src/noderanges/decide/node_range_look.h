@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <utility>
@@ -38,6 +39,9 @@ struct NodeRangesSeen {
   /// Nodes that have several ranges of a family, and these, ascending (surplus_ranges).
   std::vector<std::pair<std::string, std::vector<net::Prefix>>> surplus;
   std::size_t nodes = 0;  ///< with a record
+
+  [[nodiscard]] std::vector<NodeRange> records() const;
+  [[nodiscard]] std::map<std::string, std::vector<net::Prefix>> by_node() const;
 };
 [[nodiscard]] Step<NodeRangesSeen> look_at_node_ranges(const Snapshot& snapshot);
 

@@ -8,6 +8,7 @@
 
 #include "base/net/echo.h"
 #include "base/net/prefix.h"
+#include "base/texts.h"
 #include "ipam/use/transact.h"
 
 namespace croft::engine {
@@ -25,6 +26,33 @@ bool may_have_surplus(const Context& context) { return !context.store.capabiliti
 bool has_two_of_a_family(const std::vector<net::Prefix>& cidrs) {
   std::set<net::Family> families;
   return !std::ranges::all_of(cidrs, [&](const net::Prefix& cidr) { return families.insert(cidr.family()).second; });
+}
+
+/// Gives back what nodes have beside another range of the family, as two who gave one at once leave it: all but what
+/// their objects say (`said`), else what was recorded first.
+/// The answer includes what another gives back in the same moment. `kept` gets what is left, with its node.
+[[nodiscard]] Result<std::vector<core::SurplusRange>> give_back_surplus(
+    const Context& context, const std::vector<core::NodeRange>& said,
+    std::map<net::Prefix, std::string>* kept = nullptr) {
+  std::vector<core::RecordedRange> recorded;
+  std::map<net::Prefix, store::Revision> revisions;
+  TRY_VOID(for_each_record(context, {core::Kind::node_range, ""}, [&](const store::Record& record) {
+    const auto& range = std::get<core::NodeRange>(*record.value);
+    recorded.push_back({range, record.revision.value});
+    revisions.insert_or_assign(range.cidr, record.revision);
+  }));
+  std::vector<core::SurplusRange> surplus = core::surplus_ranges(recorded, said);
+  if (kept != nullptr) {
+    for (const core::RecordedRange& one : recorded) kept->insert_or_assign(one.range.cidr, one.range.node);
+    for (const core::SurplusRange& one : surplus) kept->erase(one.range.cidr);
+  }
+  for (const core::SurplusRange& one : surplus) {
+    const store::Write write{core::node_range_key(one.range.cidr), std::nullopt,
+                             store::Condition::if_revision(revisions.at(one.range.cidr)), false};
+    const auto done = commit_once(context, {&write, 1}, deadline_of_use_case(context));
+    if (!done && done.error().code != ErrorCode::conflict) return fail(done.error());
+  }
+  return surplus;
 }
 
 /// Where commits are not atomic, two who give ranges at once may both have recorded one for a node, and neither has
@@ -52,7 +80,7 @@ bool has_two_of_a_family(const std::vector<net::Prefix>& cidrs) {
     });
     if (is_so && (!has_two || tries > 1)) return answers;
   }
-  return fail(ErrorCode::conflict, fmt::format("somebody else gives ranges to node {} all the time", nodes.front()));
+  return fail(ErrorCode::conflict, "somebody else gives ranges to node {} all the time", nodes.front());
 }
 
 [[nodiscard]] Result<core::NodeRangesReleased> release(const Context& context, const std::string& node,
@@ -204,9 +232,7 @@ class Reconciling {
         assign(context_, nodes, core::NodeRecord::demand, options_.said));
     for (core::NodeRangesAssigned& answer : answers) {
       for (const core::NodeRangeAdded& added : answer.added) {
-        ClusterCidrCounts& counts = result_.counts[added.cluster_cidr];
-        ++counts.allocations;
-        counts.tries.push_back(added.tries);
+        result_.counts[added.cluster_cidr].tries.push_back(added.tries);
       }
       if (answer.refusal) {
         result_.refused.push_back(std::move(answer));
@@ -273,61 +299,12 @@ Result<core::NodeRangesSeen> look_at_node_ranges(const Context& context) {
   return seen;
 }
 
-Result<std::vector<core::SurplusRange>> give_back_surplus(const Context& context,
-                                                          const std::vector<core::NodeRange>& said,
-                                                          std::map<net::Prefix, std::string>* kept) {
-  std::vector<core::RecordedRange> recorded;
-  std::map<net::Prefix, store::Revision> revisions;
-  TRY_VOID(for_each_record(context, {core::Kind::node_range, ""}, [&](const store::Record& record) {
-    const auto& range = std::get<core::NodeRange>(*record.value);
-    recorded.push_back({range, record.revision.value});
-    revisions.insert_or_assign(range.cidr, record.revision);
-  }));
-  std::vector<core::SurplusRange> surplus = core::surplus_ranges(recorded, said);
-  if (kept != nullptr) {
-    for (const core::RecordedRange& one : recorded) kept->insert_or_assign(one.range.cidr, one.range.node);
-    for (const core::SurplusRange& one : surplus) kept->erase(one.range.cidr);
-  }
-  for (const core::SurplusRange& one : surplus) {
-    const store::Write write{core::node_range_key(one.range.cidr), std::nullopt,
-                             store::Condition::if_revision(revisions.at(one.range.cidr)), false};
-    const auto done = commit_once(context, {&write, 1}, deadline_of_use_case(context));
-    if (!done && done.error().code != ErrorCode::conflict) return fail(done.error());
-  }
-  return surplus;
-}
-
 Result<NodeRangesReconciled> reconcile_node_ranges(const Context& context, GoneNodes& memory,
                                                    const ReconcileOptions& options) {
   return Reconciling(context, memory, options).run();
 }
 
 namespace {
-
-using Ranges = std::map<std::string, std::vector<net::Prefix>>;
-
-Ranges recorded_in(const core::NodeRangesSeen& seen) {
-  Ranges ranges;
-  for (const core::NodeRangeSeen& one : seen.ranges) ranges[one.range.node].push_back(one.range.cidr);
-  return ranges;
-}
-
-std::vector<core::NodeRange> records_in(const core::NodeRangesSeen& seen) {
-  std::vector<core::NodeRange> records;
-  for (const core::NodeRangeSeen& one : seen.ranges) records.push_back(one.range);
-  return records;
-}
-
-std::vector<net::Prefix> sorted(std::vector<net::Prefix> cidrs) {
-  std::ranges::sort(cidrs);
-  return cidrs;
-}
-
-const std::vector<net::Prefix>& ranges_of(const Ranges& ranges, const std::string& node) {
-  static const std::vector<net::Prefix> kNone;
-  const auto found = ranges.find(node);
-  return found == ranges.end() ? kNone : found->second;
-}
 
 std::string rival_text(const NodeCidrs::OfNode& one) {
   return fmt::format(
@@ -358,11 +335,10 @@ const core::NodeRange* said_by_another(const std::vector<core::NodeRange>& said,
 }
 
 Error kept_back(const std::string& node, const std::vector<net::Prefix>& ours, const core::NodeRange& other) {
-  return {ErrorCode::already_exists,
-          fmt::format("its record says {}, and the object of node {} says {}: {} is not told its range; when nobody on "
-                      "it has an address, `croft node range release {} --force` lets the next pass give it another",
-                      net::joined(ours), net::echo(other.node), other.cidr.to_string(), net::echo(node), node),
-          {}};
+  return make_error(ErrorCode::already_exists,
+                    "its record says {}, and the object of node {} says {}: {} is not told its range; when nobody on "
+                    "it has an address, `croft node range release {} --force` lets the next pass give it another",
+                    net::joined(ours), net::echo(other.node), other.cidr, net::echo(node), node);
 }
 
 }  // namespace
@@ -376,10 +352,6 @@ Result<NodeCidrsLook> look_at_node_cidrs(NodeCidrs& cidrs) {
   return look;
 }
 
-core::SaidComparison compare(const NodeCidrsLook& look, const core::NodeRangesSeen& seen) {
-  return core::compare_said(look.said, records_in(seen));
-}
-
 Result<NodeCidrsAdopted> adopt_node_cidrs(const Context& context, NodeCidrs& cidrs, NodeCidrsMemory& memory,
                                           bool dry_run) {
   NodeCidrsAdopted result;
@@ -387,9 +359,9 @@ Result<NodeCidrsAdopted> adopt_node_cidrs(const Context& context, NodeCidrs& cid
   TRY(const auto all, cidrs.all());
   TRY(const core::NodeRangesSeen seen, look_at_node_ranges(context));
   if (!seen.set) return result;
-  const Ranges recorded = recorded_in(seen);
+  auto recorded = seen.by_node();
   result.said = all_said(all);
-  result.overlaps = core::compare_said(result.said, records_in(seen)).overlaps;
+  result.overlaps = core::compare_said(result.said, seen.records()).overlaps;
   std::set<std::string> without;
   for (const NodeCidrs::OfNode& one : all) {
     if (one.damage) {
@@ -403,8 +375,8 @@ Result<NodeCidrsAdopted> adopt_node_cidrs(const Context& context, NodeCidrs& cid
       continue;
     }
     result.as_they_are.insert(one.node);
-    const std::vector<net::Prefix>& ours = ranges_of(recorded, one.node);
-    if (sorted(ours) == sorted(one.cidrs)) continue;
+    const std::vector<net::Prefix>& ours = recorded[one.node];
+    if (std::ranges::is_permutation(ours, one.cidrs)) continue;
     if (memory.without.contains(one.node)) memory.rival = rival_text(one);
     bool differs = false;
     for (const net::Prefix& cidr : one.cidrs) {
@@ -430,17 +402,17 @@ Result<NodeCidrsSaid> say_node_cidrs(const Context& context, NodeCidrs& cidrs) {
   TRY(const auto all, cidrs.all());
   TRY(core::NodeRangesSeen seen, look_at_node_ranges(context));
   if (!seen.set || seen.set->cluster_cidrs.empty()) return result;
+  const std::vector<core::NodeRange> said_before = all_said(all);
   if (!seen.surplus.empty() || (!seen.collisions.empty() && !context.store.capabilities().atomic_commit)) {
     // Another gave one in the same moment, after the look at the records in this pass.
-    TRY(result.surplus, give_back_surplus(context, all_said(all)));
+    TRY(result.surplus, give_back_surplus(context, said_before));
     TRY(seen, look_at_node_ranges(context));
   }
-  const Ranges recorded = recorded_in(seen);
+  auto recorded = seen.by_node();
   const net::Family first = seen.set->cluster_cidrs.front().cidr.family();
-  const std::vector<core::NodeRange> said_before = all_said(all);
   for (const NodeCidrs::OfNode& one : all) {
     const bool waits = std::ranges::find(seen.bare, one.node) != seen.bare.end();
-    std::vector<net::Prefix> ours = ranges_of(recorded, one.node);
+    std::vector<net::Prefix> ours = recorded[one.node];
     if (!one.cidrs.empty() || one.damage || one.being_deleted || waits || ours.empty()) continue;
     std::ranges::stable_partition(ours, [&](const net::Prefix& cidr) { return cidr.family() == first; });
     if (const core::NodeRange* other = said_by_another(said_before, one.node, ours)) {

@@ -65,9 +65,8 @@ struct ReconcileOptions {
 /// Counts of a cluster CIDR in one pass, under the meanings of kube-controller-manager's metrics
 /// (docs/notes/node-ranges.md#metrics).
 struct ClusterCidrCounts {
-  std::uint64_t allocations = 0;     ///< node ranges taken
   std::uint64_t releases = 0;        ///< node ranges given back
-  std::vector<std::uint32_t> tries;  ///< of each allocation
+  std::vector<std::uint32_t> tries;  ///< of each node range that was taken
 };
 
 struct NodeRangesReconciled {
@@ -81,13 +80,6 @@ struct NodeRangesReconciled {
   std::map<net::Prefix, ClusterCidrCounts> counts{};  ///< by cluster CIDR
   bool dry_run = false;
 };
-
-/// Gives back what nodes have beside another range of the family, as two who gave one at once leave it: all but what
-/// their objects say (`said`), else what was recorded first.
-/// The answer includes what another gives back in the same moment. `kept` gets what is left, with its node.
-[[nodiscard]] Result<std::vector<core::SurplusRange>> give_back_surplus(
-    const Context& context, const std::vector<core::NodeRange>& said,
-    std::map<net::Prefix, std::string>* kept = nullptr);
 
 /// One pass: every node with a record gets the ranges it lacks; what nodes have that have been gone for the grace, in
 /// two looks at least, is given back, proven once more in the commit itself. The brake of the collector
@@ -113,8 +105,6 @@ struct NodeCidrsLook {
   std::vector<std::pair<std::string, Error>> unreadable;  ///< by node
 };
 [[nodiscard]] Result<NodeCidrsLook> look_at_node_cidrs(NodeCidrs& cidrs);
-/// Compares it with the records.
-[[nodiscard]] core::SaidComparison compare(const NodeCidrsLook& look, const core::NodeRangesSeen& seen);
 
 struct NodeCidrsAdopted {
   std::vector<std::pair<std::string, net::Prefix>> adopted;

@@ -333,7 +333,7 @@ TEST(NodeRangeReconcile, ManyNodesInBatches) {
   EXPECT_EQ(done.assigned.size(), 100U);
   EXPECT_EQ(world.store.counts().commit - before, 4U);
   const auto& counts = done.counts.at(World::prefix("10.0.0.0/16"));
-  EXPECT_EQ(counts.allocations, 100U);
+  EXPECT_EQ(counts.tries.size(), 100U);
   EXPECT_EQ(counts.tries.front(), 1U);
   EXPECT_EQ(world.seen().use.front().taken, 101U);
   EXPECT_EQ(world.seen().ranges.size(), 200U);

@@ -12,6 +12,7 @@
 #include "base/net/echo.h"
 #include "base/net/lenient.h"
 #include "base/net/prefix.h"
+#include "base/texts.h"
 #include "register/service.h"
 
 namespace croft::core::audit {
@@ -28,7 +29,7 @@ struct AddressWords {
   static constexpr std::string_view kLeaked = "ClusterIPLeaked";
 
   static std::string named(const net::Address& address) {
-    return fmt::format("Cluster IP [{}]:{}", word_of(address.family()), address.to_string());
+    return fmt::format("Cluster IP [{}]:{}", word_of(address.family()), address);
   }
   static std::string leaked(const net::Address& address) { return "the cluster IP " + address.to_string(); }
   static constexpr std::string_view kWithin = "is not within the service CIDR";
@@ -176,8 +177,7 @@ class Rebuild {
 
   [[nodiscard]] std::string what_next(bool is_freed) const {
     if (unreadable_) {
-      return fmt::format(": kept, as the address of Service {} can't be read and may be this one",
-                         unreadable_->to_string());
+      return fmt::format(": kept, as the address of Service {} can't be read and may be this one", *unreadable_);
     }
     return is_freed ? ": cleaning up" : ": flagging for later clean up";
   }
@@ -260,10 +260,11 @@ std::vector<RangeRepair> repair_addresses(std::span<const AddressRangeSeen> rang
         rebuild->use(*address, service.name);
         continue;
       }
-      rebuilds.front().add(Type::invalid, "ClusterIPNotValid", address->to_string(), service.name, false,
-                           fmt::format("Cluster IP {}({}) is of ip family that is no longer configured on cluster; "
-                                       "please recreate service",
-                                       address->to_string(), word_of(address->family())));
+      rebuilds.front().add(
+          Type::invalid, "ClusterIPNotValid", address->to_string(), service.name, false,
+          fmt::format(
+              "Cluster IP {}({}) is of ip family that is no longer configured on cluster; please recreate service",
+              *address, word_of(address->family())));
     }
   }
   std::vector<RangeRepair> result;
@@ -281,8 +282,10 @@ RangeRepair repair_node_ports(const PortRangeSeen& range, std::span<const Servic
 
 namespace {
 
-void fail_range(RangesDecided& decided, std::string_view name, ErrorCode code, std::string message) {
-  decided.failures.push_back({std::string(name), Error{code, std::move(message), {}}});
+void fail_range(std::vector<RangeRepair>& decided, std::string_view name, ErrorCode code, std::string message) {
+  RangeRepair& failed = decided.emplace_back();
+  failed.name = name;
+  failed.failure = Error{code, std::move(message), {}};
 }
 
 [[nodiscard]] const RangeAllocation* stored_in(const RangesSeen& seen, std::string_view name) {
@@ -293,7 +296,8 @@ void fail_range(RangesDecided& decided, std::string_view name, ErrorCode code, s
 /// A range that is to be `wanted`, else what its record says; nothing when neither says, or after a failure.
 template <service::RangeMap M>
 [[nodiscard]] std::optional<RangeSeen<M>> range_seen(const RangesSeen& seen, std::string_view name, bool by_flag,
-                                                     std::optional<Result<M>> wanted, RangesDecided& decided) {
+                                                     std::optional<Result<M>> wanted,
+                                                     std::vector<RangeRepair>& decided) {
   const RangeAllocation* record = stored_in(seen, name);
   if (!by_flag && record != nullptr) wanted = M::parse(record->range);
   if (!wanted) return std::nullopt;
@@ -308,7 +312,7 @@ template <service::RangeMap M>
   return result;
 }
 
-void lacks(RangesDecided& decided, std::string_view name, const char* flag) {
+void lacks(std::vector<RangeRepair>& decided, std::string_view name, const char* flag) {
   fail_range(decided, name, ErrorCode::invalid_argument,
              fmt::format("there is no record {}, and Services hold values of it: give {}", name, flag));
 }
@@ -319,18 +323,17 @@ void refuse_claimed(RangeRepair& repair, const AddressClaims& claims) {
   const auto cidr = net::Prefix::parse(repair.write->range);
   const auto claim = cidr ? claims.against_services(*cidr) : std::nullopt;
   if (!claim) return;
-  repair.failure = Error{
-      ErrorCode::refused_by_configuration,
-      fmt::format("the range {} overlaps {}; choose another --service-cluster-ip-range", repair.write->range, *claim),
-      {}};
+  repair.failure =
+      make_error(ErrorCode::refused_by_configuration,
+                 "the range {} overlaps {}; choose another --service-cluster-ip-range", repair.write->range, *claim);
   repair.write.reset();
 }
 
 }  // namespace
 
-RangesDecided decide_addresses(const RangesSeen& seen, const ServiceRanges& wanted,
-                               std::span<const ServiceUse> services, const AddressClaims& claims) {
-  RangesDecided decided;
+std::vector<RangeRepair> decide_addresses(const RangesSeen& seen, const ServiceRanges& wanted,
+                                          std::span<const ServiceUse> services, const AddressClaims& claims) {
+  std::vector<RangeRepair> decided;
   std::vector<AddressRangeSeen> ranges;
   const auto add = [&](std::string_view name, const net::Prefix& cidr) {
     std::optional<Result<service::ServiceCidr>> range;
@@ -344,7 +347,7 @@ RangesDecided decide_addresses(const RangesSeen& seen, const ServiceRanges& want
   add(kSecondaryServiceIps, cidrs.secondary);
   if (ranges.empty()) {
     const bool is_asked_for = std::ranges::any_of(services, [](const auto& s) { return !s.cluster_ips.empty(); });
-    if (is_asked_for && decided.failures.empty()) lacks(decided, kServiceIps, "--service-cluster-ip-range");
+    if (is_asked_for && decided.empty()) lacks(decided, kServiceIps, "--service-cluster-ip-range");
     return decided;
   }
   if (ranges.size() == 2 && ranges[0].wanted.cidr().family() == ranges[1].wanted.cidr().family()) {
@@ -354,22 +357,24 @@ RangesDecided decide_addresses(const RangesSeen& seen, const ServiceRanges& want
                            kServiceIps, ranges[0].wanted.text(), kSecondaryServiceIps, ranges[1].wanted.text()));
     return decided;
   }
-  decided.repairs = repair_addresses(ranges, services);
-  for (RangeRepair& repair : decided.repairs) refuse_claimed(repair, claims);
+  for (RangeRepair& repair : repair_addresses(ranges, services)) {
+    refuse_claimed(repair, claims);
+    decided.push_back(std::move(repair));
+  }
   return decided;
 }
 
-RangesDecided decide_node_ports(const RangesSeen& seen, const ServiceRanges& wanted,
-                                std::span<const ServiceUse> services) {
-  RangesDecided decided;
+std::vector<RangeRepair> decide_node_ports(const RangesSeen& seen, const ServiceRanges& wanted,
+                                           std::span<const ServiceUse> services) {
+  std::vector<RangeRepair> decided;
   std::optional<Result<service::NodePortRange>> range;
   if (wanted.node_ports) range = *wanted.node_ports;
   if (const auto one = range_seen(seen, kServiceNodePorts, range.has_value(), std::move(range), decided)) {
-    decided.repairs.push_back(repair_node_ports(*one, services));
+    decided.push_back(repair_node_ports(*one, services));
     return decided;
   }
   const bool is_asked_for = std::ranges::any_of(services, [](const auto& s) { return !s.node_ports.empty(); });
-  if (is_asked_for && decided.failures.empty()) lacks(decided, kServiceNodePorts, "--service-node-port-range");
+  if (is_asked_for && decided.empty()) lacks(decided, kServiceNodePorts, "--service-node-port-range");
   return decided;
 }
 

@@ -126,7 +126,8 @@ struct RangeRepair {
   /// The record as it is to be: made when absent; nothing when it is so already.
   std::optional<RangeAllocation> write;
   Leaks leaks;  ///< for the next pass, once `write` is stored
-  /// The record can't be read as a range: nothing else above but the name, and nothing is written.
+  /// The record can't be read as a range, or nobody says what it is to be: nothing else above but the name, and nothing
+  /// is written.
   std::optional<Error> failure;
 };
 
@@ -154,20 +155,17 @@ struct RangeFailure {
   std::string range;
   Error error;
 };
-struct RangesDecided {
-  std::vector<RangeFailure> failures;
-  std::vector<RangeRepair> repairs;
-};
 
 /// The ranges of addresses. A range that is not given by `wanted` stays as its record says. A range that is made, or
 /// moved, is refused where somebody else claims its addresses. Values of a range that nobody says are a failure that
 /// asks for the flag; so are two records of one family. A record that the flags leave out stays, as in the reference:
 /// it may be wanted again.
-[[nodiscard]] RangesDecided decide_addresses(const RangesSeen& seen, const ServiceRanges& wanted,
-                                             std::span<const ServiceUse> services, const AddressClaims& claims);
+[[nodiscard]] std::vector<RangeRepair> decide_addresses(const RangesSeen& seen, const ServiceRanges& wanted,
+                                                        std::span<const ServiceUse> services,
+                                                        const AddressClaims& claims);
 /// The range of node ports.
-[[nodiscard]] RangesDecided decide_node_ports(const RangesSeen& seen, const ServiceRanges& wanted,
-                                              std::span<const ServiceUse> services);
+[[nodiscard]] std::vector<RangeRepair> decide_node_ports(const RangesSeen& seen, const ServiceRanges& wanted,
+                                                         std::span<const ServiceUse> services);
 
 /// Whether the repair claims addresses for a range that it did not have.
 [[nodiscard]] bool claims_new_range(const RangeRepair& repair);

@@ -381,11 +381,10 @@ RC_GTEST_PROP(RangeRepairModel, DoesWhatTheModelDoes, ()) {
   }
 }
 
-/// "NAME: CODE" of what failed, then "NAME RANGE" or "NAME: CODE" of what is repaired.
-std::vector<std::string> words_of(const RangesDecided& decided) {
+/// "NAME: CODE" of what failed, "NAME RANGE" of what is repaired.
+std::vector<std::string> words_of(const std::vector<RangeRepair>& decided) {
   std::vector<std::string> words;
-  for (const auto& [name, error] : decided.failures) words.push_back(name + ": " + std::string(name_of(error.code)));
-  for (const RangeRepair& repair : decided.repairs) {
+  for (const RangeRepair& repair : decided) {
     const std::string what = repair.failure ? ": " + std::string(name_of(repair.failure->code))
                                             : " " + (repair.write ? repair.write->range : repair.range);
     words.push_back(repair.name + what);

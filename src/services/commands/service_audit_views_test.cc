@@ -187,8 +187,8 @@ TEST(ServiceAuditText, AReportOfObjectsWithFailures) {
   report.failures.push_back({"servicenodeports", {ErrorCode::corrupt, "it is \"damaged\"", {}}});
   EXPECT_EQ(text_of(report, {}, false),
             "0 services; addresses are kept as IPAddress objects, which the kube-apiservers mend\n"
-            "NAME               RANGE          USED        STATIC    DYNAMIC\n"
-            "servicenodeports   30000-32767?   no record   0 of 86   0 of 2682\n"
+            "NAME               RANGE             USED        STATIC    DYNAMIC\n"
+            "servicenodeports   30000-32767\\x1b   no record   0 of 86   0 of 2682\n"
             "servicenodeports was changed by others during the look: what is said of it may be of Services in the "
             "making\n"
             "no findings\n");

@@ -8,6 +8,7 @@
 
 #include "base/net/echo.h"
 #include "base/printable.h"
+#include "base/texts.h"
 #include "cli/croft/command_line.h"
 #include "cli/croft/filters.h"
 #include "cli/croft/listing.h"
@@ -30,8 +31,7 @@ namespace {
 using std::chrono::milliseconds;
 
 struct AuditFlags {
-  std::vector<std::string> etcd_servers;
-  std::string etcd_ca_file, etcd_certificate_file, etcd_key_file, etcd_prefix = "/registry";
+  EtcdPlace etcd;
   std::string cidrs, node_ports;
   bool apply = false;
   int passes = 0;  ///< 0: as it comes
@@ -40,22 +40,14 @@ struct AuditFlags {
 
 [[nodiscard]] Result<engine::Context> open_store_of_services(CommandLine& line, const AuditFlags& flags,
                                                              bool only_looks) {
-  if (flags.etcd_servers.empty()) return only_looks ? line.look() : line.open();
-  EtcdPlace place;
-  place.endpoints = flags.etcd_servers;
-  place.ca_file = flags.etcd_ca_file;
-  place.certificate_file = flags.etcd_certificate_file;
-  place.key_file = flags.etcd_key_file;
-  place.kubernetes_prefix = flags.etcd_prefix;
-  TRY(line.store, open_etcd_store(std::move(place), line.clock, kubernetes_registry));
+  if (flags.etcd.endpoints.empty()) return only_looks ? line.look() : line.open();
+  TRY(line.store, open_etcd_store(flags.etcd, line.clock, kubernetes_registry));
   return engine::Context{*line.store, line.clock, line.random};
 }
 
 [[nodiscard]] Result<engine::RangeRepairOptions> repair_options(const AuditFlags& flags, bool write) {
-  engine::RangeRepairOptions options;
-  TRY_VOID(core::service::read_range_flags(flags.cidrs, flags.node_ports, options.cidrs, options.node_ports));
-  options.write = write;
-  return options;
+  TRY(core::ServiceRanges wanted, core::read_service_ranges(flags.cidrs, flags.node_ports));
+  return engine::RangeRepairOptions{std::move(wanted), write};
 }
 
 /// A failure is the error, after all else was said.
@@ -134,14 +126,14 @@ struct AuditFlags {
 
 void add_audit_flags(CLI::App& command, AuditFlags& flags) {
   command
-      .add_option("--etcd-servers", flags.etcd_servers,
+      .add_option("--etcd-servers", flags.etcd.endpoints,
                   "etcd of a Kubernetes cluster, instead of --store: http://10.0.0.1:2379, separate several by commas")
       ->delimiter(',');
-  command.add_option("--etcd-cafile", flags.etcd_ca_file, "File with the CA certificate of that etcd");
-  command.add_option("--etcd-certfile", flags.etcd_certificate_file, "Client certificate for that etcd");
-  command.add_option("--etcd-keyfile", flags.etcd_key_file, "Key of that certificate");
-  command.add_option("--etcd-prefix", flags.etcd_prefix, "Prefix of the kube-apiservers' records")
-      ->default_str("/registry");
+  command.add_option("--etcd-cafile", flags.etcd.ca_file, "File with the CA certificate of that etcd");
+  command.add_option("--etcd-certfile", flags.etcd.certificate_file, "Client certificate for that etcd");
+  command.add_option("--etcd-keyfile", flags.etcd.key_file, "Key of that certificate");
+  command.add_option("--etcd-prefix", flags.etcd.kubernetes_prefix, "Prefix of the kube-apiservers' records")
+      ->default_val("/registry");
   command.add_option("--service-cluster-ip-range", flags.cidrs,
                      "Expected Service address ranges, as in the kube-apiservers' flag (default: as stored)");
   command.add_option("--service-node-port-range", flags.node_ports, "Expected node port range (default: as stored)");
@@ -203,8 +195,7 @@ struct ServiceFlags {
 template <class T, std::size_t N>
 [[nodiscard]] Result<T> word_argument(const char* flag, const core::Words<T, N>& words, const std::string& text) {
   if (const auto value = core::value_in(words, text)) return *value;
-  return fail(ErrorCode::invalid_argument,
-              fmt::format("{}: {} is none of {}", flag, net::echo(text), core::listed(words)));
+  return fail(ErrorCode::invalid_argument, "{}: {} is none of {}", flag, net::echo(text), core::listed(words));
 }
 
 [[nodiscard]] std::optional<std::uint16_t> port_of(std::string_view text) {
@@ -232,8 +223,8 @@ template <class T, std::size_t N>
                                                      : port_of(std::string_view(text).substr(second + 1));
   const std::string target = first == std::string::npos ? "" : text.substr(first + 1, second - first - 1);
   if (!number || !node_port || (!target.empty() && !is_target_port(target))) {
-    return fail(ErrorCode::invalid_argument,
-                fmt::format("{}: {} is not PORT[:TARGET[:NODEPORT]], e.g. 80:8080:30080", flag, net::echo(text)));
+    return fail(ErrorCode::invalid_argument, "{}: {} is not PORT[:TARGET[:NODEPORT]], e.g. 80:8080:30080", flag,
+                net::echo(text));
   }
   port.port = *number;
   port.node_port = *node_port;
@@ -300,8 +291,7 @@ template <class T, std::size_t N>
 
 /// The ranges by the flags.
 [[nodiscard]] Result<core::ServiceRanges> ranges_of(const CommandLine& line, const ServiceFlags& flags) {
-  core::ServiceRanges ranges;
-  TRY_VOID(core::service::read_range_flags(flags.cidrs, flags.node_ports, ranges.cidrs, ranges.node_ports));
+  TRY(core::ServiceRanges ranges, core::read_service_ranges(flags.cidrs, flags.node_ports));
   const core::service::ServiceCidrs cidrs = ranges.cidrs.value_or(core::service::ServiceCidrs());
   for (const net::Prefix& cidr : {cidrs.primary, cidrs.secondary}) {
     if (!cidr.is_valid()) continue;
@@ -312,31 +302,26 @@ template <class T, std::size_t N>
   return ranges;
 }
 
-/// Prints what became of one Service; the exit code.
-int report(CommandLine& line, const core::ServiceAnswer& answer, const char* verb, bool dry_run,
-           const std::optional<engine::StoredService>& stored) {
+/// Prints what became of one Service, as data with the revision that it has by now: it is read `again`, unless that is
+/// null. The exit code.
+[[nodiscard]] Result<int> report(const CommandLine& line, const core::ServiceAnswer& answer, const char* verb,
+                                 bool dry_run, const engine::Context* again) {
   if (const auto* refusal = std::get_if<core::ServiceRefusal>(&answer)) {
     tell(refusal->to_string());
     return kRefused;
   }
   const auto& changed = std::get<core::ServiceChanged>(answer);
   for (const std::string& note : changed.notes) tell("note: " + printable(note, Printed::line));
-  if (line.wants_data()) {
-    print(line.data_text(json_of(stored ? *stored : engine::StoredService{changed.service, {}})));
-  } else {
+  if (!line.wants_data()) {
     print(fmt::format("service/{} {}{}\n", changed.service.name.name, verb, dry_run ? " (dry run)" : ""));
+    return 0;
   }
+  std::optional<engine::StoredService> stored;
+  if (again != nullptr) {
+    TRY(stored, engine::get_service(*again, changed.service.name));
+  }
+  print(line.data_text(json_of(stored ? *stored : engine::StoredService{changed.service, {}})));
   return 0;
-}
-
-/// With the revision that it has by now, for output as data.
-[[nodiscard]] Result<std::optional<engine::StoredService>> stored_again(CommandLine& line,
-                                                                        const engine::Context& context,
-                                                                        const core::ServiceAnswer& answer,
-                                                                        bool dry_run) {
-  const auto* changed = std::get_if<core::ServiceChanged>(&answer);
-  if (changed == nullptr || dry_run || !line.wants_data()) return std::optional<engine::StoredService>();
-  return engine::get_service(context, changed->service.name);
 }
 
 /// Makes it, or with `is_update` replaces the one of its name.
@@ -347,8 +332,7 @@ int report(CommandLine& line, const core::ServiceAnswer& answer, const char* ver
   TRY(const core::ServiceAnswer answer, is_update
                                             ? engine::update_service(context, wanted, ranges, flags.dry_run, as_of)
                                             : engine::create_service(context, wanted, ranges, flags.dry_run));
-  TRY(const auto stored, stored_again(line, context, answer, flags.dry_run));
-  return report(line, answer, is_update ? "updated" : "created", flags.dry_run, stored);
+  return report(line, answer, is_update ? "updated" : "created", flags.dry_run, flags.dry_run ? nullptr : &context);
 }
 
 [[nodiscard]] Result<void> check_arguments(const ServiceFlags& flags) {
@@ -418,7 +402,7 @@ struct NameOptions {
   TRY(const engine::Context context, line.open());
   const core::ServiceName name{options.name_space, options.name};
   TRY(const core::ServiceAnswer answer, engine::delete_service(context, name, options.dry_run));
-  return report(line, answer, "deleted", options.dry_run, std::nullopt);
+  return report(line, answer, "deleted", options.dry_run, nullptr);
 }
 
 [[nodiscard]] Result<int> show_service(CommandLine& line, const NameOptions& options) {

@@ -6,11 +6,13 @@
 #include <utility>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
 #include "base/counted.h"
 #include "base/net/lenient.h"
 #include "base/printable.h"
+#include "base/texts.h"
 #include "base/time_text.h"
 #include "cli/croft/data.h"
 #include "register/service.h"
@@ -23,25 +25,25 @@ using core::Service;
 using Json = nlohmann::ordered_json;
 
 template <class List, class Print>
-[[nodiscard]] std::string joined(const List& list, Print print) {
+[[nodiscard]] std::string list_text(const List& list, Print print) {
   std::string text;
   for (const auto& item : list) text += (text.empty() ? "" : ",") + std::string(print(item));
   return text.empty() ? "<none>" : text;
 }
 
 [[nodiscard]] std::string pairs_text(const std::map<std::string, std::string>& pairs) {
-  return joined(pairs, [](const auto& pair) { return pair.first + "=" + pair.second; });
+  return list_text(pairs, [](const auto& pair) { return pair.first + "=" + pair.second; });
 }
 
 [[nodiscard]] std::string ports_text(const Service& service) {
-  return joined(service.ports, [](const core::ServicePort& port) {
+  return list_text(service.ports, [](const core::ServicePort& port) {
     const std::string node_port = port.node_port != 0 ? fmt::format(":{}", port.node_port) : "";
     return fmt::format("{}{}/{}", port.port, node_port, core::word_of(port.protocol));
   });
 }
 
 [[nodiscard]] std::string addresses_text(const Service& service) {
-  return joined(service.cluster_ips, [](const std::string& ip) { return ip; });
+  return list_text(service.cluster_ips, [](const std::string& ip) { return ip; });
 }
 
 [[nodiscard]] std::string external_text(const Service& service) {
@@ -111,15 +113,18 @@ template <class List, class Print>
 Table service_table(const std::vector<engine::StoredService>& services, bool with_namespace, bool wide, WallTime now) {
   std::vector<std::string> headings{"NAME", "TYPE", "CLUSTER-IP", "EXTERNAL-IP", "PORT(S)", "AGE"};
   if (with_namespace) headings.insert(headings.begin(), "NAMESPACE");
-  if (wide) headings.insert(headings.end(), {"SELECTOR", "LABELS"});
-  Table table(std::move(headings));
+  Table table(std::move(headings), {"SELECTOR", "LABELS"}, wide);
   for (const engine::StoredService& stored : services) {
     const Service& service = stored.service;
-    std::vector<std::string> cells{service.name.name,       std::string(core::word_of(service.type)),
-                                   addresses_text(service), external_text(service),
-                                   ports_text(service),     age_text(service.created, now)};
+    std::vector<std::string> cells{service.name.name,
+                                   std::string(core::word_of(service.type)),
+                                   addresses_text(service),
+                                   external_text(service),
+                                   ports_text(service),
+                                   age_text(service.created, now),
+                                   pairs_text(service.selector),
+                                   pairs_text(service.labels)};
     if (with_namespace) cells.insert(cells.begin(), service.name.name_space);
-    if (wide) cells.insert(cells.end(), {pairs_text(service.selector), pairs_text(service.labels)});
     table.add(std::move(cells));
   }
   return table;
@@ -139,7 +144,7 @@ std::string service_text(const engine::StoredService& stored) {
   if (!core::is_external_name(service)) {
     line("IP Family Policy",
          service.ip_family_policy ? std::string(core::word_of(*service.ip_family_policy)) : "<none>");
-    line("IP Families", joined(service.ip_families, [](net::Family family) { return core::word_of(family); }));
+    line("IP Families", list_text(service.ip_families, [](net::Family family) { return core::word_of(family); }));
     line("IPs", addresses_text(service));
   } else {
     line("External Name", service.external_name);
@@ -160,10 +165,7 @@ std::string service_text(const engine::StoredService& stored) {
 Data json_of(const engine::StoredService& stored) { return Data(object_of(stored)); }
 
 Data json_of(const std::vector<engine::StoredService>& services) {
-  Json items = Json::array();
-  for (const engine::StoredService& stored : services) items.push_back(object_of(stored));
-  const Json list = {{"apiVersion", "v1"}, {"kind", "List"}, {"items", std::move(items)}};
-  return Data(list);
+  return Data(Json{{"apiVersion", "v1"}, {"kind", "List"}, {"items", array_json(services, object_of)}});
 }
 
 namespace {
@@ -172,14 +174,6 @@ namespace audit = core::audit;
 using audit::BandUse;
 using audit::RangeValue;
 using audit::RepairFinding;
-using Json = nlohmann::ordered_json;
-
-/// A register that others write may hold anything.
-[[nodiscard]] std::string shown(std::string text) {
-  std::ranges::replace_if(
-      text, [](unsigned char c) { return c < 0x20 || c == 0x7f; }, '?');
-  return text;
-}
 
 [[nodiscard]] std::string use_text(const BandUse& use) { return fmt::format("{} of {}", use.used, use.size); }
 
@@ -187,7 +181,7 @@ using Json = nlohmann::ordered_json;
   Table table({"NAME", "RANGE", "USED", "STATIC", "DYNAMIC"});
   for (const audit::RangeRepair& range : ranges) {
     const BandUse all{range.in_static.size + range.in_dynamic.size, range.in_static.used + range.in_dynamic.used};
-    table.add({range.name, shown(range.range), range.present ? use_text(all) : "no record", use_text(range.in_static),
+    table.add({range.name, range.range, range.present ? use_text(all) : "no record", use_text(range.in_static),
                use_text(range.in_dynamic)});
   }
   return table.to_string();
@@ -201,7 +195,7 @@ using Json = nlohmann::ordered_json;
     if (!cidr || !core::service::exceeds_service_bitmap(*cidr)) continue;
     text +=
         fmt::format("{} covers the first {} addresses of {}, as each bitmap does: no Service gets one beyond them\n",
-                    range.name, core::service::kServiceV6AddressesMax, cidr->to_string());
+                    range.name, core::service::kServiceV6AddressesMax, *cidr);
   }
   return text;
 }
@@ -246,9 +240,7 @@ void for_each_taken(const core::RangeAllocation& range, F f) {
   }
   Table table({"VALUE", "HELD BY"});
   for (const auto& [value, names] : holders) {
-    std::string text;
-    for (const std::string& name : names) text += (text.empty() ? "" : ", ") + name;
-    table.add({audit::text_of(value), names.empty() ? "nobody" : shown(text)});
+    table.add({audit::text_of(value), names.empty() ? "nobody" : fmt::format("{}", fmt::join(names, ", "))});
   }
   std::string text = table.to_string();
   if (unheld > audit::kLeakFindingsMax) {
@@ -267,32 +259,10 @@ void for_each_taken(const core::RangeAllocation& range, F f) {
 [[nodiscard]] std::string findings_text(const std::vector<RepairFinding>& findings) {
   Table table({"TYPE", "RANGE", "VALUE", "SERVICE", "MESSAGE"});
   for (const RepairFinding& finding : findings) {
-    table.add({std::string(name_of(finding.type)), finding.range, shown(finding.value),
-               finding.service ? shown(finding.service->to_string()) : "", shown(finding.message)});
+    table.add({std::string(name_of(finding.type)), finding.range, finding.value,
+               finding.service ? finding.service->to_string() : "", finding.message});
   }
   return table.to_string();
-}
-
-[[nodiscard]] Json json_of(const audit::RangeRepair& range) {
-  const auto use = [](const BandUse& band) { return Json{{"size", band.size}, {"used", band.used}}; };
-  return {{"name", range.name},
-          {"range", range.range},
-          {"size", range.in_static.size + range.in_dynamic.size},
-          {"used", range.in_static.used + range.in_dynamic.used},
-          {"static", use(range.in_static)},
-          {"dynamic", use(range.in_dynamic)},
-          {"present", range.present}};
-}
-
-[[nodiscard]] Json json_of(const RepairFinding& finding) {
-  Json json = {{"type", name_of(finding.type)},
-               {"reason", finding.reason},
-               {"range", finding.range},
-               {"value", finding.value},
-               {"service", finding.service ? Json(finding.service->to_string()) : Json()},
-               {"message", finding.message}};
-  if (finding.count > 1) json["count"] = finding.count;
-  return json;
 }
 
 }  // namespace
@@ -328,19 +298,36 @@ std::string text_of(const engine::RangeRepairReport& report, const std::vector<R
 }
 
 Data json_of(const engine::RangeRepairReport& report, const std::vector<RepairFinding>& findings) {
-  Json ranges = Json::array(), list = Json::array(), failures = Json::array();
-  for (const audit::RangeRepair& range : report.ranges) ranges.push_back(json_of(range));
-  for (const RepairFinding& finding : findings) list.push_back(json_of(finding));
-  for (const engine::RangeFailure& failure : report.failures) {
-    failures.push_back({{"range", failure.range}, {"message", failure.error.message}});
-  }
+  const auto range_json = [](const audit::RangeRepair& range) -> Json {
+    const auto use = [](const BandUse& band) { return Json{{"size", band.size}, {"used", band.used}}; };
+    return {{"name", range.name},
+            {"range", range.range},
+            {"size", range.in_static.size + range.in_dynamic.size},
+            {"used", range.in_static.used + range.in_dynamic.used},
+            {"static", use(range.in_static)},
+            {"dynamic", use(range.in_dynamic)},
+            {"present", range.present}};
+  };
+  const auto finding_json = [](const RepairFinding& finding) {
+    Json json = {{"type", name_of(finding.type)},
+                 {"reason", finding.reason},
+                 {"range", finding.range},
+                 {"value", finding.value},
+                 {"service", finding.service ? Json(finding.service->to_string()) : Json()},
+                 {"message", finding.message}};
+    if (finding.count > 1) json["count"] = finding.count;
+    return json;
+  };
+  const auto failure_json = [](const engine::RangeFailure& failure) -> Json {
+    return {{"range", failure.range}, {"message", failure.error.message}};
+  };
   Json json = {{"form", report.objects ? "objects" : "bitmap"},
-               {"ranges", std::move(ranges)},
+               {"ranges", array_json(report.ranges, range_json)},
                {"services", report.services.size()},
-               {"findings", std::move(list)},
+               {"findings", array_json(findings, finding_json)},
                {"applied", report.applied},
                {"changedMeanwhile", report.changed_meanwhile},
-               {"failures", std::move(failures)}};
+               {"failures", array_json(report.failures, failure_json)}};
   return Data(std::move(json));
 }
 

@@ -103,7 +103,7 @@ TEST_F(ServicesOnSqlite, ARepairBesideABusyWriterLosesNothing) {
     EXPECT_TRUE(answer && std::holds_alternative<core::ServiceChanged>(*answer)) << name;
   };
   const auto repair = [&](engine::RangeRepairMemory& memory) {
-    auto report = engine::repair_ranges(repairing, {{}, {}, true}, memory);
+    auto report = engine::repair_ranges(repairing, {{}, true}, memory);
     EXPECT_TRUE(report) << report.error().message;
     return report ? *std::move(report) : engine::RangeRepairReport{};
   };

@@ -30,8 +30,8 @@ class ServiceRanges {
   [[nodiscard]] Result<void> configure(const std::string& cluster_ip_range, const std::string& node_port_range,
                                        bool dry_run) {
     TRY_VOID(engine::shows_ranges(context_.store));
-    TRY_VOID(core::service::read_range_flags(cluster_ip_range, node_port_range, options_.cidrs, options_.node_ports));
-    options_.write = !dry_run;
+    TRY(core::ServiceRanges wanted, core::read_service_ranges(cluster_ip_range, node_port_range));
+    options_ = {std::move(wanted), !dry_run};
     return {};
   }
 

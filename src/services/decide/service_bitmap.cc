@@ -10,6 +10,7 @@
 
 #include "base/net/echo.h"
 #include "base/net/lenient.h"
+#include "base/texts.h"
 
 namespace croft::core::service {
 
@@ -76,13 +77,13 @@ Result<NodePortRange> NodePortRange::parse(std::string_view text) {
   const std::size_t mark = value.find_first_of("-+");
   const auto low = number_of(value.substr(0, mark));
   const auto second = mark == value.npos ? low : number_of(value.substr(mark + 1));
-  if (!low || !second) return fail(invalid_argument(fmt::format("unable to parse port range: {}", shown(value))));
+  if (!low || !second) return fail(ErrorCode::invalid_argument, "unable to parse port range: {}", shown(value));
   const std::int64_t high = mark != value.npos && value[mark] == '+' ? *low + *second : *second;
   if (*low > kPortMax || high > kPortMax) {
-    return fail(invalid_argument(fmt::format("the port range cannot be greater than 65535: {}", shown(value))));
+    return fail(ErrorCode::invalid_argument, "the port range cannot be greater than 65535: {}", shown(value));
   }
   if (high < *low) {
-    return fail(invalid_argument(fmt::format("end port cannot be less than start port: {}", shown(value))));
+    return fail(ErrorCode::invalid_argument, "end port cannot be less than start port: {}", shown(value));
   }
   return NodePortRange(static_cast<int>(*low), static_cast<std::uint32_t>(high - *low + 1));
 }
@@ -133,40 +134,37 @@ std::optional<Prefix> cidr_of(std::string_view text) {
   return text.find('.') != text.npos && text.find(':') != text.npos ? std::nullopt : net::parse_prefix_leniently(text);
 }
 
-std::string too_large(const Prefix& cidr) {
-  return fmt::format(
-      "service address range {} is too large for a bitmap; the mask must be >= {}, or the addresses be "
-      "kept as objects (Kubernetes 1.33 and newer)",
-      cidr.to_string(), bit_length(cidr.family()) - kServiceHostBitsMax);
-}
-
 }  // namespace
-
-std::uint32_t service_address_count(const Prefix& cidr) {
-  const std::uint64_t all = address_count(cidr);
-  if (cidr.family() == net::Family::v4) return all < 2 ? 0 : static_cast<std::uint32_t>(all - 2);
-  return all == 0 ? 0 : static_cast<std::uint32_t>(std::min<std::uint64_t>(all, kServiceV6AddressesMax) - 1);
-}
 
 bool exceeds_service_bitmap(const Prefix& cidr) {
   return cidr.family() == net::Family::v6 && address_count(cidr) > kServiceV6AddressesMax;
 }
 
-std::uint32_t service_band(const Prefix& cidr) {
+ServiceCidr::ServiceCidr(const Prefix& cidr) : cidr_(cidr) {
+  const std::uint64_t all = address_count(cidr);
+  const std::uint64_t lost = cidr.family() == net::Family::v4 ? 2 : 1;
+  const std::uint64_t covered =
+      cidr.family() == net::Family::v4 ? all : std::min<std::uint64_t>(all, kServiceV6AddressesMax);
+  size_ = static_cast<std::uint32_t>(std::max(covered, lost) - lost);
+}
+
+std::uint32_t ServiceCidr::band() const {
   constexpr std::uint64_t kMin = 16;
   constexpr std::uint64_t kMax = 256;
   constexpr std::uint64_t kShare = 16;
-  const std::uint64_t all = address_count(cidr);  // of IPv6 too, whose range is shorter
+  const std::uint64_t all = address_count(cidr_);  // of IPv6 too, whose range is shorter
   return all <= kMin ? 0 : static_cast<std::uint32_t>(std::clamp(all / kShare, kMin, kMax));
 }
 
 Result<ServiceCidr> ServiceCidr::make(const Prefix& cidr) {
   if (cidr.address().is_v4_mapped()) {
-    return fail(
-        invalid_argument(fmt::format("service address range {} is IPv4-mapped; write it as IPv4", cidr.to_string())));
+    return fail(ErrorCode::invalid_argument, "service address range {} is IPv4-mapped; write it as IPv4", cidr);
   }
   if (cidr.family() == net::Family::v4 && host_bits(cidr) > kServiceHostBitsMax) {
-    return fail(invalid_argument(too_large(cidr)));
+    return fail(ErrorCode::invalid_argument,
+                "service address range {} is too large for a bitmap; the mask must be >= {}, or the addresses be kept "
+                "as objects (Kubernetes 1.33 and newer)",
+                cidr, bit_length(cidr.family()) - kServiceHostBitsMax);
   }
   return ServiceCidr(cidr);
 }
@@ -198,10 +196,10 @@ Result<ServiceCidrs> parse_service_cidrs(std::string_view flag) {
   const auto primary = cidr_of(flag.substr(0, comma));
   if (!primary) return fail(invalid_argument("service-cluster-ip-range[0] is not a valid cidr"));
   if (address_count(*primary) < kAddressesMin) {
-    return fail(invalid_argument(
-        fmt::format("error determining service IP ranges for primary service cidr: the service cluster IP "
-                    "range must be at least {} IP addresses",
-                    kAddressesMin)));
+    return fail(ErrorCode::invalid_argument,
+                "error determining service IP ranges for primary service cidr: the service cluster IP range must be at "
+                "least {} IP addresses",
+                kAddressesMin);
   }
   if (comma == flag.npos) return ServiceCidrs{*primary, {}};
   const std::string_view rest = flag.substr(comma + 1);
@@ -216,17 +214,6 @@ Result<ServiceCidrs> parse_service_cidrs(std::string_view flag) {
                          "family"));
   }
   return ServiceCidrs{*primary, *secondary};
-}
-
-Result<void> read_range_flags(std::string_view cidrs_flag, std::string_view ports_flag,
-                              std::optional<ServiceCidrs>& cidrs, std::optional<NodePortRange>& node_ports) {
-  if (!cidrs_flag.empty()) {
-    TRY(cidrs, parse_service_cidrs(cidrs_flag));
-  }
-  if (!ports_flag.empty()) {
-    TRY(node_ports, parse_node_port_flag(ports_flag));
-  }
-  return {};
 }
 
 }  // namespace croft::core::service

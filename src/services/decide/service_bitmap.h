@@ -185,17 +185,8 @@ inline constexpr int kServiceHostBitsMax = 20;
 /// A bitmap covers so many addresses of an IPv6 prefix, the first ones.
 inline constexpr std::uint32_t kServiceV6AddressesMax = 65536;
 
-/// How many addresses of a prefix Services may have: in IPv4 all but the network and the broadcast address; in IPv6 all
-/// of those that a bitmap covers but the network address. 0 for prefixes of one or two IPv4 addresses, and for those of
-/// half a family or more, which the reference can't count.
-[[nodiscard]] std::uint32_t service_address_count(const net::Prefix& cidr);
-
 /// Whether the prefix has addresses that no bitmap covers.
 [[nodiscard]] bool exceeds_service_bitmap(const net::Prefix& cidr);
-
-/// How many of them, the lowest, are in the static band: a sixteenth of the whole prefix, 16 to 256; none when the
-/// prefix has no more than 16 addresses.
-[[nodiscard]] std::uint32_t service_band(const net::Prefix& cidr);
 
 /// A prefix of Service addresses. Ordinal 0 is the address after the network address.
 class ServiceCidr {
@@ -211,8 +202,12 @@ class ServiceCidr {
 
   [[nodiscard]] const net::Prefix& cidr() const { return cidr_; }
   [[nodiscard]] std::string text() const { return cidr_.to_string(); }
+  /// In IPv4 all but the network and the broadcast address; in IPv6 all of those that a bitmap covers but the network
+  /// address. 0 for prefixes of one or two IPv4 addresses, and for those of half a family or more, which the reference
+  /// can't count.
   [[nodiscard]] std::uint32_t size() const { return size_; }
-  [[nodiscard]] std::uint32_t band() const { return service_band(cidr_); }
+  /// A sixteenth of the whole prefix, 16 to 256; none when the prefix has no more than 16 addresses.
+  [[nodiscard]] std::uint32_t band() const;
   /// An IPv4-mapped address counts as the IPv4 one.
   [[nodiscard]] std::optional<Ordinal> ordinal_of(const net::Address& address) const;
   [[nodiscard]] net::Address value_at(Ordinal ordinal) const {
@@ -223,9 +218,9 @@ class ServiceCidr {
   friend bool operator==(const ServiceCidr&, const ServiceCidr&) = default;
 
  private:
-  explicit ServiceCidr(const net::Prefix& cidr) : cidr_(cidr), size_(service_address_count(cidr)) {}
+  explicit ServiceCidr(const net::Prefix& cidr);
   net::Prefix cidr_;
-  std::uint32_t size_;
+  std::uint32_t size_ = 0;
 };
 
 using ServiceAddresses = BitmapRange<ServiceCidr>;
@@ -241,10 +236,5 @@ struct ServiceCidrs {
 /// No text is 10.0.0.0/24. Errors: invalid_argument with the reference's text. No prefix is too large: a kube-apiserver
 /// of 1.33 and newer bounds none, and a range that is a bitmap has its own bound (ServiceCidr).
 [[nodiscard]] Result<ServiceCidrs> parse_service_cidrs(std::string_view flag);
-
-/// Reads both flags; one that is empty leaves its range not given.
-[[nodiscard]] Result<void> read_range_flags(std::string_view cidrs_flag, std::string_view ports_flag,
-                                            std::optional<ServiceCidrs>& cidrs,
-                                            std::optional<NodePortRange>& node_ports);
 
 }  // namespace croft::core::service

@@ -381,9 +381,9 @@ TEST(ServiceAddresses, SizeAndBandOfEachLength) {
   SeededRandom random(1);
   for (const Row& row : rows) {
     SCOPED_TRACE(row.prefix.to_string());
-    EXPECT_EQ(service_address_count(row.prefix), row.size);
-    EXPECT_EQ(service_band(row.prefix), row.band);
     ServiceAddresses range(ServiceCidr::make(row.prefix).value());
+    EXPECT_EQ(range.map().size(), row.size);
+    EXPECT_EQ(range.map().band(), row.band);
     EXPECT_EQ(range.free_count(), row.size);
     EXPECT_EQ(fill(range, random), "range is full");
     EXPECT_EQ(range.snapshot().data.size(), row.bytes);

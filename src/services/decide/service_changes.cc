@@ -10,251 +10,284 @@
 
 #include "base/letters.h"
 #include "base/net/echo.h"
+#include "base/texts.h"
 #include "register/address_claims.h"
 #include "register/service.h"
 
 namespace croft::core {
+
+Result<ServiceRanges> read_service_ranges(std::string_view cidrs_flag, std::string_view ports_flag) {
+  ServiceRanges ranges;
+  if (!cidrs_flag.empty()) {
+    TRY(ranges.cidrs, service::parse_service_cidrs(cidrs_flag));
+  }
+  if (!ports_flag.empty()) {
+    TRY(ranges.node_ports, service::parse_node_port_flag(ports_flag));
+  }
+  return ranges;
+}
+
 namespace {
 
 template <class M>
 constexpr bool kOfAddresses = std::is_same_v<M, service::ServiceCidr>;
 
-}  // namespace
-
-RangeChanges::RangeChanges(Reader& reader, const ServiceRanges& ranges, Random& random)
-    : reader_(reader), random_(random), may_make_(ranges.may_make) {
-  read(primary_);
-  read(secondary_);
-  read(ports_);
-  if (const auto& cidrs = ranges.cidrs) {
-    const auto made = [](const net::Prefix& cidr) -> std::optional<service::ServiceCidr> {
-      if (!cidr.is_valid()) return std::nullopt;
-      auto range = service::ServiceCidr::make(cidr);
-      return range ? std::optional(*std::move(range)) : std::nullopt;
-    };
-    primary_.wanted = made(cidrs->primary);
-    secondary_.wanted = made(cidrs->secondary);
-  } else if (primary_.before == nullptr) {
-    primary_.wanted = service::ServiceCidr::parse("10.0.0.0/24").value();
-  }
-  if (ranges.node_ports || ports_.before == nullptr) {
-    ports_.wanted = ranges.node_ports.value_or(service::parse_node_port_flag("").value());
-  }
-  for (const AddressSlot* slot : {&primary_, &secondary_}) {
-    if (slot->wanted) families_.push_back(slot->wanted->cidr().family());
-  }
-}
-
-Result<void> RangeChanges::check_usable() const {
-  if (!families_.empty()) return {};
-  return fail(ErrorCode::corrupt,
-              primary_.refusal.empty() ? "no range of Service addresses can be used" : primary_.refusal);
-}
-
-/// Values are given back to the range that the record tells of, whatever the flags say by now.
-template <service::RangeMap M>
-void RangeChanges::read(Slot<M>& slot) {
-  slot.before = reader_.get(range_allocation_key(slot.name));
-  if (slot.before == nullptr) return;
-  auto restored = service::range_from<M>(*slot.before);
-  if (!restored) {
-    slot.refusal = fmt::format("the range of the record {}: {}", slot.name, restored.error().message);
-    return;
-  }
-  slot.range = std::move(restored->range);
-  slot.wanted = slot.range->map();
-}
-
-/// The range to take from.
-template <service::RangeMap M>
-Result<service::BitmapRange<M>*> RangeChanges::open(Slot<M>& slot) {
-  if (kOfAddresses<M> && slot.refusal.empty()) slot.refusal = objects_instead();
-  if (slot.before == nullptr && !slot.range && slot.refusal.empty()) {
-    if (may_make_ && slot.wanted) {
-      make(slot);
-    } else {
-      slot.refusal = fmt::format(
-          "cannot allocate resources of type {} at this time: there is no record {}; a kube-apiserver makes it when it "
-          "starts, and where there is none `croft service create --make-ranges` does",
-          slot.resource, slot.name);
+/// The ranges that one change of a Service reads and writes. Until its reader is ready, all answers are void.
+class RangeChanges {
+ public:
+  /// Asks for all records of ranges.
+  RangeChanges(Reader& reader, const ServiceRanges& ranges, Random& random)
+      : reader_(reader), random_(random), may_make_(ranges.may_make) {
+    for_each([this](auto& slot) { read(slot); });
+    if (const auto& cidrs = ranges.cidrs) {
+      const auto made = [](const net::Prefix& cidr) -> std::optional<service::ServiceCidr> {
+        if (!cidr.is_valid()) return std::nullopt;
+        auto range = service::ServiceCidr::make(cidr);
+        return range ? std::optional(*std::move(range)) : std::nullopt;
+      };
+      primary_.wanted = made(cidrs->primary);
+      secondary_.wanted = made(cidrs->secondary);
+    } else if (primary_.before == nullptr) {
+      primary_.wanted = service::ServiceCidr::parse("10.0.0.0/24").value();
+    }
+    if (ranges.node_ports || ports_.before == nullptr) {
+      ports_.wanted = ranges.node_ports.value_or(service::parse_node_port_flag("").value());
+    }
+    for (const AddressSlot* slot : {&primary_, &secondary_}) {
+      if (slot->wanted) families_.push_back(slot->wanted->cidr().family());
     }
   }
-  if (slot.before != nullptr && slot.refusal.empty() && (!slot.wanted || slot.wanted->text() != slot.before->range)) {
-    slot.refusal = "the provided range does not match the current range";
+
+  /// The families that Services get addresses of, one or two; the first is the default.
+  [[nodiscard]] const std::vector<net::Family>& families() const { return families_; }
+
+  /// Error: corrupt, where the record of the primary range tells of none.
+  [[nodiscard]] Result<void> check_usable() const {
+    if (!families_.empty()) return {};
+    return fail(ErrorCode::corrupt,
+                primary_.refusal.empty() ? "no range of Service addresses can be used" : primary_.refusal);
   }
-  if (!slot.refusal.empty()) return fail(invalid_argument(slot.refusal));
-  return &*slot.range;
-}
 
-/// Why no address may be taken: Kubernetes gives them out past the bitmap.
-std::string RangeChanges::objects_instead() {
-  if (!reader_.foreign_writers()) return {};
-  const auto& cidrs = reader_.list({Kind::service_cidr, ""});
-  if (cidrs.empty()) return {};
-  return fmt::format(
-      "Kubernetes keeps the addresses of Services as IPAddress objects here (ServiceCIDR {}): no others "
-      "are given out beside it",
-      net::echo(cidrs.front().first.name));
-}
+  /// Lets the Service's values become free with settle(), except those taken again by name.
+  void hold(const Service& before) {
+    held_ = addresses_of(before);
+    const auto ports = held_node_ports_of(before);
+    held_ports_.assign(ports.begin(), ports.end());
+  }
+  [[nodiscard]] std::optional<net::Address> held_address(net::Family family) const {
+    const auto found = std::ranges::find(held_, family, &net::Address::family);
+    return found != held_.end() ? std::optional(*found) : std::nullopt;
+  }
+  [[nodiscard]] bool holds(std::uint16_t port) const {
+    return std::ranges::find(held_ports_, port) != held_ports_.end();
+  }
 
-/// With what the Services of the store hold, and those of the other kind.
-template <service::RangeMap M>
-void RangeChanges::make(Slot<M>& slot) {
-  slot.is_new = true;
-  service::BitmapRange<M> range(*slot.wanted);
-  if constexpr (kOfAddresses<M>) {
-    if (const auto others = AddressClaims(reader_).against_services(slot.wanted->cidr())) {
-      slot.refusal = fmt::format("the range {} overlaps {}; choose another --service-cluster-ip-range",
-                                 slot.wanted->text(), *others);
+  /// Errors, with the reference's texts: already_exists, invalid_argument; exhausted when nothing is free.
+  [[nodiscard]] Result<void> take(const net::Address& address) {
+    if (std::erase(held_, address) > 0) return {};
+    TRY(AddressSlot* const slot, slot_of(address.family()));
+    return take_of(*slot, address);
+  }
+  [[nodiscard]] Result<net::Address> take_next(net::Family family) {
+    TRY(AddressSlot* const slot, slot_of(family));
+    TRY(auto* const range, open(*slot));
+    return range->take_next(random_);
+  }
+  [[nodiscard]] Result<void> take_port(std::uint16_t port) {
+    if (std::erase(held_ports_, port) > 0) return {};
+    return take_of(ports_, port);
+  }
+  [[nodiscard]] Result<std::uint16_t> take_next_port() {
+    TRY(auto* const range, open(ports_));
+    TRY(const int port, range->take_next(random_));
+    return static_cast<std::uint16_t>(port);
+  }
+
+  /// Frees what is no longer held, and plans the records that changed.
+  [[nodiscard]] std::vector<PlannedWrite> settle() {
+    // The change that makes one range makes all: the next one knows the configuration by them.
+    if (primary_.is_new || secondary_.is_new || ports_.is_new) {
+      for_each([this](auto& slot) { static_cast<void>(open(slot)); });
+    }
+    const auto give_back = [](auto& slot, const auto& value) { return slot.range && slot.range->give_back(value); };
+    for (const net::Address& address : held_) {
+      if (give_back(primary_, address) || give_back(secondary_, address)) continue;
+      notes_.push_back(fmt::format("{} was given back to no range: none has it taken", address));
+    }
+    for (const std::uint16_t port : held_ports_) {
+      if (give_back(ports_, port)) continue;
+      notes_.push_back(fmt::format("port {} was given back to no range: none has it taken", port));
+    }
+    std::vector<PlannedWrite> writes;
+    for_each([&](const auto& slot) {
+      if (!slot.range) return;
+      RangeAllocation after = slot.before != nullptr ? *slot.before : RangeAllocation{};
+      RangeAllocation now = slot.range->snapshot();
+      if (slot.before != nullptr && after.data == now.data) return;
+      after.range = std::move(now.range);
+      after.data = std::move(now.data);
+      writes.push_back(to_put(range_allocation_key(slot.name), std::move(after)));
+    });
+    // A new claim on the address space: another one made meanwhile sees a conflict.
+    if (primary_.is_new || secondary_.is_new) writes.push_back(next_pool_set(reader_));
+    return writes;
+  }
+  /// Values that could not be given back.
+  [[nodiscard]] const std::vector<std::string>& notes() const { return notes_; }
+
+ private:
+  template <service::RangeMap M>
+  struct Slot {
+    std::string_view name;
+    std::string_view resource;                       ///< Kubernetes' word for what it allocates
+    std::optional<M> wanted{};                       ///< the range by flag, record or default
+    const RangeAllocation* before = {};              ///< the record
+    std::optional<service::BitmapRange<M>> range{};  ///< the bits: of the record, or made
+    std::string refusal{};                           ///< why nothing can be taken; empty when it can
+    bool is_new = false;
+  };
+  using AddressSlot = Slot<service::ServiceCidr>;
+
+  template <class F>
+  void for_each(F f) {
+    f(primary_);
+    f(secondary_);
+    f(ports_);
+  }
+
+  /// Values are given back to the range that the record tells of, whatever the flags say by now.
+  template <service::RangeMap M>
+  void read(Slot<M>& slot) {
+    slot.before = reader_.get(range_allocation_key(slot.name));
+    if (slot.before == nullptr) return;
+    auto restored = service::range_from<M>(*slot.before);
+    if (!restored) {
+      slot.refusal = fmt::format("the range of the record {}: {}", slot.name, restored.error().message);
       return;
     }
+    slot.range = std::move(restored->range);
+    slot.wanted = slot.range->map();
   }
-  const auto take_of = [&](const Service& service) {
-    const auto take = [&](const auto& value) {
-      if (!range.has(value)) static_cast<void>(range.take(value));
-    };
-    if constexpr (kOfAddresses<M>) {
-      std::ranges::for_each(addresses_of(service), take);
-      if (has_unreadable_address(service)) {
-        slot.refusal =
-            fmt::format("the address of Service {} can't be read, and the range {} may have it; mend or delete it",
-                        net::echo(service.name.to_string()), slot.wanted->text());
+
+  [[nodiscard]] Result<AddressSlot*> slot_of(net::Family family) {
+    for (AddressSlot* slot : {&primary_, &secondary_}) {
+      if (slot->wanted && slot->wanted->cidr().family() == family) return slot;
+    }
+    return fail(invalid_argument("no range of its family is configured"));
+  }
+
+  template <service::RangeMap M>
+  [[nodiscard]] Result<void> take_of(Slot<M>& slot, const typename M::Value& value) {
+    if (slot.wanted && !slot.wanted->ordinal_of(value)) return fail(invalid_argument(slot.wanted->not_in_range(value)));
+    TRY(auto* const range, open(slot));
+    return range->take(value);
+  }
+
+  /// The range to take from.
+  template <service::RangeMap M>
+  [[nodiscard]] Result<service::BitmapRange<M>*> open(Slot<M>& slot) {
+    if (kOfAddresses<M> && slot.refusal.empty()) slot.refusal = objects_instead();
+    if (slot.before == nullptr && !slot.range && slot.refusal.empty()) {
+      if (may_make_ && slot.wanted) {
+        make(slot);
+      } else {
+        slot.refusal = fmt::format(
+            "cannot allocate resources of type {} at this time: there is no record {}; a kube-apiserver makes it when "
+            "it starts, and where there is none `croft service create --make-ranges` does",
+            slot.resource, slot.name);
       }
-    } else {
-      std::ranges::for_each(held_node_ports_of(service), take);
     }
-  };
-  for (const auto& [key, value] : reader_.list({Kind::service, ""})) take_of(std::get<Service>(value));
-  if (reader_.foreign_writers()) {
-    for (const auto& [key, value] : reader_.list({Kind::foreign_service, ""})) {
-      take_of(std::get<ForeignService>(value).service);
+    if (slot.before != nullptr && slot.refusal.empty() && (!slot.wanted || slot.wanted->text() != slot.before->range)) {
+      slot.refusal = "the provided range does not match the current range";
     }
+    if (!slot.refusal.empty()) return fail(invalid_argument(slot.refusal));
+    return &*slot.range;
   }
-  if (slot.refusal.empty()) slot.range = std::move(range);
-}
 
-Result<RangeChanges::AddressSlot*> RangeChanges::slot_of(net::Family family) {
-  for (AddressSlot* slot : {&primary_, &secondary_}) {
-    if (slot->wanted && slot->wanted->cidr().family() == family) return slot;
+  /// Why no address may be taken: Kubernetes gives them out past the bitmap.
+  [[nodiscard]] std::string objects_instead() {
+    if (!reader_.foreign_writers()) return {};
+    const auto& cidrs = reader_.list({Kind::service_cidr, ""});
+    if (cidrs.empty()) return {};
+    return fmt::format(
+        "Kubernetes keeps the addresses of Services as IPAddress objects here (ServiceCIDR {}): no others are given "
+        "out beside it",
+        net::echo(cidrs.front().first.name));
   }
-  return fail(invalid_argument("no range of its family is configured"));
-}
 
-void RangeChanges::hold(const Service& before) {
-  held_ = addresses_of(before);
-  const auto ports = held_node_ports_of(before);
-  held_ports_.assign(ports.begin(), ports.end());
-}
-
-std::optional<net::Address> RangeChanges::held_address(net::Family family) const {
-  const auto found = std::ranges::find(held_, family, &net::Address::family);
-  return found != held_.end() ? std::optional(*found) : std::nullopt;
-}
-
-bool RangeChanges::holds(std::uint16_t port) const { return std::ranges::find(held_ports_, port) != held_ports_.end(); }
-
-Result<void> RangeChanges::take(const net::Address& address) {
-  if (std::erase(held_, address) > 0) return {};
-  TRY(AddressSlot* const slot, slot_of(address.family()));
-  if (!slot->wanted->ordinal_of(address)) return fail(invalid_argument(slot->wanted->not_in_range(address)));
-  TRY(auto* const range, open(*slot));
-  return range->take(address);
-}
-
-Result<net::Address> RangeChanges::take_next(net::Family family) {
-  TRY(AddressSlot* const slot, slot_of(family));
-  TRY(auto* const range, open(*slot));
-  return range->take_next(random_);
-}
-
-Result<void> RangeChanges::take_port(std::uint16_t port) {
-  if (std::erase(held_ports_, port) > 0) return {};
-  if (ports_.wanted && !ports_.wanted->ordinal_of(port)) {
-    return fail(invalid_argument(ports_.wanted->not_in_range(port)));
+  /// With what the Services of the store hold, and those of the other kind.
+  template <service::RangeMap M>
+  void make(Slot<M>& slot) {
+    slot.is_new = true;
+    service::BitmapRange<M> range(*slot.wanted);
+    if constexpr (kOfAddresses<M>) {
+      if (const auto others = AddressClaims(reader_).against_services(slot.wanted->cidr())) {
+        slot.refusal = fmt::format("the range {} overlaps {}; choose another --service-cluster-ip-range",
+                                   slot.wanted->text(), *others);
+        return;
+      }
+    }
+    const auto add = [&](const Service& service) {
+      const auto take = [&](const auto& value) {
+        if (!range.has(value)) static_cast<void>(range.take(value));
+      };
+      if constexpr (kOfAddresses<M>) {
+        std::ranges::for_each(addresses_of(service), take);
+        if (has_unreadable_address(service)) {
+          slot.refusal =
+              fmt::format("the address of Service {} can't be read, and the range {} may have it; mend or delete it",
+                          net::echo(service.name.to_string()), slot.wanted->text());
+        }
+      } else {
+        std::ranges::for_each(held_node_ports_of(service), take);
+      }
+    };
+    for (const auto& [key, value] : reader_.list({Kind::service, ""})) add(std::get<Service>(value));
+    if (reader_.foreign_writers()) {
+      for (const auto& [key, value] : reader_.list({Kind::foreign_service, ""})) {
+        add(std::get<ForeignService>(value).service);
+      }
+    }
+    if (slot.refusal.empty()) slot.range = std::move(range);
   }
-  TRY(auto* const range, open(ports_));
-  return range->take(port);
-}
 
-Result<std::uint16_t> RangeChanges::take_next_port() {
-  TRY(auto* const range, open(ports_));
-  TRY(const int port, range->take_next(random_));
-  return static_cast<std::uint16_t>(port);
-}
+  Reader& reader_;
+  Random& random_;
+  const bool may_make_;
+  std::vector<net::Family> families_;
+  AddressSlot primary_{kServiceIps, "serviceipallocations"};
+  AddressSlot secondary_{kSecondaryServiceIps, "serviceipallocations"};
+  Slot<service::NodePortRange> ports_{kServiceNodePorts, "servicenodeportallocations"};
+  std::vector<net::Address> held_;
+  std::vector<std::uint16_t> held_ports_;
+  std::vector<std::string> notes_;
+};
 
-template <service::RangeMap M>
-void RangeChanges::plan(const Slot<M>& slot, std::vector<PlannedWrite>& writes) const {
-  if (!slot.range) return;
-  RangeAllocation snapshot = slot.range->snapshot();
-  if (slot.before != nullptr && slot.before->data == snapshot.data) return;
-  RangeAllocation after = slot.before != nullptr ? *slot.before : RangeAllocation{};
-  after.range = std::move(snapshot.range);
-  after.data = std::move(snapshot.data);
-  writes.push_back(to_put(range_allocation_key(slot.name), std::move(after)));
-}
-
-std::vector<PlannedWrite> RangeChanges::settle() {
-  // The change that makes one range makes all: the next one knows the configuration by them.
-  if (primary_.is_new || secondary_.is_new || ports_.is_new) {
-    static_cast<void>(open(primary_));
-    static_cast<void>(open(secondary_));
-    static_cast<void>(open(ports_));
-  }
-  for (const net::Address& address : held_) {
-    const auto give_back = [&](AddressSlot& slot) { return slot.range && slot.range->give_back(address); };
-    if (give_back(primary_) || give_back(secondary_)) continue;
-    notes_.push_back(fmt::format("{} was given back to no range: none has it taken", address.to_string()));
-  }
-  for (const std::uint16_t port : held_ports_) {
-    if (ports_.range && ports_.range->give_back(port)) continue;
-    notes_.push_back(fmt::format("port {} was given back to no range: none has it taken", port));
-  }
-  std::vector<PlannedWrite> writes;
-  plan(primary_, writes);
-  plan(secondary_, writes);
-  plan(ports_, writes);
-  // A new claim on the address space: another one made meanwhile sees a conflict.
-  if (primary_.is_new || secondary_.is_new) writes.push_back(next_pool_set(reader_));
-  return writes;
-}
-
-std::string ServiceRefusal::to_string() const {
-  return reason == "Invalid" ? message : fmt::format("Error from server ({}): {}", reason, message);
-}
-
-ServiceRefusal refuse_value(const Service& service, std::string_view field, std::string_view value,
-                            std::string_view why) {
-  return refuse_field(service, field, fmt::format("Invalid value: {}: {}", value, why));
-}
-ServiceRefusal refuse_field(const Service& service, std::string_view field, std::string_view what) {
+/// A field that is missing or must not be there: `what` is `Required value`, `Forbidden: …`.
+[[nodiscard]] ServiceRefusal refuse_field(const Service& service, std::string_view field, std::string_view what) {
   return {"Invalid", fmt::format("The Service {} is invalid: {}: {}", net::echo(service.name.name), field, what)};
 }
-ServiceRefusal refuse_internal(std::string_view message) {
+/// A value of a field that cannot be: `value` as it is to be printed.
+[[nodiscard]] ServiceRefusal refuse_value(const Service& service, std::string_view field, std::string_view value,
+                                          std::string_view why) {
+  return refuse_field(service, field, fmt::format("Invalid value: {}: {}", value, why));
+}
+/// No field is to blame.
+[[nodiscard]] ServiceRefusal refuse_internal(std::string_view message) {
   return {"InternalError", fmt::format("Internal error occurred: {}", message)};
 }
-ServiceRefusal refuse_not_found(const ServiceName& name) {
-  return {"NotFound", fmt::format("services {} not found", net::echo(name.name))};
-}
-ServiceRefusal refuse_existing(const ServiceName& name) {
-  return {"AlreadyExists", fmt::format("services {} already exists", net::echo(name.name))};
-}
-ServiceRefusal refuse_stale(const ServiceName& name) {
-  return {"Conflict",
-          fmt::format("Operation cannot be fulfilled on services {}: the object has been modified; please apply your "
-                      "changes to the latest version and try again",
-                      net::echo(name.name))};
-}
 
-std::string printed(const std::vector<std::string>& texts) {
+/// A list as it stands in such a text: like JSON, empty as `null`.
+[[nodiscard]] std::string printed(const std::vector<std::string>& texts) {
   std::string result;
   for (const std::string& text : texts) result += (result.empty() ? "[" : ",") + net::echo(text);
   return result.empty() ? "null" : result + "]";
 }
 
-namespace {
-
 using Refused = std::optional<ServiceRefusal>;
 
+/// Kubernetes bounds the bytes of an object only; this is far beyond any use, and keeps a decision short.
+constexpr std::size_t kServicePortsMax = 2000;
 constexpr auto kIps = "spec.clusterIPs";
 constexpr auto kFamiliesField = "spec.ipFamilies";
 constexpr auto kPolicy = "spec.ipFamilyPolicy";
@@ -507,21 +540,13 @@ void apply_type(Service& service) {
   }
 }
 
-}  // namespace
-
-Refused check_service_name(const ServiceName& name) {
-  Service service;
-  service.name = name;
-  if (!is_label(name.name) || name.name.front() < 'a') {
-    return refuse_value(service, "metadata.name", net::echo(name.name),
-                        "must be at most 63 lower case letters, digits and '-', with a letter first and no '-' last");
-  }
-  if (is_label(name.name_space)) return std::nullopt;
-  return refuse_value(service, "metadata.namespace", net::echo(name.name_space),
-                      "must be at most 63 lower case letters, digits and '-', with no '-' first or last");
-}
-
-Refused complete_service(Service& service, const Service* before, RangeChanges& changes) {
+/// Completes a Service: checks what concerns addresses and ports, settles its families, takes the addresses and node
+/// ports that it names and the next free ones for the others (docs/notes/service-ranges.md#service).
+///
+/// `before` is the Service that it replaces, held by `changes` (RangeChanges::hold); null for a new one. Values that it
+/// held and the new one does not name stay, so that a manifest can be applied again. Values without a use for the new
+/// type go. All else may change: an update is a deletion and a creation in one commit.
+[[nodiscard]] Refused complete_service(Service& service, const Service* before, RangeChanges& changes) {
   apply_type(service);
   if (is_external_name(service)) {
     if (auto refused = drop_addresses(service, before)) return refused;
@@ -543,8 +568,6 @@ Refused complete_service(Service& service, const Service* before, RangeChanges& 
   return settle_health_check_port(service, before, changes);
 }
 
-namespace {
-
 using Answer = ServiceAnswer;
 
 [[nodiscard]] Plan<Answer> refuse(ServiceRefusal refusal) { return {std::move(refusal), {}}; }
@@ -565,6 +588,32 @@ using Answer = ServiceAnswer;
 
 }  // namespace
 
+std::string ServiceRefusal::to_string() const {
+  return reason == "Invalid" ? message : fmt::format("Error from server ({}): {}", reason, message);
+}
+
+ServiceRefusal refuse_not_found(const ServiceName& name) {
+  return {"NotFound", fmt::format("services {} not found", net::echo(name.name))};
+}
+ServiceRefusal refuse_stale(const ServiceName& name) {
+  return {"Conflict",
+          fmt::format("Operation cannot be fulfilled on services {}: the object has been modified; please apply your "
+                      "changes to the latest version and try again",
+                      net::echo(name.name))};
+}
+
+Refused check_service_name(const ServiceName& name) {
+  Service service;
+  service.name = name;
+  if (!is_label(name.name) || name.name.front() < 'a') {
+    return refuse_value(service, "metadata.name", net::echo(name.name),
+                        "must be at most 63 lower case letters, digits and '-', with a letter first and no '-' last");
+  }
+  if (is_label(name.name_space)) return std::nullopt;
+  return refuse_value(service, "metadata.namespace", net::echo(name.name_space),
+                      "must be at most 63 lower case letters, digits and '-', with no '-' first or last");
+}
+
 Step<Answer> plan_create_service(const Snapshot& snapshot, const Service& wanted, const ServiceRanges& ranges,
                                  const Instant& now, Random& random) {
   return decide(snapshot, [&](Reader& reader) -> Flow<Plan<Answer>> {
@@ -573,7 +622,9 @@ Step<Answer> plan_create_service(const Snapshot& snapshot, const Service& wanted
     const bool exists = reader.get(service_key(wanted.name)) != nullptr;
     RangeChanges changes(reader, ranges, random);
     TRY_VOID(reader.ready());
-    if (exists) return refuse(refuse_existing(wanted.name));
+    if (exists) {
+      return refuse({"AlreadyExists", fmt::format("services {} already exists", net::echo(wanted.name.name))});
+    }
     TRY_VOID(changes.check_usable());
     Service service = wanted;
     auto refusal = complete_service(service, nullptr, changes);

@@ -19,6 +19,7 @@
 #include "base/net/echo.h"
 #include "base/net/lenient.h"
 #include "base/text/base64.h"
+#include "base/texts.h"
 #include "base/time_text.h"
 #include "register/service.h"
 
@@ -94,9 +95,8 @@ constexpr ObjectType kService{"Service", "", kServiceFields};
 constexpr ObjectType kServiceCidr{"ServiceCIDR", "networking.k8s.io", kCidr};
 
 [[nodiscard]] Error damaged(std::string_view place, std::string_view why) {
-  return {ErrorCode::corrupt,
-          fmt::format("Kubernetes' record {} is damaged: {}; it was left as it is", net::echo(place), why),
-          {}};
+  return make_error(ErrorCode::corrupt, "Kubernetes' record {} is damaged: {}; it was left as it is", net::echo(place),
+                    why);
 }
 
 // ---------------------------------------------------------------- JSON to protobuf
@@ -275,11 +275,11 @@ constexpr ObjectType kTyped{"TypeMeta", "", kTypeMeta};
     return fail(damaged(place, fmt::format("{} bytes are more than {}", bytes.size(), kObjectBytesMax)));
   }
   if (bytes.starts_with(kEncryptedStart)) {
-    return fail(ErrorCode::refused_by_configuration,
-                fmt::format("Kubernetes' record {} is encrypted at rest (the kube-apiserver has an "
-                            "--encryption-provider-config that covers services): Croft can't read it; add the identity "
-                            "provider in front for services and write them again",
-                            net::echo(place)));
+    return fail(
+        ErrorCode::refused_by_configuration,
+        "Kubernetes' record {} is encrypted at rest (the kube-apiserver has an --encryption-provider-config that "
+        "covers services): Croft can't read it; add the identity provider in front for services and write them again",
+        net::echo(place));
   }
   if (!bytes.starts_with(kProtobufStart)) return open_json(place, bytes, type);
   return open_envelope(place, bytes.substr(kProtobufStart.size()), type);
@@ -298,30 +298,6 @@ template <class Message>
 /// The bytes of a value in protobuf.
 [[nodiscard]] std::string print(const pb::Unknown& envelope) {
   return std::string(kProtobufStart) + envelope.SerializeAsString();
-}
-
-/// A new envelope: with the fields that Kubernetes writes though they are empty.
-[[nodiscard]] pb::Unknown new_envelope(std::string_view api_version, const ObjectType& type) {
-  pb::Unknown envelope;
-  envelope.mutable_type_meta()->set_api_version(std::string(api_version));
-  envelope.mutable_type_meta()->set_kind(std::string(type.kind));
-  envelope.set_content_encoding("");
-  envelope.set_content_type("");
-  return envelope;
-}
-
-/// New metadata, empty in the same way.
-[[nodiscard]] pb::ObjectMeta new_metadata() {
-  pb::ObjectMeta metadata;
-  metadata.set_name("");
-  metadata.set_generate_name("");
-  metadata.set_namespace_("");
-  metadata.set_self_link("");
-  metadata.set_uid("");
-  metadata.set_resource_version("");
-  metadata.set_generation(0);
-  metadata.mutable_creation_timestamp();
-  return metadata;
 }
 
 // Kubernetes writes these objects back whole, and so does Croft: everything but `range` and `data` as it was read.
@@ -361,14 +337,27 @@ std::string to_json(const core::RangeAllocation& range, JsonRef object) {
   return std::move(out).take();
 }
 
-/// A new value: what Kubernetes writes for one with nothing but a range and bits.
+/// A new value: what Kubernetes writes for one with nothing but a range and bits, empty fields included.
 std::string new_value(const core::RangeAllocation& range) {
+  pb::ObjectMeta metadata;
+  metadata.set_name("");
+  metadata.set_generate_name("");
+  metadata.set_namespace_("");
+  metadata.set_self_link("");
+  metadata.set_uid("");
+  metadata.set_resource_version("");
+  metadata.set_generation(0);
+  metadata.mutable_creation_timestamp();
   pb::RangeAllocation object;
-  object.set_metadata(new_metadata().SerializeAsString());
+  object.set_metadata(metadata.SerializeAsString());
   object.set_range(range.range);
   object.set_data(range.data);
-  pb::Unknown envelope = new_envelope("v1", kRangeAllocation);
+  pb::Unknown envelope;
+  envelope.mutable_type_meta()->set_api_version("v1");
+  envelope.mutable_type_meta()->set_kind(std::string(kRangeAllocation.kind));
   envelope.set_raw(object.SerializeAsString());
+  envelope.set_content_encoding("");
+  envelope.set_content_type("");
   return print(envelope);
 }
 

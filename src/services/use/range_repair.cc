@@ -81,17 +81,6 @@ struct Reading {
                                             can.services == core::System::kubernetes ? "Croft's own" : "Kubernetes'")));
 }
 
-[[nodiscard]] Result<Reading> read_all(const Context& context, const RangeRepairOptions& options) {
-  using For = core::AddressClaims::For;
-  Reading reading;
-  TRY(reading.records, read_records(context, kNames));
-  TRY(reading.claims, read_claims(context, options.write ? For::to_claim : For::to_look));
-  TRY_VOID(read_services(context, reading));
-  TRY_VOID(for_each_record(context, {core::Kind::service_cidr, ""},
-                           [&](const store::Record&) { reading.has_objects = true; }));
-  return reading;
-}
-
 class Pass {
  public:
   Pass(const Context& context, const RangeRepairOptions& options, RangeRepairMemory& memory)
@@ -124,7 +113,13 @@ class Pass {
   }
 
   [[nodiscard]] Result<void> read() {
-    TRY(reading_, read_all(context_, options_));
+    using For = core::AddressClaims::For;
+    reading_ = {};
+    TRY(reading_.records, read_records(context_, kNames));
+    TRY(reading_.claims, read_claims(context_, options_.write ? For::to_claim : For::to_look));
+    TRY_VOID(read_services(context_, reading_));
+    TRY_VOID(for_each_record(context_, {core::Kind::service_cidr, ""},
+                             [&](const store::Record&) { reading_.has_objects = true; }));
     if (const std::uint64_t epoch = context_.store.epoch(); memory_.epoch != epoch) {
       memory_ = {};
       memory_.epoch = epoch;
@@ -147,26 +142,14 @@ class Pass {
   /// The ranges that no try has settled yet.
   [[nodiscard]] std::vector<RangeRepair> decide() {
     report_.objects = reading_.has_objects;
-    const core::ServiceRanges wanted{options_.cidrs, options_.node_ports, false};
     const core::audit::RangesSeen seen{report_.stored, memory_.ranges};
     std::vector<RangeRepair> repairs;
-    const auto take_over = [&](core::audit::RangesDecided decided) {
-      for (core::audit::RangeFailure& failure : decided.failures) fail_range(failure.range, std::move(failure.error));
-      for (RangeRepair& repair : decided.repairs) {
-        if (!done_.contains(repair.name)) repairs.push_back(std::move(repair));
-      }
-    };
     if (!report_.objects) {
-      take_over(core::audit::decide_addresses(seen, wanted, report_.services, *reading_.claims.all));
+      repairs = core::audit::decide_addresses(seen, options_, report_.services, *reading_.claims.all);
     }
-    take_over(core::audit::decide_node_ports(seen, wanted, report_.services));
+    std::ranges::move(core::audit::decide_node_ports(seen, options_, report_.services), std::back_inserter(repairs));
+    std::erase_if(repairs, [this](const RangeRepair& one) { return done_.contains(one.name); });
     return repairs;
-  }
-
-  void fail_range(std::string_view name, Error error) {
-    if (!done_.insert(std::string(name)).second) return;
-    ++report_.failed_tries[std::string(name)];
-    report_.failures.push_back({std::string(name), std::move(error)});
   }
 
   [[nodiscard]] Condition as_read(std::string_view name) const { return condition_of(reading_.records, name); }
@@ -186,7 +169,8 @@ class Pass {
     if (!settled) ++report_.failed_tries[repair.name];
     if (is_conflict && !is_last) return false;
     if (repair.failure) {
-      fail_range(repair.name, *repair.failure);
+      ++report_.failed_tries[repair.name];
+      report_.failures.push_back({repair.name, *repair.failure});
     } else if (!settled && is_to_write) {
       Error error = settled.error();
       if (is_conflict) error.code = ErrorCode::unavailable;
@@ -198,7 +182,8 @@ class Pass {
       memory_.ranges[repair.name] = repair.leaks;
     }
     done_.insert(repair.name);
-    report_.ranges.push_back(std::move(repair));
+    const bool is_looked_at = !repair.failure || repair.present || !repair.range.empty();
+    if (is_looked_at) report_.ranges.push_back(std::move(repair));
     return true;
   }
 

@@ -3,7 +3,6 @@
 #include <chrono>
 #include <cstddef>
 #include <map>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -17,11 +16,9 @@ namespace croft::engine {
 
 using core::audit::RangeFailure;
 
-struct RangeRepairOptions {
-  /// The ranges as they are to be: kube-apiserver's flags. A range that is not given stays as its record says; one with
-  /// neither is made by nobody, and Services that hold values of it are a failure that asks for the flag.
-  std::optional<core::service::ServiceCidrs> cidrs;
-  std::optional<core::service::NodePortRange> node_ports;
+/// The ranges as they are to be. One with neither flag nor record is made by nobody, and Services that hold values of
+/// it are a failure that asks for the flag.
+struct RangeRepairOptions : core::ServiceRanges {
   bool write = false;  ///< else everything is looked at and decided, nothing changed
 };
 

@@ -21,7 +21,7 @@ struct World : Services {
   using Services::Services;
   Meddler meddler{store};
   Context repairing{meddler, clock, random};
-  RangeRepairOptions repair_options{{}, {}, true};
+  RangeRepairOptions repair_options{{}, true};
   RangeRepairMemory memory;
 
   RangeRepairReport repair() {
