@@ -17,8 +17,10 @@ namespace {
   const auto known = engine::check_node_known(context, options.node);
   if (!known && known.error().code == ErrorCode::permission_denied) {
     line.note_not_read("nodes", known.error());
-  } else if (!known) {
+  } else if (!known && known.error().code == ErrorCode::not_found) {
     warn(known.error().message + "; it is taken for a new one");
+  } else {
+    TRY_VOID(known);
   }
   TRY(const core::Explanation explanation, engine::explain(context, request));
   print(line.wants_data() ? line.data_text(json_of(explanation)) : text_of(explanation, request));

@@ -120,6 +120,7 @@ class Call final : public CniCall {
   }
 
   [[nodiscard]] Result<void> status() const {
+    TRY_VOID(annotations());
     TRY(const auto store, open(store::OpenMode::create, Path()));
     const core::AssignRequest request = this->request();
     TRY_VOID(engine::check_status(

@@ -372,6 +372,8 @@ TEST_F(CroftIpamTest, StatusSaysFiftyForWhatCannotServe) {
   for (int i = 0; i < 13; ++i) run("ADD", kPools, "x" + std::to_string(i));
   EXPECT_EQ(run("STATUS", kPools).exit_code, 0) << "a full pool is not the node's fault";
   EXPECT_THAT(run("STATUS", std::string(kPools) + R"(,"statusWhenFull":true)").out, HasSubstr("\"code\": 50"));
+  EXPECT_THAT(run("STATUS", std::string(kPools) + R"(,"annotations":"api")").out,
+              AllOf(HasSubstr("\"code\": 50"), HasSubstr("needs a kube: store")));
   broken_ = Error{ErrorCode::corrupt, "the store is damaged", ""};
   EXPECT_THAT(run("STATUS", kPools).out, HasSubstr("\"code\": 50"));
   EXPECT_THAT(run("ADD", kPools).out, HasSubstr("\"code\": 101"));
