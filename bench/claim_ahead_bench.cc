@@ -17,7 +17,7 @@
 #include <fmt/format.h>
 
 #include "agent/door/service.h"
-#include "base/manual_clock.h"
+#include "base/clock.h"
 #include "ipam/use/pools.h"
 #include "report.h"
 #include "store/memory/memory_store.h"

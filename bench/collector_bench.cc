@@ -16,7 +16,7 @@
 
 #include <fmt/format.h>
 
-#include "base/manual_clock.h"
+#include "base/clock.h"
 #include "collector/use/sweep.h"
 #include "history/door/history_file.h"
 #include "history/use/recorder.h"

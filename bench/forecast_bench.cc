@@ -19,7 +19,7 @@
 
 #include <fmt/format.h>
 
-#include "base/manual_clock.h"
+#include "base/clock.h"
 #include "history/decide/forecast.h"
 #include "report.h"
 

@@ -13,11 +13,11 @@
 
 #include <fmt/format.h>
 
-#include "base/manual_clock.h"
+#include "base/clock.h"
 #include "report.h"
 #include "services/use/range_repair.h"
 #include "store/memory/memory_store.h"
-#include "store/test_commits.h"
+#include "store/test_records.h"
 
 namespace croft {
 namespace {

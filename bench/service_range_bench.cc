@@ -19,7 +19,7 @@
 
 #include <fmt/core.h>
 
-#include "base/manual_clock.h"
+#include "base/clock.h"
 #include "os/clock.h"
 #include "services/decide/service_bitmap.h"
 

@@ -9,7 +9,7 @@
 
 #include <benchmark/benchmark.h>
 
-#include "base/space/ordered_free_list.h"
+#include "base/space/free_ordinals.h"
 
 namespace {
 

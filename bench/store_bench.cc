@@ -22,9 +22,9 @@
 #include "os/file_descriptor.h"
 #include "register/format/records.h"
 #include "report.h"
-#include "store/sample_records.h"
 #include "store/sqlite/sqlite_store.h"
 #include "store/sqlite/test_watching_vfs.h"
+#include "store/test_records.h"
 
 namespace croft::store {
 namespace {

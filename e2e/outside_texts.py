@@ -94,7 +94,7 @@ def by_every_channel(world):
 
 
 def log_places(world, store):
-    """Of each plugin; what other places are: log_file_test.cc."""
+    """Of each plugin; what other places are: files_test.cc."""
     passwd, logs = world.directory / "passwd", world.directory / "logs"
     passwd.write_text("root:x:0:0\n")
     logs.mkdir()

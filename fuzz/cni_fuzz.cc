@@ -17,7 +17,7 @@
 #include <string_view>
 
 #include "base/assert.h"
-#include "base/json/decode.h"
+#include "base/json/reader.h"
 #include "base/text/go_text.h"
 #include "cni/door/skeleton.h"
 #include "cni/error_table.h"

@@ -18,7 +18,7 @@
 #include <string_view>
 
 #include "base/assert.h"
-#include "base/manual_clock.h"
+#include "base/clock.h"
 #include "http/grpc_frame.h"
 #include "http/http2_connection.h"
 #include "http/transport.h"

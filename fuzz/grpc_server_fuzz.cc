@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "base/assert.h"
-#include "base/manual_clock.h"
+#include "base/clock.h"
 #include "http/grpc_server.h"
 
 namespace {

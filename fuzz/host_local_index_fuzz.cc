@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "base/assert.h"
-#include "base/manual_clock.h"
+#include "base/clock.h"
 #include "base/net/address.h"
 #include "hostlocal/directory/index_file.h"
 #include "os/directory.h"

@@ -15,7 +15,6 @@
 #include <nlohmann/json.hpp>
 
 #include "base/assert.h"
-#include "cli/croft/data.h"
 #include "cli/croft/json_output.h"
 #include "services/commands/service_views.h"
 #include "services/format/service_manifest.h"

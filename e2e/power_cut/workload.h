@@ -4,7 +4,7 @@
 #include <map>
 #include <vector>
 
-#include "store/sample_records.h"
+#include "store/test_records.h"
 
 namespace croft::e2e {
 

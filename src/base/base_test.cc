@@ -4,23 +4,17 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "base/backoff.h"
 #include "base/clock.h"
-#include "base/counted.h"
-#include "base/manual_clock.h"
 #include "base/nearest.h"
 #include "base/net/prefix.h"
+#include "base/pacing.h"
 #include "base/printable.h"
-#include "base/quoted.h"
 #include "base/result.h"
 #include "base/shared_map.h"
 #include "base/sightings.h"
-#include "base/span_text.h"
 #include "base/strong.h"
 #include "base/texts.h"
 #include "base/time_text.h"
-#include "base/token_bucket.h"
-#include "base/without_user_info.h"
 
 namespace croft {
 namespace {
@@ -326,6 +320,16 @@ TEST(TokenBucket, LetsItsSizeThroughAtOnceAndOneAfterEachSpan) {
   bucket.give_back(1000);
   for (int i = 0; i < 3; ++i) EXPECT_EQ(bucket.take(begun + 10s), 0ns);
   EXPECT_FALSE(bucket.take(begun + 10s)) << "never more than its size";
+}
+
+TEST(Echo, QuotesEscapesAndCuts) {
+  EXPECT_EQ(echo(""), R"("")");
+  EXPECT_EQ(echo(R"(a"b\c)"), R"("a\"b\\c")");
+  EXPECT_EQ(echo("\t\x7f\x80"), R"("\x09\x7f\x80")");
+  const std::string fits(kEchoBytesMax, 'a');
+  EXPECT_EQ(echo(fits), '"' + fits + '"');
+  EXPECT_EQ(echo(fits + 'a'), '"' + fits + "\"...");
+  EXPECT_EQ(echo(std::string(kEchoBytesMax - 1, 'a') + '\n'), '"' + std::string(kEchoBytesMax - 1, 'a') + "\"...");
 }
 
 }  // namespace

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include <fmt/format.h>
+
 #include "base/hex.h"
 
 namespace croft {
@@ -33,6 +35,13 @@ std::size_t colour_at(std::string_view text) {
   if (!take("\x1b[38;5;")) return 0;
   static_cast<void>(take(";48;5;"));
   return at < text.size() && text[at] == 'm' ? at + 1 : 0;
+}
+
+std::string escaped(char c) {
+  const auto byte = static_cast<unsigned char>(c);
+  if (byte < 0x20 || byte >= 0x7f) return fmt::format("\\x{:02x}", byte);
+  if (c == '"' || c == '\\') return {'\\', c};
+  return {c};
 }
 
 }  // namespace
@@ -85,6 +94,16 @@ std::string printable(std::string_view text, Printed how) {
     }
     text.remove_prefix(taken);
   }
+}
+
+std::string echo(std::string_view text) {
+  std::string out = "\"";
+  for (const char c : without_user_info(text)) {
+    const std::string piece = escaped(c);
+    if (out.size() - 1 + piece.size() > kEchoBytesMax) return out + "\"...";
+    out += piece;
+  }
+  return out + '"';
 }
 
 }  // namespace croft

@@ -1,6 +1,10 @@
 #pragma once
 
+#include <array>
 #include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -40,6 +44,47 @@ template <class First, class... Rest>
     if (end == text.npos) return parts;
     text.remove_prefix(end + 1);
   }
+}
+
+/// "1 pool", "2 pools"; `ending` is that of the plural.
+[[nodiscard]] inline std::string counted(std::uint64_t number, std::string_view what, std::string_view ending = "s") {
+  std::string text = std::to_string(number);
+  text += ' ';
+  text += what;
+  if (number != 1) text += ending;
+  return text;
+}
+
+/// The same where more than an ending differs: "1 address lies", "2 addresses lie".
+[[nodiscard]] inline std::string counted_as(std::uint64_t number, std::string_view one, std::string_view many) {
+  return counted(number, number == 1 ? one : many, "");
+}
+
+/// The words for the values of an enumeration, as records and messages have them.
+template <class T, std::size_t N>
+using Words = std::array<std::pair<std::string_view, T>, N>;
+
+template <class T, std::size_t N>
+[[nodiscard]] constexpr std::string_view word_in(const Words<T, N>& words, T value) {
+  for (const auto& [word, of_value] : words) {
+    if (of_value == value) return word;
+  }
+  return {};
+}
+template <class T, std::size_t N>
+[[nodiscard]] constexpr std::optional<T> value_in(const Words<T, N>& words, std::string_view text) {
+  for (const auto& [word, value] : words) {
+    if (word == text) return value;
+  }
+  return std::nullopt;
+}
+
+/// All of them, for a message.
+template <class T, std::size_t N>
+[[nodiscard]] std::string listed(const Words<T, N>& words) {
+  std::string text;
+  for (const auto& [word, value] : words) text += (text.empty() ? "" : ", ") + std::string(word);
+  return text;
 }
 
 }  // namespace croft

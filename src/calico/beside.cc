@@ -1,7 +1,7 @@
 #include <variant>
 
 #include "base/assert.h"
-#include "base/net/echo.h"
+#include "base/printable.h"
 #include "base/texts.h"
 #include "calico/etcd_records.h"
 #include "calico/json.h"
@@ -43,7 +43,7 @@ namespace croft::wire {
 namespace {
 
 Error damaged(std::string_view key, std::string_view why) {
-  return make_error(ErrorCode::corrupt, "{} is damaged: {}", net::echo(key), why);
+  return make_error(ErrorCode::corrupt, "{} is damaged: {}", echo(key), why);
 }
 
 /// Reads `{"v":1,`, what `read` reads, and `}`.
@@ -56,7 +56,7 @@ template <class Read>
   constexpr std::uint32_t kKnown = 1;
   if (in.ok() && version > kKnown) {
     return fail(ErrorCode::newer_version, "{} has format {}, this program reads up to {}; upgrade Croft here",
-                net::echo(key), version, kKnown);
+                echo(key), version, kKnown);
   }
   if (version == 0) in.reject("format version 0");
   in.expect(",");

@@ -12,7 +12,7 @@
 #include <fmt/format.h>
 
 #include "base/assert.h"
-#include "base/net/echo.h"
+#include "base/printable.h"
 #include "base/texts.h"
 #include "calico/json.h"
 #include "register/format/canonical_json.h"
@@ -197,8 +197,8 @@ constexpr JsonMember<AffinityDraft> kAffinityMembers[] = {
        if (auto fault = read_text(at, kTextBytesMax, text)) return fault;
        out.rest->is_unsaid = text.empty();
        if (text.empty()) return MaybeFault();
-       const auto state = core::value_in(core::kAffinityStates, text);
-       if (!state) return MaybeFault(at.bad_value(net::echo(text) + " is no state of an affinity"));
+       const auto state = value_in(core::kAffinityStates, text);
+       if (!state) return MaybeFault(at.bad_value(echo(text) + " is no state of an affinity"));
        out.record.state = *state;
        return MaybeFault();
      }},
@@ -345,7 +345,7 @@ template <class D>
   AffinityDraft draft;
   TRY(draft.record.cidr, core::cidr_of(key));
   auto owner = owner_in(key.name);
-  if (!owner) return fail(ErrorCode::corrupt, "affinity {} has no owner", net::echo(key.name));
+  if (!owner) return fail(ErrorCode::corrupt, "affinity {} has no owner", echo(key.name));
   draft.record.owner = *std::move(owner);
   draft.rest->is_unsaid = true;
   return decode_small<AffinityDraft>(key, bytes.empty() ? "{}" : bytes, kAffinityMembers, std::move(draft));
@@ -393,7 +393,7 @@ std::string encode(const core::Affinity& affinity, const Birth&) {
   const bool is_unsaid = affinity.state == AffinityState::confirmed && rest.is_unsaid;
   JsonWriter out(JsonWriter::Layout::compact);
   out.begin_object();
-  out.text("state", is_unsaid ? std::string_view() : core::word_in(core::kAffinityStates, affinity.state));
+  out.text("state", is_unsaid ? std::string_view() : word_in(core::kAffinityStates, affinity.state));
   out.boolean("deleted", affinity.deleted);
   write_rest(out, rest.members);
   out.end_object();

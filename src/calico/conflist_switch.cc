@@ -7,10 +7,10 @@
 
 #include <fmt/format.h>
 
-#include "base/json/document.h"
+#include "base/json/reader.h"
 #include "base/json/writer.h"
 #include "base/letters.h"
-#include "base/net/echo.h"
+#include "base/printable.h"
 #include "base/text/go_text.h"
 #include "base/texts.h"
 #include "cni/format/config.h"
@@ -141,7 +141,7 @@ class PluginSwitch {
 [[nodiscard]] Result<Network> as_croft_reads_it(const std::string& config) {
   const auto refusal = [](const cni::Error& error) {
     return fail(ErrorCode::invalid_argument, "croft-ipam would refuse it: {}{}{}", error.msg,
-                error.details.empty() ? "" : ": ", error.details.empty() ? "" : net::echo(error.details));
+                error.details.empty() ? "" : ": ", error.details.empty() ? "" : echo(error.details));
   };
   auto document = parse_network_config(config);
   if (!document) return refusal(document.error());

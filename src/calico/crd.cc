@@ -11,8 +11,8 @@
 #include "base/hex.h"
 #include "base/json/writer.h"
 #include "base/letters.h"
-#include "base/net/echo.h"
-#include "base/net/lenient.h"
+#include "base/net/prefix.h"
+#include "base/printable.h"
 #include "base/texts.h"
 #include "calico/json.h"
 #include "register/format/records.h"
@@ -140,7 +140,7 @@ bool is_left_out(Kind kind, std::string_view name) {
   const bool is_text = mark->kind() == JsonKind::string;
   if (is_text && text == "true") return true;
   if (is_text && (text == "false" || text.empty())) return false;
-  return fail(ErrorCode::corrupt, "spec.deleted: {} is no mark of deletion", net::echo(text));
+  return fail(ErrorCode::corrupt, "spec.deleted: {} is no mark of deletion", echo(text));
 }
 
 std::optional<core::Key> key_in(Kind kind, JsonRef spec, const std::string& name) {
@@ -154,7 +154,7 @@ std::optional<core::Key> key_in(Kind kind, JsonRef spec, const std::string& name
       const auto of = cidr();
       const std::string node = text_in(spec, "node");
       const std::string said = text_in(spec, "type");
-      const auto type = core::value_in(core::kOwnerTypes, said.empty() ? "host" : said);
+      const auto type = value_in(core::kOwnerTypes, said.empty() ? "host" : said);
       if (!of || node.empty() || !type) return std::nullopt;
       return core::affinity_key({*type, node}, *of);
     }
@@ -300,7 +300,7 @@ void write_spec(JsonWriter& out, const core::Key& key, ApiGroup group, JsonRef b
     CROFT_ASSERT(cidr && owner);
     out.text("cidr", cidr->to_string());
     out.text("node", owner->name);
-    out.text("type", core::word_in(core::kOwnerTypes, owner->type));
+    out.text("type", word_in(core::kOwnerTypes, owner->type));
   }
   out.end_object();
 }
@@ -349,7 +349,7 @@ Result<std::string> crd_name(const core::Key& key, const Digests& digests) {
   if (key.kind == Kind::affinity) {
     TRY(const net::Prefix cidr, core::cidr_of(key));
     const auto owner = owner_in(key.name);
-    if (!owner) return fail(ErrorCode::corrupt, "affinity {} has no owner", net::echo(key.name));
+    if (!owner) return fail(ErrorCode::corrupt, "affinity {} has no owner", echo(key.name));
     name = affinity_name(*owner, cidr, digests);
   }
   if (key.kind == Kind::handle) name = lowered(std::move(name));
@@ -357,7 +357,7 @@ Result<std::string> crd_name(const core::Key& key, const Digests& digests) {
     return fail(ErrorCode::invalid_argument,
                 "{} {} can have no object in Kubernetes: its name would be {}, which is not of a-z, 0-9, '-' "
                 "and '.', or longer than {} bytes",
-                core::name_of(key.kind), net::echo(key.name), net::echo(name), kNameBytesMax);
+                core::name_of(key.kind), echo(key.name), echo(name), kNameBytesMax);
   }
   return name;
 }
@@ -379,7 +379,7 @@ core::Key key_of_crd_name(Kind kind, const std::string& name) {
 
 Texts affinity_labels(const core::AffinityOwner& owner, net::Family family, const Digests& digests) {
   return {{"projectcalico.org/hostname-hash", base32_of(digests.sha3_256(owner.name))},
-          {"projectcalico.org/affinity-type", std::string(core::word_in(core::kOwnerTypes, owner.type))},
+          {"projectcalico.org/affinity-type", std::string(word_in(core::kOwnerTypes, owner.type))},
           {"projectcalico.org/ip-version", family == net::Family::v4 ? "4" : "6"}};
 }
 

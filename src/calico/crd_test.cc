@@ -4,8 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/clock.h"
 #include "base/json/writer.h"
-#include "base/manual_clock.h"
 #include "calico/test_calico.h"
 
 namespace croft::wire::calico {

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "base/net/lenient.h"
+#include "base/net/prefix.h"
 #include "base/text/go_text.h"
 #include "base/texts.h"
 #include "base/time_text.h"
@@ -32,7 +32,7 @@ MaybeFault read_time(const JsonAt& at, WallTime& out) {
   if (at.value.kind() != JsonKind::string) return at.wrong_type("a string");
   if (auto fault = read_text(at, kTextBytesMax, text)) return fault;
   const auto time = parse_rfc3339(text);
-  if (!time) return at.bad_value(net::echo(text) + " is no RFC 3339 time");
+  if (!time) return at.bad_value(echo(text) + " is no RFC 3339 time");
   out = *time;
   return {};
 }
@@ -42,7 +42,7 @@ MaybeFault read_prefix(const JsonAt& at, net::Prefix& out, std::string* as_found
   if (auto fault = read_text(at, kTextBytesMax, text)) return fault;
   const auto found = net::parse_prefix_as_go(text);
   const auto strict = net::Prefix::parse(text);
-  if (!found) return at.bad_value(strict ? net::echo(text) + " is no prefix" : strict.error().message);
+  if (!found) return at.bad_value(strict ? echo(text) + " is no prefix" : strict.error().message);
   out = *found;
   if (as_found != nullptr && (!strict || *strict != out)) *as_found = std::move(text);
   return {};
@@ -59,7 +59,7 @@ Error damaged(const core::Key& key, std::string_view why) {
   const std::string text = place_of(key).value_or("without key");
   // Keys are longer than what echo repeats, and their end is what tells them apart. Only handles may hold line breaks.
   return make_error(ErrorCode::corrupt, "Calico's record {} is damaged: {}; it was left as it is",
-                    is_plain_text(text) ? fmt::format("\"{}\"", text) : net::echo(text), why);
+                    is_plain_text(text) ? fmt::format("\"{}\"", text) : echo(text), why);
 }
 
 void write_time(JsonWriter& out, WallTime time) {

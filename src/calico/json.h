@@ -15,10 +15,9 @@
 #include <vector>
 
 #include "base/clock.h"
-#include "base/json/decode.h"
-#include "base/json/document.h"
+#include "base/json/reader.h"
 #include "base/json/writer.h"
-#include "base/net/echo.h"
+#include "base/printable.h"
 #include "base/result.h"
 #include "calico/etcd_records.h"
 #include "register/block.h"

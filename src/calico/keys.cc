@@ -1,7 +1,7 @@
 #include <algorithm>
 #include <array>
 
-#include "base/net/echo.h"
+#include "base/printable.h"
 #include "base/text/go_text.h"
 #include "base/texts.h"
 #include "calico/etcd_records.h"
@@ -42,7 +42,7 @@ bool has_cidr(Kind kind) { return kind == Kind::block || kind == Kind::affinity;
   std::erase_if(without_breaks, [](char c) { return c == '\r' || c == '\n'; });
   if (id.find('/') != id.npos || !is_plain_text(without_breaks)) {
     return fail(ErrorCode::invalid_argument, "handle {} has a slash, a control character or bytes that are not UTF-8",
-                net::echo(id));
+                echo(id));
   }
   return {};
 }
@@ -50,7 +50,7 @@ bool has_cidr(Kind kind) { return kind == Kind::block || kind == Kind::affinity;
 [[nodiscard]] Result<void> check_block(const core::Key& key) {
   const auto cidr = core::block_cidr_of(key);
   if (!cidr || (!key.name.starts_with("ipv4/") && !key.name.starts_with("ipv6/"))) {
-    return fail(ErrorCode::corrupt, "block {} has no CIDR", net::echo(key.name));
+    return fail(ErrorCode::corrupt, "block {} has no CIDR", echo(key.name));
   }
   if (!cidr->address().is_v4_mapped()) return {};
   return fail(ErrorCode::invalid_argument, "{} is no prefix that Calico has keys for", *cidr);
@@ -59,11 +59,11 @@ bool has_cidr(Kind kind) { return kind == Kind::block || kind == Kind::affinity;
 [[nodiscard]] Result<void> check_affinity(const core::Key& key) {
   TRY(const net::Prefix cidr, core::cidr_of(key));
   const auto owner = owner_in(key.name);
-  if (!owner) return fail(ErrorCode::corrupt, "affinity {} has no owner", net::echo(key.name));
+  if (!owner) return fail(ErrorCode::corrupt, "affinity {} has no owner", echo(key.name));
   TRY_VOID(core::check_node_name(owner->name));
   TRY_VOID(check_block(core::block_key(cidr)));
   if (core::affinity_key(*owner, cidr) == key) return {};
-  return fail(ErrorCode::invalid_argument, "affinity {} is of no owner and block", net::echo(key.name));
+  return fail(ErrorCode::invalid_argument, "affinity {} is of no owner and block", echo(key.name));
 }
 
 [[nodiscard]] Result<void> check(const core::Key& key) {
@@ -99,7 +99,7 @@ std::string_view shared_part(std::string_view prefix) {
 
 std::optional<core::AffinityOwner> owner_in(std::string_view name) {
   const std::size_t slash = name.find('/');
-  const auto type = core::value_in(core::kOwnerTypes, name.substr(0, slash));
+  const auto type = value_in(core::kOwnerTypes, name.substr(0, slash));
   if (slash == name.npos || !type) return std::nullopt;
   name.remove_prefix(slash + 1);
   return core::AffinityOwner{*type, std::string(name.substr(0, name.find('/')))};

@@ -10,10 +10,9 @@
 
 #include "base/letters.h"
 #include "base/nearest.h"
-#include "base/net/echo.h"
+#include "base/printable.h"
 #include "base/text/go_text.h"
 #include "base/texts.h"
-#include "base/without_user_info.h"
 #include "register/node.h"
 
 namespace croft::wire::cni {
@@ -95,7 +94,7 @@ MaybeFault take_variable(const GetVariable& variable, const char* name, Setting&
     const bool is_secret = known.ends_with("PASSWORD") || known.ends_with("TOKEN");
     return bad_value(fmt::format("environment variable {}", name),
                      fmt::format("{} is longer than {} bytes or has control characters",
-                                 is_secret ? "what it has" : net::echo(value), kPathBytesMax));
+                                 is_secret ? "what it has" : echo(value), kPathBytesMax));
   }
   out = {fmt::format("environment variable {}", name), std::move(value)};
   return {};
@@ -121,7 +120,7 @@ MaybeFault split_endpoints(const Setting& setting, std::vector<std::string>& out
     if (!one.starts_with("http://") && !one.starts_with("https://")) {
       return bad_value(setting.name, fmt::format("{} is no endpoint: give http://ADDRESS:PORT or https://ADDRESS:PORT, "
                                                  "several with a comma between them",
-                                                 net::echo(one)));
+                                                 echo(one)));
     }
     if (out.size() == kEtcdEndpointsMax) {
       return bad_value(setting.name, fmt::format("has more than {} endpoints", kEtcdEndpointsMax));
@@ -142,7 +141,7 @@ MaybeFault check_pair(const Setting& key, const Setting& cert) {
   if (key.value.empty() == cert.value.empty()) return {};
   const Setting& given = key.value.empty() ? cert : key;
   return bad_value(given.name,
-                   fmt::format("{} needs {} beside it", net::echo(given.value), (key.value.empty() ? key : cert).name));
+                   fmt::format("{} needs {} beside it", echo(given.value), (key.value.empty() ? key : cert).name));
 }
 
 MaybeFault take_etcd(const Members& settings, DatastoreChoice& out) {
@@ -150,7 +149,7 @@ MaybeFault take_etcd(const Members& settings, DatastoreChoice& out) {
     return bad_value(settings.discovery_srv.name,
                      fmt::format("{}: names are not looked up before there is a network; list the members in "
                                  "etcd_endpoints",
-                                 net::echo(settings.discovery_srv.value)));
+                                 echo(settings.discovery_srv.value)));
   }
   const Setting endpoints = endpoints_of(settings);
   if (endpoints.value.empty()) {
@@ -179,7 +178,7 @@ MaybeFault find_kind(const Members& settings, DatastoreChoice::Kind& out) {
   const bool is_etcd = type == "etcdv3" || (type.empty() && has_etcd);
   out = is_etcd ? DatastoreChoice::Kind::etcd : DatastoreChoice::Kind::kubernetes;
   if (is_etcd || type == "kubernetes" || type.empty()) return {};
-  return bad_value(settings.type.name, net::echo(type) + " is no datastore: give \"etcdv3\" or \"kubernetes\"");
+  return bad_value(settings.type.name, echo(type) + " is no datastore: give \"etcdv3\" or \"kubernetes\"");
 }
 
 // ---- Kubernetes
@@ -187,7 +186,7 @@ MaybeFault find_kind(const Members& settings, DatastoreChoice::Kind& out) {
 MaybeFault take_kubernetes(const Members& settings, DatastoreChoice& out) {
   const Setting& kubeconfig = settings.kubeconfig;
   if (!kubeconfig.value.empty() && !kubeconfig.value.starts_with('/')) {
-    return bad_value(kubeconfig.name, net::echo(kubeconfig.value) + " is no absolute path");
+    return bad_value(kubeconfig.name, echo(kubeconfig.value) + " is no absolute path");
   }
   if (kubeconfig.value.empty() && settings.api_root.value.empty() && settings.service_host.value.empty()) {
     return bad_value(kubeconfig.name,

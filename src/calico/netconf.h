@@ -11,8 +11,7 @@
 #include <string_view>
 #include <vector>
 
-#include "base/json/decode.h"
-#include "base/json/document.h"
+#include "base/json/reader.h"
 #include "base/net/address.h"
 #include "base/result.h"
 #include "cni/format/config.h"

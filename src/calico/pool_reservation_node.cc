@@ -9,7 +9,7 @@
 
 #include <fmt/format.h>
 
-#include "base/net/lenient.h"
+#include "base/net/prefix.h"
 #include "base/text/go_text.h"
 #include "base/texts.h"
 #include "calico/json.h"
@@ -65,7 +65,7 @@ constexpr JsonMember<Frame> kMetadataMembers[] = {
        std::string name;
        if (auto fault = read_text(at, kTextBytesMax, name)) return fault;
        out.has_name = name == out.name;
-       return out.has_name ? MaybeFault() : at.bad_value(net::echo(name) + " is not that of the key");
+       return out.has_name ? MaybeFault() : at.bad_value(echo(name) + " is not that of the key");
      }},
     {"selfLink", pass_over},
     {"uid", [](const JsonAt& at, Frame& out) { return read_text(at, kTextBytesMax, out.metadata.uid); }},
@@ -88,7 +88,7 @@ constexpr JsonMember<Frame> kMetadataMembers[] = {
 MaybeFault read_exactly(const JsonAt& at, std::string_view wanted) {
   std::string text;
   if (auto fault = read_text(at, kTextBytesMax, text)) return fault;
-  return text == wanted ? MaybeFault() : at.bad_value(fmt::format("{} is not {}", net::echo(text), wanted));
+  return text == wanted ? MaybeFault() : at.bad_value(fmt::format("{} is not {}", echo(text), wanted));
 }
 
 /// The members of a resource with this spec.
@@ -195,12 +195,12 @@ constexpr std::size_t kUsesMax = 64;
 
 /// Takes one of the words; null and the empty text leave `out`.
 template <class T, std::size_t N>
-MaybeFault read_word(const JsonAt& at, const core::Words<T, N>& words, T& out) {
+MaybeFault read_word(const JsonAt& at, const Words<T, N>& words, T& out) {
   std::string text;
   if (auto fault = read_text(at, kTextBytesMax, text)) return fault;
   if (text.empty()) return {};
-  const auto value = core::value_in(words, text);
-  if (!value) return at.bad_value(net::echo(text) + " is not known");
+  const auto value = value_in(words, text);
+  if (!value) return at.bad_value(echo(text) + " is not known");
   out = *value;
   return {};
 }
@@ -237,7 +237,7 @@ MaybeFault read_uses(const JsonAt& at, PoolDraft& out) {
   if (fault || texts.empty()) return fault;
   out.record.allowed_uses.clear();
   for (std::string& text : texts) {
-    if (const auto use = core::value_in(core::kPoolUses, text)) {
+    if (const auto use = value_in(core::kPoolUses, text)) {
       out.record.allowed_uses.push_back(*use);
     } else {
       out.rest->other_uses.push_back(std::move(text));
@@ -343,7 +343,7 @@ std::string unallocatable(const PoolDraft& draft) {
   }
   if (!draft.not_allocatable) return {};
   return fmt::format("Calico's condition Allocatable of it is False{}",
-                     draft.not_allocatable->empty() ? "" : ", reason " + net::echo(*draft.not_allocatable));
+                     draft.not_allocatable->empty() ? "" : ", reason " + echo(*draft.not_allocatable));
 }
 
 // ---------------------------------------------------------------- reading: reservations
@@ -397,7 +397,7 @@ constexpr std::span<const JsonMember<ReservationDraft>> kReservationMembers =
 void write_uses(JsonWriter& out, const Pool& pool, const PoolRest& rest) {
   if (pool.allowed_uses.empty() && rest.other_uses.empty()) return;
   out.begin_array("allowedUses");
-  for (const PoolUse use : pool.allowed_uses) out.text(core::word_in(core::kPoolUses, use));
+  for (const PoolUse use : pool.allowed_uses) out.text(word_in(core::kPoolUses, use));
   for (const std::string& use : rest.other_uses) out.text(use);
   out.end_array();
 }
@@ -406,8 +406,8 @@ void write_pool_spec(JsonWriter& out, const Pool& pool, const PoolRest& rest) {
   PassedOn passed_on(out, rest.spec);
   out.begin_object();
   out.text("cidr", rest.cidr.empty() ? pool.cidr.to_string() : rest.cidr);
-  out.text("vxlanMode", core::word_in(core::kEncapsulations, pool.vxlan_mode));
-  out.text("ipipMode", core::word_in(core::kEncapsulations, pool.ipip_mode));
+  out.text("vxlanMode", word_in(core::kEncapsulations, pool.vxlan_mode));
+  out.text("ipipMode", word_in(core::kEncapsulations, pool.ipip_mode));
   write_if_set(out, "natOutgoing", pool.nat_outgoing);
   write_if_set(out, "disabled", pool.disabled);
   write_if_set(out, "disableBGPExport", pool.disable_bgp_export);
@@ -417,7 +417,7 @@ void write_pool_spec(JsonWriter& out, const Pool& pool, const PoolRest& rest) {
   passed_on.write({"ipip", "nat-outgoing"});
   write_uses(out, pool, rest);
   if (pool.assignment_mode != AssignmentMode::automatic || !rest.assignment_mode_absent) {
-    out.text("assignmentMode", core::word_in(core::kAssignmentModes, pool.assignment_mode));
+    out.text("assignmentMode", word_in(core::kAssignmentModes, pool.assignment_mode));
   }
   passed_on.write_others();
   out.end_object();

@@ -11,7 +11,7 @@
 
 #include "base/letters.h"
 #include "base/nearest.h"
-#include "base/net/echo.h"
+#include "base/printable.h"
 #include "base/texts.h"
 
 namespace croft::app {
@@ -167,7 +167,7 @@ std::string unknown_option(const Walk& walk, const std::string& name) {
       std::ranges::copy_if(option.names, std::back_inserter(known), [](const auto& n) { return n.starts_with("--"); });
     }
   }
-  return fmt::format("`{}` has no option {}{}", walk.typed(), net::echo(name), did_you_mean(name, known));
+  return fmt::format("`{}` has no option {}{}", walk.typed(), echo(name), did_you_mean(name, known));
 }
 
 std::string unknown_command(const Walk& walk, const std::string& word) {
@@ -179,7 +179,7 @@ std::string unknown_command(const Walk& walk, const std::string& word) {
     meant = did_you_mean(word, known);
   }
   if (meant.empty()) meant = "; there are " + joined(names_of_commands(here));
-  return fmt::format("`{}` has no command {}{}", walk.typed(), net::echo(word), meant);
+  return fmt::format("`{}` has no command {}{}", walk.typed(), echo(word), meant);
 }
 
 /// How many words from `at` on belong to the option there; sets the error when there is no such option.
@@ -221,7 +221,7 @@ Walk walk_along(const CommandModel& root, const std::vector<std::string>& argume
     } else if (!here.commands.empty() && here.arguments.empty()) {
       walk.error = unknown_command(walk, word);
     } else if (here.arguments.empty()) {
-      walk.error = fmt::format("`{}` takes no argument, and was given {}", walk.typed(), net::echo(word));
+      walk.error = fmt::format("`{}` takes no argument, and was given {}", walk.typed(), echo(word));
     }
   }
   return walk;

@@ -10,7 +10,6 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
-#include "base/net/echo.h"
 #include "base/printable.h"
 #include "cni/error_table.h"
 #include "os/files.h"
@@ -28,7 +27,7 @@ std::string in_words(const std::string& what) {
   constexpr std::string_view kBegin = "Could not convert: ";
   const std::size_t equals = what.find(" = ");
   if (!what.starts_with(kBegin) || equals == what.npos) return what;
-  return fmt::format("{} is no value for {}", net::echo(what.substr(equals + 3)),
+  return fmt::format("{} is no value for {}", echo(what.substr(equals + 3)),
                      what.substr(kBegin.size(), equals - kBegin.size()));
 }
 

@@ -4,8 +4,8 @@
 #include <vector>
 
 #include "base/clock.h"
-#include "base/error.h"
 #include "base/net/address.h"
+#include "base/result.h"
 #include "ipam/decide/assign.h"
 #include "register/owner.h"
 

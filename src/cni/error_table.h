@@ -1,6 +1,6 @@
 #pragma once
 
-#include "base/error.h"
+#include "base/result.h"
 #include "cni/format/environment.h"
 
 namespace croft::edge {

@@ -8,7 +8,7 @@
 
 #include "base/clock.h"
 #include "base/net/address.h"
-#include "base/net/range.h"
+#include "base/net/ranges.h"
 #include "base/result.h"
 #include "hostlocal/decide/assign.h"
 

@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "base/pacing.h"
 #include "base/result.h"
-#include "base/token_bucket.h"
 #include "http/grpc_listener.h"
 #include "http/unix_listener.h"
 

@@ -9,7 +9,7 @@
 #include <gtest/gtest.h>
 #include <nghttp2/nghttp2.h>
 
-#include "base/manual_clock.h"
+#include "base/clock.h"
 #include "http/grpc_server.h"
 #include "http/http2_frames_fixture.h"
 

@@ -10,7 +10,7 @@
 #include <gtest/gtest.h>
 #include <nghttp2/nghttp2.h>
 
-#include "base/manual_clock.h"
+#include "base/clock.h"
 #include "http/grpc_channel.h"
 #include "http/http2_frames_fixture.h"
 #include "http/relay_fixture.h"

@@ -20,9 +20,8 @@
 #include <openssl/ssl.h>
 #include <openssl/x509v3.h>
 
+#include "base/pacing.h"
 #include "base/texts.h"
-#include "base/token_bucket.h"
-#include "http/tls_listener.h"
 #include "http/tls_parts.h"
 #include "os/files.h"
 #include "os/system_error.h"

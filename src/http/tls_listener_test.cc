@@ -1,4 +1,3 @@
-#include "http/tls_listener.h"
 
 #include <arpa/inet.h>
 #include <netinet/in.h>

@@ -14,8 +14,8 @@
 #include <system_error>
 
 #include "base/assert.h"
+#include "base/printable.h"
 #include "base/texts.h"
-#include "base/without_user_info.h"
 #include "http/url/url.h"
 
 namespace croft::os {

@@ -9,7 +9,6 @@
 #include <optional>
 
 #include "base/printable.h"
-#include "base/quoted.h"
 #include "os/file_descriptor.h"
 
 namespace croft::os {

@@ -20,7 +20,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "base/manual_clock.h"
+#include "base/clock.h"
 #include "base/net/test_values.h"
 #include "os/clock.h"
 #include "os/neighbour_packet.h"

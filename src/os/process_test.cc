@@ -18,7 +18,6 @@
 
 #include "os/file_descriptor.h"
 #include "os/scratch_directory.h"
-#include "os/stop_signal.h"
 
 namespace croft::os {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <string_view>
 
-#include "base/error.h"
+#include "base/result.h"
 
 namespace croft::os {
 

@@ -6,9 +6,9 @@
 
 #include <fmt/format.h>
 
-#include "base/net/echo.h"
-#include "base/net/intervals.h"
-#include "base/net/lenient.h"
+#include "base/net/prefix.h"
+#include "base/net/ranges.h"
+#include "base/printable.h"
 
 namespace croft::core {
 
@@ -69,7 +69,7 @@ void AddressClaims::read_services(Reader& reader, For purpose) {
   const Listing objects{Kind::service_cidr, ""};
   for (const auto& [key, value] : purpose == For::to_look ? reader.sound(objects) : reader.list(objects)) {
     for (const net::Prefix& cidr : std::get<ServiceCidrObject>(value).cidrs) {
-      services_.push_back({fmt::format("ServiceCIDR {} ({})", net::echo(key.name), cidr.to_string()), cidr});
+      services_.push_back({fmt::format("ServiceCIDR {} ({})", echo(key.name), cidr.to_string()), cidr});
     }
   }
 }

@@ -16,7 +16,7 @@
 #include "base/net/prefix.h"
 #include "base/result.h"
 #include "base/shared_map.h"
-#include "base/space/ordered_free_list.h"
+#include "base/space/free_ordinals.h"
 #include "base/strong.h"
 #include "register/foreign_rest.h"
 #include "register/node.h"

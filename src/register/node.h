@@ -9,8 +9,8 @@
 #include "base/net/address.h"
 #include "base/net/prefix.h"
 #include "base/result.h"
+#include "base/texts.h"
 #include "register/foreign_rest.h"
-#include "register/words.h"
 
 namespace croft::core {
 

@@ -8,7 +8,7 @@
 
 #include "base/hex.h"
 #include "base/letters.h"
-#include "base/net/echo.h"
+#include "base/printable.h"
 #include "base/texts.h"
 #include "register/selector.h"
 
@@ -106,7 +106,7 @@ Result<void> check_object_name(std::string_view what, const std::string& name) {
     return fail(ErrorCode::invalid_argument,
                 "{} name {} is not valid: 1 to {} lower-case letters, digits, '-' or '.', first "
                 "and last a letter or digit",
-                what, net::echo(name), kPoolNameBytesMax);
+                what, echo(name), kPoolNameBytesMax);
   }
   return {};
 }

@@ -5,8 +5,8 @@
 
 #include "base/assert.h"
 #include "base/letters.h"
-#include "base/net/echo.h"
-#include "base/net/lenient.h"
+#include "base/net/prefix.h"
+#include "base/printable.h"
 #include "base/texts.h"
 #include "register/node.h"
 #include "register/owner.h"
@@ -45,7 +45,7 @@ Result<net::Prefix> cidr_of(const Key& key) {
   if (family_at != 0) {
     if (auto cidr = net::Prefix::parse(key.name.substr(family_at - 1 + 5))) return *cidr;
   }
-  return fail(ErrorCode::corrupt, "key {} of kind {} does not end in a CIDR", net::echo(key.name), name_of(key.kind));
+  return fail(ErrorCode::corrupt, "key {} of kind {} does not end in a CIDR", echo(key.name), name_of(key.kind));
 }
 
 std::optional<net::Prefix> block_cidr_of(const Key& key) {
@@ -85,13 +85,13 @@ Result<void> check_label(const std::string& key, const std::string& value) {
     return fail(ErrorCode::invalid_argument,
                 "label {} is not valid: 1 to {} letters, digits, '-', '_' or '.', first and last a letter "
                 "or digit, behind an optional DNS name and a slash",
-                net::echo(key), kLabelPartBytesMax);
+                echo(key), kLabelPartBytesMax);
   }
   if (!value.empty() && !is_name(value)) {
     return fail(ErrorCode::invalid_argument,
                 "value {} of label {} is not valid: at most {} letters, digits, '-', '_' or '.', first and "
                 "last a letter or digit",
-                net::echo(value), key, kLabelPartBytesMax);
+                echo(value), key, kLabelPartBytesMax);
   }
   return {};
 }
@@ -104,7 +104,7 @@ Result<AffinityOwner> parse_affinity_owner(const std::string& text) {
   const std::size_t colon = text.find(':');
   const auto type = value_in(kOwnerTypes, std::string_view(text).substr(0, colon));
   if (type && colon != text.npos && colon + 1 < text.size()) return AffinityOwner{*type, text.substr(colon + 1)};
-  return fail(ErrorCode::corrupt, "affinity {} is neither host:NAME nor virtual:NAME", net::echo(text));
+  return fail(ErrorCode::corrupt, "affinity {} is neither host:NAME nor virtual:NAME", echo(text));
 }
 
 Result<void> check_node_name(const std::string& name) {
@@ -112,7 +112,7 @@ Result<void> check_node_name(const std::string& name) {
     return fail(ErrorCode::invalid_argument,
                 "node name {} is not valid: 1 to {} letters, digits, '-', '.' or '_', first and last a "
                 "letter or digit; set \"nodename\" in the network configuration",
-                net::echo(name), kNodeNameBytesMax);
+                echo(name), kNodeNameBytesMax);
   }
   return {};
 }

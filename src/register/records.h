@@ -14,8 +14,8 @@
 
 #include "base/assert.h"
 #include "base/clock.h"
-#include "base/error.h"
 #include "base/net/prefix.h"
+#include "base/result.h"
 #include "register/block.h"
 #include "register/node.h"
 #include "register/owner.h"

@@ -5,7 +5,7 @@
 
 #include "base/assert.h"
 #include "base/letters.h"
-#include "base/net/echo.h"
+#include "base/printable.h"
 #include "base/texts.h"
 
 namespace croft::core {
@@ -59,7 +59,7 @@ class SelectorParser {
   [[nodiscard]] Error expected(std::string_view what) {
     skip_blanks();
     return make_error(ErrorCode::invalid_argument, "expected {}, found {}", what,
-                      rest_.empty() ? "the end" : net::echo(rest_));
+                      rest_.empty() ? "the end" : echo(rest_));
   }
 
   // `depth` parentheses are open.
@@ -137,7 +137,7 @@ class SelectorParser {
     const auto* const end = std::find_if_not(rest_.begin(), rest_.end(), is_key_character);
     const auto key = rest_.substr(0, static_cast<std::size_t>(end - rest_.begin()));
     if (key.empty()) return fail(expected("a label"));
-    if (key.size() > kLabelKeyBytesMax) return fail(invalid_argument("label too long: " + net::echo(key)));
+    if (key.size() > kLabelKeyBytesMax) return fail(invalid_argument("label too long: " + echo(key)));
     rest_.remove_prefix(key.size());
     return std::string(key);
   }
@@ -146,7 +146,7 @@ class SelectorParser {
     skip_blanks();
     if (!rest_.starts_with('"') && !rest_.starts_with('\'')) return fail(expected("a string"));
     const auto end = rest_.find(rest_.front(), 1);
-    if (end == rest_.npos) return fail(invalid_argument("unterminated string " + net::echo(rest_)));
+    if (end == rest_.npos) return fail(invalid_argument("unterminated string " + echo(rest_)));
     std::string value(rest_.substr(1, end - 1));
     rest_.remove_prefix(end + 1);
     return value;

@@ -11,10 +11,9 @@
 
 #include "base/clock.h"
 #include "base/net/address.h"
-#include "base/net/lenient.h"
 #include "base/net/prefix.h"
+#include "base/texts.h"
 #include "register/foreign_rest.h"
-#include "register/words.h"
 
 // Kubernetes' Service as the allocation of its addresses and ports sees it (docs/notes/service-ranges.md#service).
 // Words and defaults are those of Kubernetes' API; what is absent there is absent here.
@@ -159,7 +158,7 @@ inline constexpr Words<ServiceProtocol, 3> kProtocols{
   return result;
 }
 
-/// The addresses it holds, as a kube-apiserver reads them (base/net/lenient.h); texts that are none are left out.
+/// The addresses it holds, as a kube-apiserver reads them (base/net/prefix.h); texts that are none are left out.
 [[nodiscard]] inline std::vector<net::Address> addresses_of(const Service& service) {
   std::vector<net::Address> result;
   if (is_external_name(service) || is_headless(service)) return result;

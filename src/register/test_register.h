@@ -13,7 +13,6 @@
 #include <variant>
 #include <vector>
 
-#include "base/error.h"
 #include "base/net/test_values.h"
 #include "base/result.h"
 #include "register/records.h"

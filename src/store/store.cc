@@ -4,7 +4,7 @@
 #include <utility>
 #include <vector>
 
-#include "base/net/echo.h"
+#include "base/printable.h"
 #include "base/texts.h"
 #include "base/time_text.h"
 #include "store/pause.h"
@@ -63,7 +63,7 @@ Error conflict_on(const Key& key) {
 Error paused(const core::Pause& pause) {
   using Phase = core::Pause::Phase;
   // A URL may be longer than a line of a log should be.
-  const std::string other = net::echo(pause.other);
+  const std::string other = echo(pause.other);
   const std::string since = rfc3339_exact(pause.since);
   switch (pause.phase) {
     case Phase::copying:

@@ -5,8 +5,8 @@
 #include <set>
 #include <utility>
 
+#include "base/printable.h"
 #include "base/texts.h"
-#include "base/without_user_info.h"
 
 namespace croft::store {
 namespace {

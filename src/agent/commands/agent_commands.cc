@@ -6,7 +6,7 @@
 #include "agent/door/agent.h"
 #include "base/texts.h"
 #include "cli/croft/command_line.h"
-#include "cli/croft/data.h"
+#include "cli/croft/json_output.h"
 #include "cli/croft/table.h"
 
 namespace croft::app {

@@ -21,7 +21,7 @@
 #include "agent/door/server.h"
 #include "agent/metrics/metrics.h"
 #include "agent/metrics/web_server.h"
-#include "base/net/echo.h"
+#include "base/printable.h"
 #include "base/texts.h"
 #include "cli/stores/open_store.h"
 #include "cni/door/tombstones.h"
@@ -390,7 +390,7 @@ constexpr std::size_t kKeptBytes = std::size_t{2} << 20;
 [[nodiscard]] Result<void> check_place(const char* flag, const char* variable, const std::string& path) {
   if (path.empty() || path.front() == '/' || path == edge::kNoTombstones) return {};
   return fail(invalid_argument(
-      fmt::format("{} (or {}): {} is no absolute path; give one that begins with /", flag, variable, net::echo(path))));
+      fmt::format("{} (or {}): {} is no absolute path; give one that begins with /", flag, variable, echo(path))));
 }
 
 /// Calico's kinds may lie in two groups of one API, which are two registers: a node that uses both has two holders.
@@ -403,14 +403,13 @@ constexpr std::size_t kKeptBytes = std::size_t{2} << 20;
     if (plugins.group == own.group) continue;
     const auto said = [](const KubePlace& place) {
       const std::string group = group_part(place);
-      return group.empty() ? std::string("none") : net::echo(group);
+      return group.empty() ? std::string("none") : echo(group);
     };
     return fail(ErrorCode::invalid_argument,
                 "--plugin-store {} and --store {} name another group of Calico's kinds ({} and {}), which "
                 "may be another register: name the same in both, and in the plugin's configuration "
                 "(croftd install --store writes it there)",
-                net::echo(store::without_user(url)), net::echo(store::without_user(options.store_url)), said(plugins),
-                said(own));
+                echo(store::without_user(url)), echo(store::without_user(options.store_url)), said(plugins), said(own));
   }
   return {};
 }

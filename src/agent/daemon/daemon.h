@@ -17,7 +17,7 @@
 #include "base/result.h"
 #include "cli/stores/open_store.h"
 #include "os/look_up.h"
-#include "os/stop_signal.h"
+#include "os/process.h"
 
 // The common parts of croftd's subcommands.
 

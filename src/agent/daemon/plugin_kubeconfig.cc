@@ -8,7 +8,7 @@
 
 #include "agent/daemon/daemon.h"
 #include "base/net/address.h"
-#include "base/net/echo.h"
+#include "base/printable.h"
 #include "base/texts.h"
 #include "base/time_text.h"
 #include "install/door/node_files.h"
@@ -131,7 +131,7 @@ Result<std::string> PluginKubeconfig::text() {
         fmt::format("the plugin looks up no names, and {0} is one, so no kubeconfig is written for it; give the "
                     "API server's numeric address with --api-server, and where its certificate has the name "
                     "alone, --api-server-name {1}",
-                    net::echo(access.servers.front().host), access.servers.front().host));
+                    echo(access.servers.front().host), access.servers.front().host));
   }
   TRY(const std::string pem, ca());
   TRY(const std::string token,

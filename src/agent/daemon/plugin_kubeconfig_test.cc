@@ -12,7 +12,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "base/manual_clock.h"
+#include "base/clock.h"
 #include "base/text/base64.h"
 #include "install/door/node_files.h"
 #include "install/format/node_network.h"

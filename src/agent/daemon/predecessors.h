@@ -9,8 +9,8 @@
 #include <string_view>
 #include <utility>
 
+#include "base/pacing.h"
 #include "base/result.h"
-#include "base/token_bucket.h"
 #include "store/pause.h"
 
 namespace croft::app {

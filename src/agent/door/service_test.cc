@@ -64,7 +64,7 @@ TEST(AgentServiceCalls, ARefusalIsToldToThePod) {
   EXPECT_EQ(told.size(), 1U) << "an address is no refusal";
 }
 
-/// ipam/use/past_living_test.cc has the rest.
+/// ipam/use/assign_test.cc has the rest.
 TEST(AgentServiceCalls, AnAddressThatSomebodyOnTheNodeLivesWithIsNotGiven) {
   AgentOnMemory on;
   std::optional<net::Address> living;  // the first one that would be given

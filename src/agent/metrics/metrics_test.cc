@@ -5,7 +5,7 @@
 
 #include "base/net/test_values.h"
 #include "services/use/test_services.h"
-#include "store/test_commits.h"
+#include "store/test_records.h"
 
 namespace croft::edge {
 namespace {

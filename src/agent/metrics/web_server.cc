@@ -19,7 +19,6 @@
 #include <boost/beast/http.hpp>
 #include <fmt/format.h>
 
-#include "base/net/echo.h"
 #include "base/printable.h"
 #include "base/texts.h"
 
@@ -145,7 +144,7 @@ Result<MetricsAddress> MetricsAddress::parse(std::string_view text, std::string_
   constexpr std::string_view kForm =
       "must be an address and a port, as in 127.0.0.1:9600, [::1]:9600 or :9600; names are not looked up";
   const auto wrong = [&](std::string_view why) {
-    return make_error(ErrorCode::invalid_argument, "{} address {} {}", served, net::echo(text), why);
+    return make_error(ErrorCode::invalid_argument, "{} address {} {}", served, echo(text), why);
   };
   const bool is_bracketed = text.starts_with('[');
   const std::size_t colon = text.rfind(':');

@@ -4,8 +4,8 @@
 
 #include <fmt/format.h>
 
-#include "base/net/echo.h"
 #include "base/net/prefix.h"
+#include "base/printable.h"
 #include "base/texts.h"
 
 namespace croft::net {

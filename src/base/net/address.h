@@ -220,7 +220,7 @@ class Address {
   /// Reads dotted quad or the text forms of RFC 4291 §2.2, an embedded dotted quad included. It is as strict as Go's
   /// netip.ParseAddr: octets without leading zeros, groups of 1 to 4 hex digits, nothing before or after. Unlike there,
   /// a zone ("fe80::1%eth0") is refused: a zone has no meaning off its host. Error: invalid_argument, message `invalid
-  /// IP address "<text>": <reason> (at "<rest where reading stopped>")`, texts as base/net/echo.h shows them.
+  /// IP address "<text>": <reason> (at "<rest where reading stopped>")`, texts as base/printable.h shows them.
   [[nodiscard]] static Result<Address> parse(std::string_view text);
 
   [[nodiscard]] constexpr bool is_valid() const { return family_ != Family{}; }

@@ -15,7 +15,7 @@
 
 #include "base/net/address.h"
 #include "base/net/prefix.h"
-#include "base/span_text.h"
+#include "base/time_text.h"
 
 namespace croft::core {
 

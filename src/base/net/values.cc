@@ -6,13 +6,10 @@
 #include <fmt/format.h>
 
 #include "base/hex.h"
-#include "base/net/count.h"
-#include "base/net/echo.h"
-#include "base/net/intervals.h"
-#include "base/net/lenient.h"
 #include "base/net/mac.h"
-#include "base/net/range.h"
-#include "base/without_user_info.h"
+#include "base/net/prefix.h"
+#include "base/net/ranges.h"
+#include "base/printable.h"
 
 namespace croft::net {
 
@@ -39,27 +36,6 @@ std::string Count::to_string() const {
     text.insert(0, more ? fmt::format("{:09}", rest) : std::to_string(rest));
   }
   return text;
-}
-
-namespace {
-
-std::string escaped(char c) {
-  const auto byte = static_cast<unsigned char>(c);
-  if (byte < 0x20 || byte >= 0x7f) return fmt::format("\\x{:02x}", byte);
-  if (c == '"' || c == '\\') return {'\\', c};
-  return {c};
-}
-
-}  // namespace
-
-std::string echo(std::string_view text) {
-  std::string out = "\"";
-  for (const char c : without_user_info(text)) {
-    const std::string piece = escaped(c);
-    if (out.size() - 1 + piece.size() > kEchoBytesMax) return out + "\"...";
-    out += piece;
-  }
-  return out + '"';
 }
 
 Intervals::Intervals(std::vector<Prefix> prefixes) {

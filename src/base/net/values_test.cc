@@ -1,4 +1,4 @@
-// The small values beside Address and Prefix: range, address with length, ordinal, MAC, and the echo in messages.
+// The small values beside Address and Prefix: range, address with length, ordinal and MAC.
 
 #include <algorithm>
 #include <array>
@@ -11,13 +11,9 @@
 #include <rapidcheck/gtest.h>
 
 #include "base/net/arbitrary.h"
-#include "base/net/count.h"
-#include "base/net/echo.h"
-#include "base/net/intervals.h"
-#include "base/net/lenient.h"
 #include "base/net/mac.h"
 #include "base/net/prefix.h"
-#include "base/net/range.h"
+#include "base/net/ranges.h"
 #include "base/net/u128.h"
 
 namespace croft::net {
@@ -126,16 +122,6 @@ TEST(Mac, ReadsEitherCaseAndPrintsLower) {
 RC_GTEST_PROP(MacProperty, ReadsWhatItPrints, (std::array<std::uint8_t, 6> bytes)) {
   const Mac mac{bytes};
   RC_ASSERT(Mac::parse(mac.to_string()).value() == mac);
-}
-
-TEST(Echo, QuotesEscapesAndCuts) {
-  EXPECT_EQ(echo(""), R"("")");
-  EXPECT_EQ(echo(R"(a"b\c)"), R"("a\"b\\c")");
-  EXPECT_EQ(echo("\t\x7f\x80"), R"("\x09\x7f\x80")");
-  const std::string fits(kEchoBytesMax, 'a');
-  EXPECT_EQ(echo(fits), '"' + fits + '"');
-  EXPECT_EQ(echo(fits + 'a'), '"' + fits + "\"...");
-  EXPECT_EQ(echo(std::string(kEchoBytesMax - 1, 'a') + '\n'), '"' + std::string(kEchoBytesMax - 1, 'a') + "\"...");
 }
 
 static_assert(Count::of("10.0.0.0/26"_prefix) == Count(64) && Count::of("::1/128"_prefix) == Count(1));

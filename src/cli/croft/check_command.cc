@@ -9,14 +9,14 @@
 
 #include <fmt/format.h>
 
-#include "base/counted.h"
 #include "base/printable.h"
+#include "base/texts.h"
 #include "base/time_text.h"
 #include "cli/croft/command_line.h"
-#include "cli/croft/filters.h"
 #include "cli/croft/json_output.h"
 #include "cli/croft/leak_report.h"
 #include "cli/croft/life_sources.h"
+#include "cli/croft/listing.h"
 #include "cli/croft/table.h"
 #include "cli/stores/open_store.h"
 #include "cni/door/tombstones.h"

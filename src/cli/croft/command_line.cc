@@ -9,8 +9,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "base/net/echo.h"
-#include "base/quoted.h"
+#include "base/printable.h"
 #include "base/texts.h"
 #include "cli/build_commit.h"
 #include "cli/command_model.h"
@@ -113,7 +112,7 @@ Result<void> CommandLine::choose_store(bool is_kubectl_plugin) {
   if (!is_kube) {
     return fail(ErrorCode::invalid_argument,
                 "{} is for a store in a Kubernetes API, and {} is none: give --store kube: or leave it out", flag,
-                net::echo(store::without_user(store_url)));
+                echo(store::without_user(store_url)));
   }
   TRY(store_url, with_kube_flags(store_url, kubeconfig, context));
   cluster_url = store_url;

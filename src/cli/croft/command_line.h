@@ -15,7 +15,7 @@
 #include "base/clock.h"
 #include "base/printable.h"
 #include "base/result.h"
-#include "cli/croft/data.h"
+#include "cli/croft/json_output.h"
 #include "cli/stores/open_store.h"
 #include "ipam/use/transact.h"
 #include "store/pause.h"

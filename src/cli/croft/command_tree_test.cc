@@ -9,7 +9,6 @@
 
 #include "cli/command_model.h"
 #include "cli/croft/command_line.h"
-#include "cli/croft/filters.h"
 #include "cli/croft/listing.h"
 #include "os/clock.h"
 

@@ -9,10 +9,10 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "base/json/document.h"
+#include "base/json/reader.h"
 #include "base/texts.h"
 #include "base/time_text.h"
-#include "cli/croft/data.h"
+#include "cli/croft/json_output.h"
 
 namespace croft::app {
 namespace {

@@ -5,12 +5,10 @@
 
 #include <fmt/format.h>
 
-#include "base/counted.h"
-#include "base/quoted.h"
+#include "base/printable.h"
 #include "base/texts.h"
-#include "cli/croft/filters.h"
+#include "cli/croft/listing.h"
 #include "cli/stores/open_store.h"
-#include "collector/daemon/running_pods.h"
 #include "collector/use/node_facts.h"
 #include "hostlocal/decide/audit.h"
 #include "hostlocal/door/host_local_facts.h"
@@ -18,6 +16,7 @@
 #include "ipam/use/nodes.h"
 #include "ipam/use/release.h"
 #include "noderanges/commands/node_range_inputs.h"
+#include "store/kube/cluster_facts.h"
 
 namespace croft::app {
 
@@ -50,7 +49,7 @@ Result<core::collect::Facts> Cluster::nodes(const engine::Context& context) {
 }
 
 Result<std::vector<core::audit::RunningPod>> Cluster::running_pods(core::collect::Facts* all) {
-  return list_running_pods(*api_, line_.clock, all);
+  return store::kube::list_running_pods(*api_, line_.clock, all);
 }
 
 Result<void> LifeSources::look(const CommandLine& line, const engine::Context& context, const RuntimeCache& cache) {

@@ -14,13 +14,12 @@
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
-#include "base/counted.h"
 #include "base/nearest.h"
-#include "base/net/echo.h"
 #include "base/net/prefix.h"
+#include "base/printable.h"
 #include "base/texts.h"
 #include "cli/croft/command_line.h"
-#include "cli/croft/data.h"
+#include "cli/croft/json_output.h"
 #include "cni/error_table.h"
 #include "hostlocal/door/host_local_facts.h"
 #include "ipam/use/assign.h"
@@ -528,7 +527,7 @@ struct RemoveOptions {
     if (known.back() == name) return static_cast<core::Kind>(i);
   }
   const std::string meant = did_you_mean(name, known);
-  return fail(ErrorCode::invalid_argument, "there is no kind of record {}{}", net::echo(name),
+  return fail(ErrorCode::invalid_argument, "there is no kind of record {}{}", echo(name),
               meant.empty() ? fmt::format("; there are {}", fmt::join(known, ", ")) : meant);
 }
 

@@ -8,13 +8,11 @@
 
 #include <fmt/format.h>
 
-#include "base/counted.h"
 #include "base/letters.h"
 #include "base/nearest.h"
-#include "base/net/echo.h"
 #include "base/printable.h"
-#include "base/span_text.h"
 #include "base/texts.h"
+#include "base/time_text.h"
 
 namespace croft::app {
 namespace {
@@ -138,8 +136,8 @@ Result<void> Table::sort_by(const std::string& column) {
   for (const std::string& heading : headings) known.push_back(lowered(heading));
   const auto it = std::find(known.begin(), known.end(), lowered(column));
   if (it == known.end()) {
-    return fail(ErrorCode::invalid_argument, "--sort-by: there is no column {}{}; the columns are {}",
-                net::echo(column), did_you_mean(lowered(column), known), joined(headings));
+    return fail(ErrorCode::invalid_argument, "--sort-by: there is no column {}{}; the columns are {}", echo(column),
+                did_you_mean(lowered(column), known), joined(headings));
   }
   const auto at = static_cast<std::size_t>(it - known.begin());
   std::stable_sort(rows_.begin() + 1, rows_.end(),

@@ -4,8 +4,8 @@
 
 #include <fmt/format.h>
 
-#include "base/counted.h"
 #include "base/printable.h"
+#include "base/texts.h"
 #include "base/time_text.h"
 #include "cli/croft/table.h"
 

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "base/clock.h"
-#include "base/span_text.h"
+#include "base/time_text.h"
 #include "history/decide/forecast.h"
 #include "ipam/use/inspect.h"
 

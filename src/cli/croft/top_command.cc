@@ -6,7 +6,7 @@
 
 #include "base/printable.h"
 #include "cli/croft/command_line.h"
-#include "cli/croft/filters.h"
+#include "cli/croft/listing.h"
 #include "cli/croft/top.h"
 #include "history/door/history_file.h"
 #include "ipam/use/inspect.h"

@@ -6,7 +6,6 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include "cli/croft/data.h"
 #include "cli/croft/json_output.h"
 #include "cli/croft/leak_report.h"
 #include "cli/croft/table.h"
@@ -14,7 +13,7 @@
 #include "ipam/use/assign.h"
 #include "ipam/use/test_world.h"
 #include "register/format/records.h"
-#include "store/sample_records.h"
+#include "store/test_records.h"
 
 namespace croft::app {
 namespace {

@@ -10,7 +10,6 @@
 
 #include "cli/croft_ipam/plugin_main.h"
 #include "cli/croft_ipam/worlds.h"
-#include "cli/stores/environment.h"
 #include "cli/stores/open_sqlite.h"
 #include "cli/stores/open_store.h"
 #include "ipam/door/calico_ipam.h"
@@ -65,7 +64,7 @@ int serve_croft_ipam(const edge::CniHost& host) {
   place.subnet = config.subnet;
   edge::VpcCloud cloud;
   // A static program looks up no names: the API has a numeric address here.
-  TRY(cloud.provider, ucloud::open_ucloud(place, ucloud::keys_of_environment(from_environment), {}, clock));
+  TRY(cloud.provider, ucloud::open_ucloud(place, ucloud::keys_of_environment(os::from_environment), {}, clock));
   if (!config.probe) return cloud;
   const auto mac = [provider = cloud.provider.get()](Deadline deadline) -> Result<net::Mac> {
     TRY(const cloud::Interface interface, provider->interface(deadline));
@@ -123,7 +122,7 @@ int serve_calico_ipam(const edge::CniHost& host) {
       clock,
       random,
       os::host_name().value_or(""),
-      from_environment,
+      os::from_environment,
       [](const std::string& file, const std::string& line, std::uint64_t bytes_max) {
         os::append_log_line(log_place(file), line, bytes_max);
       },

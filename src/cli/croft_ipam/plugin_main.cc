@@ -3,7 +3,7 @@
 #include <cstdlib>
 #include <new>
 
-#include "base/json/document.h"
+#include "base/json/reader.h"
 #include "cli/build_commit.h"
 #include "os/process.h"
 

@@ -4,10 +4,9 @@
 #include <chrono>
 #include <set>
 
-#include "base/net/echo.h"
+#include "base/printable.h"
 #include "base/texts.h"
 #include "cli/croft_ipam/plugin_main.h"
-#include "cli/stores/environment.h"
 #include "cni/door/tombstones.h"
 #include "cni/format/conflist.h"
 #include "os/files.h"
@@ -25,13 +24,13 @@ constexpr std::chrono::seconds kKernelTime{1};
 
 std::string path_named_by(const char* variable, const char* otherwise, std::string_view none,
                           std::optional<Error>& fault) {
-  std::string named = from_environment(variable);
+  std::string named = os::from_environment(variable);
   if (named.empty()) return otherwise;
   if (named.front() != '/' && named != none && !fault) {
     fault = make_error(ErrorCode::refused_by_configuration,
                        "{} in the environment of the container runtime: {} is no absolute path; give one that begins "
                        "with /, or \"{}\"",
-                       variable, net::echo(named), none);
+                       variable, echo(named), none);
   }
   return named;
 }

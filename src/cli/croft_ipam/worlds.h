@@ -6,9 +6,8 @@
 
 #include "agent/door/agent.h"
 #include "base/clock.h"
-#include "base/error.h"
 #include "base/result.h"
-#include "cni/door/call_so_far.h"
+#include "cni/door/cni_call.h"
 #include "ipam/door/croft_ipam.h"
 #include "ipam/use/assign.h"
 #include "vpc/door/croft_vpc.h"

@@ -5,12 +5,11 @@
 #include <utility>
 
 #include "base/letters.h"
-#include "base/net/echo.h"
+#include "base/printable.h"
 #include "base/texts.h"
-#include "base/without_user_info.h"
-#include "cli/stores/environment.h"
 #include "cli/stores/open_store.h"
 #include "os/files.h"
+#include "os/process.h"
 #include "store/kube/client.h"
 #include "store/store_url.h"
 
@@ -54,7 +53,7 @@ Result<void> set(EtcdPlace& place, std::string_view name, std::string value) {
   }
   return fail(ErrorCode::invalid_argument,
               "store: etcd knows no option {}; it has ca, cert, key, name, user, password-file and kubernetes",
-              net::echo(std::string(name)));
+              echo(std::string(name)));
 }
 
 }  // namespace
@@ -66,7 +65,7 @@ Result<EtcdPlace> parse_etcd_url(const std::string& url) {
   for (const std::string_view endpoint : split(rest.substr(0, question), ',')) {
     if (endpoint.empty()) {
       return fail(ErrorCode::invalid_argument, "store {} names no endpoint: give etcd:https://10.0.0.1:2379,…",
-                  net::echo(store::without_user(url)));
+                  echo(store::without_user(url)));
     }
     if (last_at(endpoint) != endpoint.npos) {  // what stands before it may be a secret: it is not shown
       return fail(ErrorCode::invalid_argument,
@@ -75,22 +74,21 @@ Result<EtcdPlace> parse_etcd_url(const std::string& url) {
     place.endpoints.emplace_back(endpoint);
   }
   if (place.endpoints.size() > kEndpointsMax) {
-    return fail(ErrorCode::invalid_argument, "store {} names more than 16 endpoints",
-                net::echo(store::without_user(url)));
+    return fail(ErrorCode::invalid_argument, "store {} names more than 16 endpoints", echo(store::without_user(url)));
   }
   if (question != rest.npos) TRY_VOID(set_all(place, rest.substr(question + 1)));
   const bool secure = std::any_of(place.endpoints.begin(), place.endpoints.end(),
                                   [](const std::string& endpoint) { return endpoint.starts_with("https:"); });
   if (!secure) return place;
-  if (place.ca_file.empty()) place.ca_file = from_environment("ETCD_CA_CERT_FILE");
+  if (place.ca_file.empty()) place.ca_file = os::from_environment("ETCD_CA_CERT_FILE");
   if (place.certificate_file.empty() && place.key_file.empty()) {
-    place.certificate_file = from_environment("ETCD_CERT_FILE");
-    place.key_file = from_environment("ETCD_KEY_FILE");
+    place.certificate_file = os::from_environment("ETCD_CERT_FILE");
+    place.key_file = os::from_environment("ETCD_KEY_FILE");
   }
   if (place.ca_file.empty()) {
     return fail(ErrorCode::invalid_argument,
                 "store {} needs the file of the authority: add ?ca=FILE or set ETCD_CA_CERT_FILE",
-                net::echo(store::without_user(url)));
+                echo(store::without_user(url)));
   }
   return place;
 }
@@ -105,14 +103,13 @@ Result<void> check_secrecy(const EtcdPlace& place) {
     return fail(
         ErrorCode::invalid_argument,
         "store: etcd endpoint {} is not encrypted, and user {} has a password: give https:// for every endpoint",
-        net::echo(*open), net::echo(place.user));
+        echo(*open), echo(place.user));
   }
   const bool mixed = std::any_of(place.endpoints.begin(), place.endpoints.end(),
                                  [](const std::string& endpoint) { return endpoint.starts_with("https:"); });
   if (!mixed) return {};
   return fail(ErrorCode::invalid_argument,
-              "store: etcd endpoint {} is not encrypted and others are: give https:// for every endpoint",
-              net::echo(*open));
+              "store: etcd endpoint {} is not encrypted and others are: give https:// for every endpoint", echo(*open));
 }
 
 namespace {
@@ -130,13 +127,13 @@ Result<void> set(KubePlace& place, std::string_view name, std::string value) {
   if (name == "group") {
     if (value != kV3 && value != kV1) {
       return fail(ErrorCode::invalid_argument,
-                  "store: group= is {}; it can be crd.projectcalico.org/v1 or projectcalico.org/v3", net::echo(value));
+                  "store: group= is {}; it can be crd.projectcalico.org/v1 or projectcalico.org/v3", echo(value));
     }
     place.group = value == kV3 ? ApiGroup::v3 : ApiGroup::crd_v1;
     return {};
   }
   return fail(ErrorCode::invalid_argument, "store: kube knows no option {}; it has context and group",
-              net::echo(std::string(name)));
+              echo(std::string(name)));
 }
 
 [[nodiscard]] bool is_there(const std::string& path) {
@@ -157,7 +154,7 @@ Result<void> set(KubePlace& place, std::string_view name, std::string value) {
 [[nodiscard]] Result<wire::kube::KubeAccess> find_access(const KubePlace& place) {
   if (!place.kubeconfig.empty()) return store::kube::read_kubeconfig(place.kubeconfig, place.context);
   if (place.overrides && !place.overrides->server.empty()) return wire::kube::KubeAccess();
-  const std::string listed = from_environment("KUBECONFIG");
+  const std::string listed = os::from_environment("KUBECONFIG");
   // Empty names of a list say nothing, as in "$KUBECONFIG:FILE".
   if (const std::size_t begin = listed.find_first_not_of(':'); begin != listed.npos) {
     const std::string file = listed.substr(begin, listed.find_last_not_of(':') + 1 - begin);
@@ -165,12 +162,12 @@ Result<void> set(KubePlace& place, std::string_view name, std::string value) {
       return fail(ErrorCode::invalid_argument,
                   "KUBECONFIG is {}; Croft reads one file and puts none together: name it with --kubeconfig FILE, or "
                   "write one with kubectl config view --flatten",
-                  net::echo(listed));
+                  echo(listed));
     }
     return read_default(file, place.context);
   }
-  const std::string home = from_environment("HOME");
-  const std::string host = from_environment("KUBERNETES_SERVICE_HOST");
+  const std::string home = os::from_environment("HOME");
+  const std::string host = os::from_environment("KUBERNETES_SERVICE_HOST");
   if (!home.empty() && (host.empty() || is_there(home + "/.kube/config"))) {
     return read_default(home + "/.kube/config", place.context);
   }
@@ -178,9 +175,9 @@ Result<void> set(KubePlace& place, std::string_view name, std::string value) {
     return fail(ErrorCode::invalid_argument,
                 "the context {} is of no kubeconfig: neither KUBECONFIG nor ~/.kube/config names one, and a pod's "
                 "account has none",
-                net::echo(place.context));
+                echo(place.context));
   }
-  if (!host.empty()) return wire::kube::in_cluster_access(host, from_environment("KUBERNETES_SERVICE_PORT"));
+  if (!host.empty()) return wire::kube::in_cluster_access(host, os::from_environment("KUBERNETES_SERVICE_PORT"));
   return fail(ErrorCode::invalid_argument,
               "store kube: names no kubeconfig, and neither KUBECONFIG nor HOME is set, nor is this a pod: give "
               "kube:/path/kubeconfig");
@@ -201,10 +198,10 @@ Result<KubePlace> parse_kube_url(const std::string& url) {
   if (!place.kubeconfig.empty() && !place.kubeconfig.starts_with('/')) {
     return fail(ErrorCode::invalid_argument,
                 "store {} names no file: give kube:/absolute/path/kubeconfig, or kube: alone",
-                net::echo(store::without_user(url)));
+                echo(store::without_user(url)));
   }
   if (question != rest.npos) TRY_VOID(set_all(place, rest.substr(question + 1)));
-  if (!place.group) place.group = calico_group(from_environment("CALICO_API_GROUP"));
+  if (!place.group) place.group = calico_group(os::from_environment("CALICO_API_GROUP"));
   return place;
 }
 
@@ -219,11 +216,11 @@ Result<std::string> with_kube_flags(const std::string& url, const std::string& k
   std::string made = url;
   if (!path.empty()) {
     if (!place.kubeconfig.empty() && place.kubeconfig != path) {
-      return fail(ErrorCode::invalid_argument, "--kubeconfig {} and the store {} name two files: give one",
-                  net::echo(path), net::echo(store::without_user(url)));
+      return fail(ErrorCode::invalid_argument, "--kubeconfig {} and the store {} name two files: give one", echo(path),
+                  echo(store::without_user(url)));
     }
     if (path.find('?') != path.npos) {
-      return fail(ErrorCode::invalid_argument, "--kubeconfig " + net::echo(path) + " has a ? in its path");
+      return fail(ErrorCode::invalid_argument, "--kubeconfig " + echo(path) + " has a ? in its path");
     }
     const std::size_t question = std::min(url.find('?'), url.size());
     if (place.kubeconfig.empty()) made = url.substr(0, question) + path + url.substr(question);
@@ -231,10 +228,10 @@ Result<std::string> with_kube_flags(const std::string& url, const std::string& k
   if (!context.empty()) {
     if (!place.context.empty() && place.context != context) {
       return fail(ErrorCode::invalid_argument, "--context {} and the store {} name two contexts: give one",
-                  net::echo(context), net::echo(store::without_user(url)));
+                  echo(context), echo(store::without_user(url)));
     }
     if (context.find('&') != context.npos) {
-      return fail(ErrorCode::invalid_argument, "--context " + net::echo(context) + ": a store's URL can't name it");
+      return fail(ErrorCode::invalid_argument, "--context " + echo(context) + ": a store's URL can't name it");
     }
     if (place.context.empty()) made += (made.find('?') == made.npos ? "?context=" : "&context=") + context;
   }

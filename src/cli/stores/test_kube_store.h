@@ -6,7 +6,7 @@
 #include <span>
 #include <utility>
 
-#include "base/manual_clock.h"
+#include "base/clock.h"
 #include "store/forwarding_store.h"
 #include "store/kube/fake_api_fixture.h"
 #include "store/kube/form.h"

@@ -7,7 +7,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "base/quoted.h"
+#include "base/printable.h"
 #include "base/texts.h"
 #include "base/time_text.h"
 #include "cni/error_table.h"

@@ -4,6 +4,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -13,7 +14,6 @@
 #include "base/net/address.h"
 #include "base/result.h"
 #include "cni/decision_log.h"
-#include "cni/door/call_so_far.h"
 #include "cni/door/skeleton.h"
 #include "cni/format/environment.h"
 #include "cni/format/result.h"
@@ -22,6 +22,25 @@
 // and how it goes to the node's agent. A personality is what is left: its mapping and its words.
 
 namespace croft::edge {
+
+// A call that begins in one file of the plugin and goes on in its sibling (docs/adr/0019-plugin-files.md). The small
+// file has asked the node's agent; an etcd or a Kubernetes API is the sibling's. It does everything anew, without harm:
+// a call that is asked again has the same answer.
+
+/// The first file's knowledge of the call.
+struct CallSoFar {
+  Instant began;           ///< its time limit counts from here
+  std::string agent_said;  ///< why the agent did not serve; empty: there is none, or it served
+  friend bool operator==(const CallSoFar&, const CallSoFar&) = default;
+};
+
+/// Between two files on one machine, which an upgrade replaces one after the other.
+[[nodiscard]] std::string encode_call_so_far(const CallSoFar& call);
+/// Nothing: it is none, or of another version.
+[[nodiscard]] std::optional<CallSoFar> parse_call_so_far(std::string_view text);
+
+/// Goes on in the sibling; comes back only where that can't be, with unavailable. Empty: this file can do all of it.
+using HandOver = std::function<Error(const CallSoFar& call)>;
 
 /// One call of a personality, from the decoded configuration on: its line in the log. The objects that a personality
 /// makes for each call derive from it.

@@ -7,7 +7,7 @@
 #include <fmt/format.h>
 
 #include "base/hex.h"
-#include "base/quoted.h"
+#include "base/printable.h"
 #include "base/texts.h"
 #include "cni/decision_log.h"
 #include "cni/error_table.h"

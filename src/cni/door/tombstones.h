@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "base/clock.h"
-#include "base/error.h"
 #include "base/result.h"
 #include "cni/door/cni_call.h"
 #include "cni/format/tombstone.h"

@@ -16,7 +16,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "cni/door/call_so_far.h"
+#include "cni/door/cni_call.h"
 #include "cni/format/tombstone.h"
 #include "ipam/use/test_world.h"
 #include "os/clock.h"

@@ -4,10 +4,8 @@
 #include <span>
 #include <utility>
 
-#include "base/json/decode.h"
-#include "base/json/document.h"
+#include "base/json/reader.h"
 #include "base/json/writer.h"
-#include "base/net/lenient.h"
 #include "base/net/prefix.h"
 #include "base/text/base64.h"
 

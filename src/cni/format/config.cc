@@ -8,9 +8,9 @@
 
 #include <fmt/format.h>
 
-#include "base/json/decode.h"
+#include "base/json/reader.h"
 #include "base/letters.h"
-#include "base/net/echo.h"
+#include "base/printable.h"
 #include "base/text/go_text.h"
 #include "register/node.h"
 
@@ -90,7 +90,7 @@ std::optional<Error> take_pod_text(const Args& args, std::string_view key, std::
     return Error{
         Code::invalid_environment,
         fmt::format("ARGS: {} is not UTF-8 text of at most {} bytes without control characters", key, kBytesMax),
-        net::echo(it->second)};
+        echo(it->second)};
   }
   out = it->second;
   return {};
@@ -119,7 +119,7 @@ MaybeFault read_previous_addresses(const JsonAt& root, std::vector<AddressWithLe
 MaybeFault read_plain_text(const JsonAt& at, std::size_t bytes_max, std::string& out) {
   if (auto fault = read_text(at, bytes_max, out)) return fault;
   if (is_plain_text(out)) return {};
-  return at.bad_value(net::echo(out) + " has control characters");
+  return at.bad_value(echo(out) + " has control characters");
 }
 
 MaybeFault read_nodename(const JsonAt& at, std::string& out) {
@@ -157,7 +157,7 @@ static MaybeFault read_agent(const JsonAt& at, std::string& out) {
   std::string path;
   if (auto fault = read_plain_text(at, kSocketPathBytesMax, path)) return fault;
   if (!path.empty() && path != "none" && path.front() != '/') {
-    return at.bad_value(net::echo(path) + " is neither an absolute path nor \"none\"");
+    return at.bad_value(echo(path) + " is neither an absolute path nor \"none\"");
   }
   out = std::move(path);
   return {};
@@ -166,7 +166,7 @@ static MaybeFault read_agent(const JsonAt& at, std::string& out) {
 MaybeFault read_requested_address(const JsonAt& at, net::Address& out) {
   if (at.value.kind() != JsonKind::string) return at.wrong_type("a string");
   const auto address = parse_requested_address(at.value.text());
-  if (!address) return at.bad_value("invalid IP address " + net::echo(at.value.text()));
+  if (!address) return at.bad_value("invalid IP address " + echo(at.value.text()));
   out = *address;
   return {};
 }
@@ -293,7 +293,7 @@ MaybeFault read_choice(const JsonAt& at, net::Family family, core::AskedPool& ou
   const auto cidr = net::AddressWithLength::parse(text);
   if (!cidr) return at.bad_value(cidr.error().message);
   if (cidr->address.family() != family) {
-    return at.bad_value(fmt::format("{} is not {}", net::echo(text), net::name_of(family)));
+    return at.bad_value(fmt::format("{} is not {}", echo(text), net::name_of(family)));
   }
   out = cidr->network();
   return {};
@@ -372,7 +372,7 @@ MaybeFault read_source_of_annotations(const JsonAt& at, Draft& out) {
   std::string source;
   if (auto fault = read_plain_text(at, kPathBytesMax, source)) return fault;
   if (!source.empty() && source != "runtime" && source != "api") {
-    return at.bad_value(net::echo(source) + R"( is neither "runtime" nor "api")");
+    return at.bad_value(echo(source) + R"( is neither "runtime" nor "api")");
   }
   out.asks_api = source == "api";
   return {};
@@ -533,7 +533,7 @@ MaybeFault read_families(const JsonAt& at, std::optional<net::PerFamily<bool>>& 
   auto fault = each_element(at, 2, [&](const JsonAt& element) -> MaybeFault {
     if (element.value.kind() != JsonKind::string) return element.wrong_type("a string");
     const std::string_view text = element.value.text();
-    if (text != "IPv4" && text != "IPv6") return element.bad_value(net::echo(text) + " is neither IPv4 nor IPv6");
+    if (text != "IPv4" && text != "IPv6") return element.bad_value(echo(text) + " is neither IPv4 nor IPv6");
     read[text == "IPv4" ? net::Family::v4 : net::Family::v6] = true;
     return {};
   });

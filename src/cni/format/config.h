@@ -7,8 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "base/json/decode.h"
-#include "base/json/document.h"
+#include "base/json/reader.h"
 #include "base/net/address.h"
 #include "base/net/prefix.h"
 #include "cni/format/environment.h"

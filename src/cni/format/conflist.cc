@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <utility>
 
-#include "base/json/document.h"
+#include "base/json/reader.h"
 #include "base/json/writer.h"
-#include "base/net/echo.h"
+#include "base/printable.h"
 #include "base/text/go_text.h"
 #include "base/texts.h"
 
@@ -152,13 +152,13 @@ namespace {
 Result<Network> network_as_called(const NetworkList& list) {
   const auto refusal = [](const Error& error) {
     return fail(ErrorCode::invalid_argument, "Croft's plugin would refuse the network configuration: {}{}{}", error.msg,
-                error.details.empty() ? "" : ": ", error.details.empty() ? "" : net::echo(error.details));
+                error.details.empty() ? "" : ": ", error.details.empty() ? "" : echo(error.details));
   };
   for (const std::string* text : texts_of(list)) {
     if (is_utf8(*text)) continue;
     // It would be written as U+FFFD: another name or path.
     return fail(ErrorCode::invalid_argument, "{} is no UTF-8: the network configuration would name another",
-                net::echo(*text));
+                echo(*text));
   }
   const auto whole = parse_json(encode_network_list(list));
   if (!whole) {

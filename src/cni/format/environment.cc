@@ -7,20 +7,20 @@
 
 #include "base/json/writer.h"
 #include "base/letters.h"
-#include "base/net/echo.h"
 #include "base/net/prefix.h"
+#include "base/printable.h"
 #include "base/text/go_text.h"
 #include "base/texts.h"
 
 namespace croft::wire::cni {
 namespace {
 
-constexpr core::Words<Command, 6> kCommands = {{{"ADD", Command::add},
-                                                {"DEL", Command::del},
-                                                {"CHECK", Command::check},
-                                                {"GC", Command::gc},
-                                                {"STATUS", Command::status},
-                                                {"VERSION", Command::version}}};
+constexpr Words<Command, 6> kCommands = {{{"ADD", Command::add},
+                                          {"DEL", Command::del},
+                                          {"CHECK", Command::check},
+                                          {"GC", Command::gc},
+                                          {"STATUS", Command::status},
+                                          {"VERSION", Command::version}}};
 
 constexpr unsigned bit(Command command) { return 1U << static_cast<unsigned>(command); }
 constexpr unsigned kAttachment = bit(Command::add) | bit(Command::check) | bit(Command::del);
@@ -47,9 +47,9 @@ bool is_forbidden_in_interface(char32_t code) { return code == '/' || code == ':
 
 }  // namespace
 
-std::string_view name_of(Command command) { return core::word_in(kCommands, command); }
+std::string_view name_of(Command command) { return word_in(kCommands, command); }
 
-std::optional<Command> parse_command(std::string_view word) { return core::value_in(kCommands, word); }
+std::optional<Command> parse_command(std::string_view word) { return value_in(kCommands, word); }
 
 Environment Environment::from(const char* (*get)(const char* name)) {
   Environment environment;
@@ -121,14 +121,14 @@ std::optional<Error> check_owner_size(const std::string& network_name, const std
   if (network_name.size() > kNetworkBytesMax) {
     return Error{Code::invalid_network_config,
                  fmt::format("network name is too long: {} bytes, at most {}", network_name.size(), kNetworkBytesMax),
-                 net::echo(network_name)};
+                 echo(network_name)};
   }
   const std::size_t room = core::kKeyNameBytesMax - network_name.size() - 1;  // one byte for the dot between
   if (container_id.size() > room) {
     return Error{
         Code::invalid_environment,
         fmt::format("CNI_CONTAINERID is too long: {} bytes, at most {} in this network", container_id.size(), room),
-        net::echo(container_id)};
+        echo(container_id)};
   }
   return {};
 }
@@ -136,7 +136,7 @@ std::optional<Error> check_owner_size(const std::string& network_name, const std
 std::optional<Error> check_recordable_interface(const std::string& interface_name) {
   if (is_plain_text(interface_name)) return {};
   return Error{Code::invalid_environment, "CNI_IFNAME is not UTF-8 text without control characters",
-               net::echo(interface_name)};
+               echo(interface_name)};
 }
 
 namespace {

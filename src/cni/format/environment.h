@@ -39,7 +39,7 @@ enum class Code : std::uint16_t {
   internal = 999,
 };
 
-/// A failure as the runtime gets it. Croft's own Error (base/error.h) becomes one through cni/error_table.h.
+/// A failure as the runtime gets it. Croft's own Error (base/result.h) becomes one through cni/error_table.h.
 struct Error {
   Code code = Code::internal;
   std::string msg;

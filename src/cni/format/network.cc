@@ -3,7 +3,7 @@
 #include <array>
 #include <utility>
 
-#include "base/json/decode.h"
+#include "base/json/reader.h"
 #include "base/json/writer.h"
 #include "base/text/go_text.h"
 

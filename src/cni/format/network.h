@@ -3,7 +3,7 @@
 #include <string>
 #include <string_view>
 
-#include "base/json/document.h"
+#include "base/json/reader.h"
 #include "cni/format/environment.h"
 
 // The two members of a network configuration that every personality has, read the way the dispatcher does

@@ -6,7 +6,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "base/json/document.h"
+#include "base/json/reader.h"
 #include "base/json/writer.h"
 #include "base/net/test_values.h"
 #include "cni/format/environment.h"

@@ -3,8 +3,7 @@
 #include <array>
 #include <cstdint>
 
-#include "base/json/decode.h"
-#include "base/json/document.h"
+#include "base/json/reader.h"
 #include "base/json/writer.h"
 #include "base/texts.h"
 #include "base/time_text.h"

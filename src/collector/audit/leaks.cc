@@ -10,8 +10,8 @@
 
 #include <fmt/format.h>
 
-#include "base/counted.h"
-#include "base/quoted.h"
+#include "base/printable.h"
+#include "base/texts.h"
 #include "base/time_text.h"
 #include "collector/decide/judge.h"
 #include "collector/decide/register_view.h"

@@ -3,7 +3,7 @@
 #include <string>
 
 #include "collector/decide/facts.h"
-#include "ipam/audit/register_report.h"
+#include "ipam/audit/findings.h"
 
 namespace croft::core::audit {
 

@@ -23,7 +23,7 @@
 #include "base/printable.h"
 #include "base/result.h"
 #include "base/time_text.h"
-#include "cli/croft/data.h"
+#include "cli/croft/json_output.h"
 #include "cli/stores/open_store.h"
 #include "cni/error_table.h"
 #include "collector/door/static_facts.h"

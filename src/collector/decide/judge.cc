@@ -6,7 +6,6 @@
 
 #include <fmt/format.h>
 
-#include "base/counted.h"
 #include "base/planted.h"
 #include "base/texts.h"
 #include "base/time_text.h"

@@ -7,10 +7,9 @@
 
 #include <fmt/format.h>
 
-#include "base/json/decode.h"
-#include "base/json/document.h"
-#include "base/net/echo.h"
-#include "base/net/lenient.h"
+#include "base/json/reader.h"
+#include "base/net/prefix.h"
+#include "base/printable.h"
 #include "base/text/go_text.h"
 #include "base/time_text.h"
 #include "os/files.h"
@@ -27,7 +26,7 @@ constexpr std::size_t kNameBytesMax = 512;
 
 MaybeFault read_name(const JsonAt& at, std::string& out) {
   if (auto fault = read_text(at, kNameBytesMax, out)) return fault;
-  if (!is_plain_text(out)) return at.bad_value(net::echo(out) + " holds control characters");
+  if (!is_plain_text(out)) return at.bad_value(echo(out) + " holds control characters");
   return {};
 }
 

@@ -11,8 +11,8 @@
 #include <fmt/format.h>
 
 #include "base/assert.h"
-#include "base/net/echo.h"
 #include "base/planted.h"
+#include "base/printable.h"
 #include "ipam/decide/affinity_changes.h"
 #include "ipam/decide/draft.h"
 #include "ipam/decide/release.h"
@@ -361,8 +361,8 @@ class Pass {
     }
     report_.changed_meanwhile += done->changed_meanwhile;
     for (const auto& [handle, error] : done->unwritable) {
-      note(error, fmt::format("addresses of handle {} in block {} stay held", net::echo(handle),
-                              batch.front().block.to_string()));
+      note(error,
+           fmt::format("addresses of handle {} in block {} stay held", echo(handle), batch.front().block.to_string()));
     }
     std::ranges::move(done->released, std::back_inserter(report_.released));
   }

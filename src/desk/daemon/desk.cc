@@ -16,7 +16,6 @@
 #include "base/texts.h"
 #include "calico/crd.h"
 #include "collector/audit/leaks.h"
-#include "collector/daemon/running_pods.h"
 #include "collector/use/node_facts.h"
 #include "desk/daemon/desk_pages.h"
 #include "ipam/use/audit.h"
@@ -81,7 +80,7 @@ class Checker {
     std::optional<Error> hidden;
     const auto running = [&]() -> Result<std::vector<core::audit::RunningPod>> {
       if (api_ == nullptr || hidden) return std::vector<core::audit::RunningPod>();
-      auto listed = list_running_pods(*api_, context_.clock, &pods);
+      auto listed = store::kube::list_running_pods(*api_, context_.clock, &pods);
       if (listed || listed.error().code != ErrorCode::permission_denied) return listed;
       hidden = listed.error();
       return std::vector<core::audit::RunningPod>();

@@ -10,10 +10,9 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "base/net/echo.h"
+#include "base/printable.h"
 #include "base/texts.h"
 #include "base/time_text.h"
-#include "cli/croft/data.h"
 #include "cli/croft/json_output.h"
 #include "desk/decide/relief.h"
 #include "history/door/history_file.h"
@@ -428,7 +427,7 @@ Result<Json> DeskPages::explain(const Query& query) {
               {"refused", std::holds_alternative<core::Refusal>(explanation.answer)},
               {"note", is_known ? Json()
                                 : Json(fmt::format("the register knows no node {}; it is taken for a new one",
-                                                   net::echo(question.node)))}};
+                                                   echo(question.node)))}};
 }
 
 }  // namespace croft::app

@@ -11,9 +11,8 @@
 #include <vector>
 
 #include "base/net/address.h"
-#include "base/net/count.h"
-#include "base/net/intervals.h"
 #include "base/net/prefix.h"
+#include "base/net/ranges.h"
 
 namespace croft::core::desk {
 

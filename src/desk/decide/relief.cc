@@ -7,9 +7,9 @@
 
 #include <fmt/format.h>
 
-#include "base/counted.h"
-#include "base/net/intervals.h"
-#include "base/quoted.h"
+#include "base/net/ranges.h"
+#include "base/printable.h"
+#include "base/texts.h"
 
 namespace croft::core::desk {
 namespace {

@@ -9,7 +9,7 @@
 #include <string_view>
 
 #include "base/clock.h"
-#include "base/token_bucket.h"
+#include "base/pacing.h"
 
 namespace croft::edge {
 

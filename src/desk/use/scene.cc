@@ -4,7 +4,7 @@
 #include <array>
 #include <utility>
 
-#include "base/counted.h"
+#include "base/texts.h"
 #include "ipam/use/inspect.h"
 #include "ipam/use/pools.h"
 #include "ipam/use/transact.h"

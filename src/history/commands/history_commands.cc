@@ -12,14 +12,11 @@
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
-#include "base/counted.h"
-#include "base/net/echo.h"
 #include "base/printable.h"
-#include "base/span_text.h"
 #include "base/texts.h"
 #include "base/time_text.h"
 #include "cli/croft/command_line.h"
-#include "cli/croft/data.h"
+#include "cli/croft/json_output.h"
 #include "cli/croft/listing.h"
 #include "cli/croft/table.h"
 #include "history/door/flow_log.h"
@@ -68,7 +65,7 @@ struct ForecastOptions {
     return time->after;
   }
   return fail(ErrorCode::invalid_argument, "{} {} is no time: write 2026-01-31T03:10:00Z, or 2h30m for that long ago",
-              name, net::echo(text));
+              name, echo(text));
 }
 
 [[nodiscard]] Result<std::unique_ptr<edge::HistoryFile>> open_history(const std::string& path) {
@@ -207,7 +204,7 @@ std::string shown_answer(const Answer& answer, const net::Address& address, Wall
                                                        edge::HistoryQuestion question) {
   const std::size_t slash = what.find('/');
   if (slash != std::string::npos && net::parse_address(what.substr(0, slash))) {
-    return fail(ErrorCode::invalid_argument, "{} is a range: name one address of it, a pod or a node", net::echo(what));
+    return fail(ErrorCode::invalid_argument, "{} is a range: name one address of it, a pod or a node", echo(what));
   }
   if (const auto address = net::parse_address(what)) {
     question.address = *address;
@@ -294,8 +291,8 @@ std::string gaps_text(const std::vector<Gap>& gaps, const std::vector<Holding>& 
     std::string note = fmt::format("recorded from {} until {}", shown_time(reach.since), shown_time(reach.until));
     note += gaps_text(gaps, found);
     if (found.size() >= options.limit) tell(fmt::format("the latest {}: --limit shows more", options.limit));
-    return Listing{fmt::format("No holder of {} is recorded between {} and {}.", net::echo(options.what),
-                               shown_time(from), shown_time(until)),
+    return Listing{fmt::format("No holder of {} is recorded between {} and {}.", echo(options.what), shown_time(from),
+                               shown_time(until)),
                    std::move(table), line.wants_data() ? Data(array_json(found, holding_json)) : Data(), note};
   });
 }

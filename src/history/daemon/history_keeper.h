@@ -15,7 +15,7 @@
 
 #include "agent/daemon/daemon.h"
 #include "agent/metrics/metrics.h"
-#include "base/backoff.h"
+#include "base/pacing.h"
 #include "history/door/history_file.h"
 #include "history/use/recorder.h"
 

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <vector>
 
-#include "base/span_text.h"
+#include "base/time_text.h"
 
 namespace croft::core::history {
 namespace {

@@ -7,8 +7,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "base/counted.h"
-#include "base/net/echo.h"
+#include "base/printable.h"
 #include "base/texts.h"
 #include "base/time_text.h"
 
@@ -91,8 +90,8 @@ Result<FlowLog> FlowLog::begin(std::string_view headings, const FlowColumns& col
   const std::vector<std::string> names = log.cells_of(headings);
   const auto find = [&](const std::string& name) -> Result<std::size_t> {
     if (const auto place = place_of(names, name)) return *place;
-    return fail(ErrorCode::invalid_argument, "the log has no column {}: it has {}", net::echo(name),
-                net::echo(fmt::format("{}", fmt::join(names, ", "))));
+    return fail(ErrorCode::invalid_argument, "the log has no column {}: it has {}", echo(name),
+                echo(fmt::format("{}", fmt::join(names, ", "))));
   };
   std::string time = columns.time;
   for (const char* const known : kTimes) {

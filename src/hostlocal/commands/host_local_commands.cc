@@ -9,13 +9,11 @@
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
-#include "base/counted.h"
-#include "base/net/echo.h"
+#include "base/printable.h"
 #include "base/result.h"
 #include "base/texts.h"
 #include "cli/croft/command_line.h"
-#include "cli/croft/data.h"
-#include "cli/croft/filters.h"
+#include "cli/croft/json_output.h"
 #include "cli/croft/listing.h"
 #include "cli/croft/table.h"
 #include "cni/error_table.h"
@@ -43,8 +41,7 @@ struct HostLocalPlace {
 
 Error no_network_directory(const std::string& text) {
   return make_error(ErrorCode::invalid_argument,
-                    "--dir: {} is no directory of a network; name one like /var/lib/cni/networks/cbr0",
-                    net::echo(text));
+                    "--dir: {} is no directory of a network; name one like /var/lib/cni/networks/cbr0", echo(text));
 }
 
 /// The directories below one that no reservation is in: those of networks, where that is their parent.
@@ -75,14 +72,13 @@ std::vector<std::string> networks_below(const std::string& path) {
   }
   if (const auto networks = networks_below(*resolved); !networks.empty()) {
     return fail(ErrorCode::invalid_argument,
-                "--dir: {} has directories of networks and is none itself; name one of them: {}", net::echo(directory),
+                "--dir: {} has directories of networks and is none itself; name one of them: {}", echo(directory),
                 fmt::join(networks, ", "));
   }
   if (place.network.empty()) place.network = place.directory_name;
   if (wire::cni::is_cni_name(place.network)) return place;
   return fail(ErrorCode::invalid_argument,
-              "--network: {} is no name of a CNI network; give the name of the configuration",
-              net::echo(place.network));
+              "--network: {} is no name of a CNI network; give the name of the configuration", echo(place.network));
 }
 
 using engine::ImportedHolder;

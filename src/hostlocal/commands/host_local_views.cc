@@ -8,7 +8,7 @@
 
 #include "base/texts.h"
 #include "base/time_text.h"
-#include "cli/croft/data.h"
+#include "cli/croft/json_output.h"
 
 namespace croft::app {
 namespace {

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "base/net/count.h"
-#include "cli/croft/data.h"
+#include "base/net/ranges.h"
+#include "cli/croft/json_output.h"
 #include "cli/croft/table.h"
 #include "hostlocal/decide/assign.h"
 #include "hostlocal/decide/audit.h"

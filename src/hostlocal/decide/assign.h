@@ -9,10 +9,9 @@
 #include <vector>
 
 #include "base/clock.h"
-#include "base/error.h"
 #include "base/net/address.h"
 #include "base/net/prefix.h"
-#include "base/net/range.h"
+#include "base/net/ranges.h"
 #include "base/result.h"
 
 // Range sets, the shape of host-local's configuration: an attachment gets one address of each set; the ranges of a set

@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "base/clock.h"
-#include "base/error.h"
 #include "base/net/address.h"
 #include "base/result.h"
 #include "hostlocal/decide/assign.h"

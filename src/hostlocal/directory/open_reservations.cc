@@ -13,7 +13,7 @@
 #include <fmt/format.h>
 
 #include "base/assert.h"
-#include "base/error.h"
+#include "base/result.h"
 #include "cni/format/environment.h"
 #include "hostlocal/directory/index_file.h"
 #include "hostlocal/format/config.h"

@@ -6,7 +6,7 @@
 
 #include <fmt/format.h>
 
-#include "base/quoted.h"
+#include "base/printable.h"
 #include "cni/decision_log.h"
 #include "cni/door/cni_call.h"
 #include "cni/format/result.h"

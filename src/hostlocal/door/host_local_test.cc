@@ -5,7 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "base/manual_clock.h"
+#include "base/clock.h"
 #include "hostlocal/use/test_reservations.h"
 #include "os/scratch_directory.h"
 

@@ -9,9 +9,9 @@
 
 #include <fmt/format.h>
 
-#include "base/json/decode.h"
+#include "base/json/reader.h"
 #include "base/json/writer.h"
-#include "base/net/echo.h"
+#include "base/printable.h"
 #include "base/text/go_text.h"
 
 namespace croft::wire::cni {
@@ -105,7 +105,7 @@ MaybeFault read_requested_addresses(const JsonAt& at, std::vector<Address>& out)
 MaybeFault read_path(const JsonAt& at, std::string& out) {
   if (auto fault = read_text(at, kPathBytesMax, out)) return fault;
   // The system would take the part before it.
-  if (out.find('\0') != out.npos) return at.bad_value(net::echo(out) + " has a NUL byte");
+  if (out.find('\0') != out.npos) return at.bad_value(echo(out) + " has a NUL byte");
   return {};
 }
 

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "base/json/document.h"
+#include "base/json/reader.h"
 #include "base/net/address.h"
 #include "base/net/prefix.h"
 #include "base/result.h"

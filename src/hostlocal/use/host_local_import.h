@@ -7,7 +7,7 @@
 
 #include "base/net/address.h"
 #include "base/net/prefix.h"
-#include "base/net/range.h"
+#include "base/net/ranges.h"
 #include "hostlocal/decide/assign.h"
 #include "hostlocal/reservations.h"
 #include "ipam/use/transact.h"

@@ -4,9 +4,8 @@
 #include <charconv>
 
 #include "base/net/address.h"
-#include "base/net/echo.h"
+#include "base/printable.h"
 #include "base/texts.h"
-#include "base/without_user_info.h"
 
 namespace croft::wire {
 namespace {
@@ -27,7 +26,7 @@ bool is_name(std::string_view text) {
 
 Result<Url> Url::parse(std::string_view text) {
   const auto wrong = [&](std::string_view why) {
-    return fail(ErrorCode::invalid_argument, "URL {} {}", net::echo(without_user_info(text)), why);
+    return fail(ErrorCode::invalid_argument, "URL {} {}", echo(without_user_info(text)), why);
   };
   if (text.size() > kUrlBytesMax) return wrong("is too long");
   if (std::ranges::any_of(text, [](char c) { return c <= ' ' || c > '~'; })) {

@@ -11,7 +11,6 @@
 #include "agent/daemon/daemon.h"
 #include "agent/daemon/plugin_kubeconfig.h"
 #include "base/letters.h"
-#include "base/net/echo.h"
 #include "base/printable.h"
 #include "base/texts.h"
 #include "cli/stores/open_sqlite.h"
@@ -102,7 +101,7 @@ class Install {
     // A runtime takes a .conf or .json for one plugin, not for a list of them.
     if (!wire::is_install_name(options_.network_file) || !options_.network_file.ends_with(".conflist")) {
       return fail(ErrorCode::invalid_argument, "--conflist-name {}: give a plain name that ends with .conflist",
-                  net::echo(options_.network_file));
+                  echo(options_.network_file));
     }
     network.assign_v4 = !options_.no_v4;
     network.masquerades = !options_.no_masquerade;
@@ -145,13 +144,12 @@ class Install {
     const bool is_known = std::ranges::find(names, options_.main) != names.end();
     if (is_known != options_.no_network) return {};
     return fail(ErrorCode::invalid_argument,
-                is_known
-                    ? "--main-plugin with --no-conflist: no configuration is written that would name it"
-                    : fmt::format("{}: Croft gives addresses, and another plugin interfaces. Name that one with "
-                                  "--main-plugin: {}",
-                                  options_.main.empty() ? "--main-plugin is missing"
-                                                        : "--main-plugin " + net::echo(options_.main) + " is not known",
-                                  fmt::join(names, ", ")));
+                is_known ? "--main-plugin with --no-conflist: no configuration is written that would name it"
+                         : fmt::format("{}: Croft gives addresses, and another plugin interfaces. Name that one with "
+                                       "--main-plugin: {}",
+                                       options_.main.empty() ? "--main-plugin is missing"
+                                                             : "--main-plugin " + echo(options_.main) + " is not known",
+                                       fmt::join(names, ", ")));
   }
 
   /// Several times: others write there too.
@@ -262,7 +260,7 @@ class Install {
     return fail(ErrorCode::refused_by_configuration,
                 "--node {}: the cluster has no such node. Give the name that `kubectl get nodes` shows, or --no-probe "
                 "where the node joins later",
-                net::echo(options_.network.node));
+                echo(options_.network.node));
   }
 
   [[nodiscard]] Result<void> ask_status(const wire::cni::NetworkList& drafted) const {
@@ -294,7 +292,7 @@ class Install {
   [[nodiscard]] Result<int> show() const {
     for (const auto& one : plan_.programs) tell_change(fmt::format("{}/{}", options_.programs, one.name), one.content);
     if (has_kubeconfig()) tell(fmt::format("{} would be written with a new token", options_.kubeconfig.file));
-    for (const std::string& file : verdict_.set_aside) tell(fmt::format("{} would be set aside", net::echo(file)));
+    for (const std::string& file : verdict_.set_aside) tell(fmt::format("{} would be set aside", echo(file)));
     if (options_.no_network) return 0;
     tell_change(fmt::format("{}/{}", options_.configurations, options_.network_file), plan_.network);
     static_cast<void>(os::write_standard_output(plan_.network));

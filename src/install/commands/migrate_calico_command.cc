@@ -4,7 +4,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "base/counted.h"
+#include "base/texts.h"
 #include "calico/conflist_switch.h"
 #include "cli/croft/command_line.h"
 #include "cni/error_table.h"

@@ -12,10 +12,10 @@
 #include <nlohmann/json.hpp>
 
 #include "base/letters.h"
-#include "base/net/echo.h"
+#include "base/printable.h"
 #include "base/texts.h"
 #include "cli/croft/command_line.h"
-#include "cli/croft/data.h"
+#include "cli/croft/json_output.h"
 #include "cli/stores/open_store.h"
 #include "install/format/node_network.h"
 #include "ipam/commands/notes.h"
@@ -83,7 +83,7 @@ std::optional<Said> said_cidr(const FamilyNames& names, const DefaultPoolOptions
       first_said(names, options.block_size ? std::to_string(*options.block_size) : "", "block-size", "BLOCK_SIZE");
   if (!said) return std::optional<int>();
   const auto length = net::parse_prefix_length(said->text);
-  if (!length) return fail(ErrorCode::invalid_argument, "{}: {} is no prefix length", said->by, net::echo(said->text));
+  if (!length) return fail(ErrorCode::invalid_argument, "{}: {} is no prefix length", said->by, echo(said->text));
   return std::optional(*length);
 }
 

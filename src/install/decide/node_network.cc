@@ -5,8 +5,7 @@
 
 #include <fmt/format.h>
 
-#include "base/net/echo.h"
-#include "base/quoted.h"
+#include "base/printable.h"
 #include "base/texts.h"
 #include "store/store_url.h"
 
@@ -41,12 +40,12 @@ namespace {
 }
 
 [[nodiscard]] std::string text_of(const NodeNetwork& there) {
-  if (!there.trouble.empty()) return fmt::format("{}, which cannot be read ({})", net::echo(there.file), there.trouble);
+  if (!there.trouble.empty()) return fmt::format("{}, which cannot be read ({})", echo(there.file), there.trouble);
   const std::string by = there.giver.records.empty() || there.giver.records == there.name
                              ? there.giver.program
                              : fmt::format("{} of {}", there.giver.program, store::without_user(there.giver.records));
-  return fmt::format("{}, the network {}{}", net::echo(there.file), net::echo(there.name),
-                     there.giver.program.empty() ? "" : ", whose addresses come from " + net::echo(by));
+  return fmt::format("{}, the network {}{}", echo(there.file), echo(there.name),
+                     there.giver.program.empty() ? "" : ", whose addresses come from " + echo(by));
 }
 
 /// Its pods keep addresses that Croft does not know; only people can say that they are gone.
@@ -59,9 +58,9 @@ namespace {
                 "file, {}or set it aside with --replace {}: its pods keep addresses that Croft does not know",
                 text_of(there), own.file,
                 is_own ? "or move the register (`croft store copy`) and give --replace, " : "",
-                net::echo(there.name.empty() ? there.file : there.name));
+                echo(there.name.empty() ? there.file : there.name));
   }
-  verdict.told.push_back(net::echo(there.file) +
+  verdict.told.push_back(echo(there.file) +
                          (is_own ? ": it names another register now; its pods are known there after `croft store copy`"
                                  : ": its pods keep addresses that Croft does not know"));
   const bool is_overwritten = there.file == own.file || own.written.contains(there.file);
@@ -75,13 +74,13 @@ namespace {
       return fail(ErrorCode::refused_for_safety,
                   "{} comes first and has a copy of Croft's network with the nodename {}, and this node is {}. Remove "
                   "that file, so that Multus writes it anew",
-                  net::echo(there.file), net::echo(copy.node), net::echo(own.node));
+                  echo(there.file), echo(copy.node), echo(own.node));
     }
     if (copy.is_as_wanted) continue;
     verdict.told.push_back(fmt::format(
         "{} comes first and has a copy of Croft's network that differs from {}; pods go by the copy. Remove "
         "that file, so that Multus writes it anew",
-        net::echo(there.file), own.file));
+        echo(there.file), own.file));
   }
   return {};
 }
@@ -140,8 +139,8 @@ Result<NetworkVerdict> judge_networks(const std::vector<NodeNetwork>& there, con
     }
   }
   if (!own.replaced.empty() && !is_replaced) {
-    verdict.told.push_back(fmt::format("--replace {}: no network of that name is in the way, so none was set aside",
-                                       net::echo(own.replaced)));
+    verdict.told.push_back(
+        fmt::format("--replace {}: no network of that name is in the way, so none was set aside", echo(own.replaced)));
   }
   return verdict;
 }
@@ -155,7 +154,7 @@ Result<void> judge_uninstall(const std::vector<std::string>& names, const std::s
     return fail(ErrorCode::refused_for_safety,
                 "{0} may call croft-ipam, which would go, as {1}{2} lies beside it. `mv {1}{2} {1}` where it does, `rm "
                 "{1}{2}` where it does not; --force takes the plugin away all the same",
-                net::echo(file), in_shell_quotes_if_needed(file), kBeforeCroft);
+                echo(file), in_shell_quotes_if_needed(file), kBeforeCroft);
   }
   for (const std::string& name : names) {
     const bool is_mains = brings_network(main) && stem_of(name) == main;
@@ -164,7 +163,7 @@ Result<void> judge_uninstall(const std::vector<std::string>& names, const std::s
     return fail(ErrorCode::refused_for_safety,
                 "with Croft's network taken back the runtime goes by {}, which does not know the addresses that pods "
                 "of this node keep. Drain the node, then remove that file or give --force",
-                net::echo(name));
+                echo(name));
   }
   return {};
 }

@@ -8,8 +8,8 @@
 #include <nlohmann/json.hpp>
 
 #include "base/letters.h"
-#include "base/net/echo.h"
-#include "base/net/lenient.h"
+#include "base/net/prefix.h"
+#include "base/printable.h"
 #include "base/texts.h"
 #include "store/kube/format/yaml.h"
 
@@ -123,7 +123,7 @@ namespace {
     while (text.starts_with(' ')) text.remove_prefix(1);
     while (text.ends_with(' ')) text.remove_suffix(1);
     const auto cidr = net::parse_prefix_leniently(text);
-    if (!cidr) return fail(ErrorCode::invalid_argument, "{}: {} is no CIDR", field, net::echo(text));
+    if (!cidr) return fail(ErrorCode::invalid_argument, "{}: {} is no CIDR", field, echo(text));
     for (const net::Prefix& other : all) {
       if (other.family() == cidr->family()) {
         return fail(ErrorCode::invalid_argument, "{} has two subnets of one family: {} and {}", field, other, *cidr);

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "base/clock.h"
-#include "base/net/count.h"
-#include "ipam/audit/register_report.h"
+#include "base/net/ranges.h"
+#include "ipam/audit/findings.h"
 #include "noderanges/decide/node_range_look.h"
 #include "register/pool.h"
 

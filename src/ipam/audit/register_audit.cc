@@ -6,10 +6,10 @@
 
 #include <fmt/format.h>
 
-#include "base/counted.h"
-#include "base/quoted.h"
+#include "base/printable.h"
+#include "base/texts.h"
 #include "base/time_text.h"
-#include "ipam/audit/register_report.h"
+#include "ipam/audit/findings.h"
 #include "ipam/audit/runtime_comparison.h"
 #include "ipam/decide/draft.h"
 #include "ipam/decide/pool_changes.h"

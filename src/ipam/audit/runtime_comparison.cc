@@ -8,8 +8,7 @@
 
 #include <fmt/format.h>
 
-#include "base/counted.h"
-#include "base/quoted.h"
+#include "base/printable.h"
 #include "base/texts.h"
 #include "base/time_text.h"
 #include "ipam/decide/assign.h"

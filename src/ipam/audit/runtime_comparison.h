@@ -14,10 +14,9 @@
 #include <vector>
 
 #include "base/clock.h"
-#include "base/error.h"
 #include "base/net/address.h"
 #include "base/result.h"
-#include "ipam/audit/register_report.h"
+#include "ipam/audit/findings.h"
 #include "ipam/decide/assign.h"
 #include "ipam/decide/release.h"
 #include "register/block.h"

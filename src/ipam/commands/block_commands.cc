@@ -8,7 +8,6 @@
 #include "base/texts.h"
 #include "base/time_text.h"
 #include "cli/croft/command_line.h"
-#include "cli/croft/filters.h"
 #include "cli/croft/json_output.h"
 #include "cli/croft/listing.h"
 #include "cli/croft/table.h"

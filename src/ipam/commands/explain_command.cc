@@ -1,8 +1,8 @@
 #include <memory>
 
 #include "cli/croft/command_line.h"
-#include "cli/croft/filters.h"
 #include "cli/croft/json_output.h"
+#include "cli/croft/listing.h"
 #include "cni/error_table.h"
 #include "ipam/commands/explain_request.h"
 #include "ipam/use/assign.h"

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "base/net/echo.h"
+#include "base/printable.h"
 #include "base/texts.h"
 #include "ipam/decide/pool_choice.h"
 #include "ipam/use/inspect.h"
@@ -19,7 +19,7 @@ core::PoolUse pool_use_of(const std::string& text) {
   for (const std::string& text : texts) {
     const std::size_t equals = text.find('=');
     if (equals == std::string::npos) {
-      return fail(ErrorCode::invalid_argument, "--namespace-label {}: not KEY=VALUE", net::echo(text));
+      return fail(ErrorCode::invalid_argument, "--namespace-label {}: not KEY=VALUE", echo(text));
     }
     labels[text.substr(0, equals)] = text.substr(equals + 1);
   }

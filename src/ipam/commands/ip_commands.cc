@@ -6,13 +6,10 @@
 
 #include <fmt/format.h>
 
-#include "base/counted.h"
 #include "base/nearest.h"
-#include "base/net/echo.h"
 #include "base/printable.h"
 #include "base/texts.h"
 #include "cli/croft/command_line.h"
-#include "cli/croft/filters.h"
 #include "cli/croft/json_output.h"
 #include "cli/croft/leak_report.h"
 #include "cli/croft/life_sources.h"
@@ -218,7 +215,7 @@ struct ReleaseOptions {
   return fail(Error{ErrorCode::refused_for_safety,
                     fmt::format("{} sandboxes of pod {} hold addresses, and one of them may run: --handle HANDLE "
                                 "releases what one of them holds, --force what all of them hold",
-                                handles.size(), net::echo(pod)),
+                                handles.size(), echo(pod)),
                     list});
 }
 
@@ -234,8 +231,8 @@ struct ReleaseOptions {
     if (pods.back() == options.pod && (!options.handle || a.handle_id == *options.handle)) held.push_back(a);
   }
   if (held.empty()) {
-    return fail(ErrorCode::not_found, "pod {} holds no address{}", net::echo(options.pod),
-                options.handle ? " by handle " + net::echo(*options.handle) : did_you_mean(options.pod, pods));
+    return fail(ErrorCode::not_found, "pod {} holds no address{}", echo(options.pod),
+                options.handle ? " by handle " + echo(*options.handle) : did_you_mean(options.pod, pods));
   }
   if (!options.force) TRY_VOID(refuse_several_holders(options.pod, held));
   std::vector<core::AddressToRelease> wanted;
@@ -257,7 +254,7 @@ struct ReleaseOptions {
   }
   // Half a name may be another's.
   if (options.pod.empty() || options.pod.find('/') != std::string::npos) return {};
-  return fail(ErrorCode::invalid_argument, "--pod: {} is not NAMESPACE/NAME", net::echo(options.pod));
+  return fail(ErrorCode::invalid_argument, "--pod: {} is not NAMESPACE/NAME", echo(options.pod));
 }
 
 [[nodiscard]] Result<void> check_origin(const std::string& path, const ReportContent& report,

@@ -8,13 +8,10 @@
 
 #include <fmt/format.h>
 
-#include "base/counted.h"
-#include "base/net/echo.h"
 #include "base/printable.h"
 #include "base/texts.h"
 #include "base/time_text.h"
 #include "cli/croft/command_line.h"
-#include "cli/croft/filters.h"
 #include "cli/croft/json_output.h"
 #include "cli/croft/life_sources.h"
 #include "cli/croft/listing.h"
@@ -101,7 +98,7 @@ struct ShowOptions {
   const auto access = wire::kube::decode_kubeconfig(text, os::directory_of(file));
   if (!access) return fail(access.error().in(file));
   const auto life = wire::kube::life_of_token(access->token);
-  if (!life) return fail(ErrorCode::not_found, "{} has no token that says its end", net::echo(file));
+  if (!life) return fail(ErrorCode::not_found, "{} has no token that says its end", echo(file));
   return std::optional(
       TokenShown{file, life->made, life->end, life->end <= line.clock.now().wall, is_refused(line, file)});
 }
@@ -170,7 +167,7 @@ std::string node_text(const engine::NodeView& view, const std::vector<net::Prefi
       changes[text.substr(0, text.size() - 1)] = std::nullopt;
     } else {
       return fail(ErrorCode::invalid_argument, "{} is neither KEY=VALUE nor KEY- (which takes a label away)",
-                  net::echo(text));
+                  echo(text));
     }
   }
   return changes;
@@ -441,7 +438,7 @@ void tell_of_pod_ranges(CommandLine& line, const std::vector<net::Prefix>& cidrs
     tell(
         fmt::format("croft: {} is the podCIDR of node {}: where host-local gives that node's addresses, pods of both "
                     "get the same (docs/runbooks/migrate.md, From host-local)",
-                    range.cidr, net::echo(range.node)));
+                    range.cidr, echo(range.node)));
   }
 }
 

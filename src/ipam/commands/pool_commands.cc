@@ -7,10 +7,8 @@
 
 #include <fmt/format.h>
 
-#include "base/counted.h"
 #include "base/texts.h"
 #include "cli/croft/command_line.h"
-#include "cli/croft/filters.h"
 #include "cli/croft/json_output.h"
 #include "cli/croft/listing.h"
 #include "cli/croft/table.h"

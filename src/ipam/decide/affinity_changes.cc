@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "base/net/echo.h"
+#include "base/printable.h"
 #include "base/texts.h"
 #include "base/time_text.h"
 #include "ipam/decide/claim.h"
@@ -118,7 +118,7 @@ Step<Node> plan_label_node(const Snapshot& snapshot, const std::string& name, co
     TRY_VOID(reader.ready());
     const bool sets_some = std::ranges::any_of(changes, [](const auto& change) { return change.second.has_value(); });
     if (stored == nullptr && !sets_some) {
-      return fail(ErrorCode::not_found, "the register has no record of node {}", net::echo(name));
+      return fail(ErrorCode::not_found, "the register has no record of node {}", echo(name));
     }
     Node node;
     node.name = name;

@@ -10,10 +10,9 @@
 #include <vector>
 
 #include "base/clock.h"
-#include "base/error.h"
 #include "base/net/address.h"
-#include "base/net/count.h"
 #include "base/net/prefix.h"
+#include "base/net/ranges.h"
 #include "base/result.h"
 #include "register/owner.h"
 #include "register/pool.h"

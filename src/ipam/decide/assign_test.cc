@@ -16,7 +16,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "base/manual_clock.h"
+#include "base/clock.h"
 #include "base/net/test_values.h"
 #include "ipam/decide/affinity_changes.h"
 #include "ipam/decide/claim.h"

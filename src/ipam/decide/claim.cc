@@ -5,7 +5,7 @@
 
 #include <fmt/format.h>
 
-#include "base/net/intervals.h"
+#include "base/net/ranges.h"
 #include "ipam/decide/assign.h"
 
 namespace croft::core {

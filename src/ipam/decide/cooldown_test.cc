@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
-#include "base/manual_clock.h"
+#include "base/clock.h"
 #include "ipam/decide/assign.h"
 #include "register/block.h"
 #include "register/pool.h"

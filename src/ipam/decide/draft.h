@@ -10,9 +10,8 @@
 #include <vector>
 
 #include "base/clock.h"
-#include "base/net/intervals.h"
+#include "base/net/ranges.h"
 #include "base/result.h"
-#include "register/flow.h"
 #include "register/snapshot.h"
 
 namespace croft::core {

@@ -13,7 +13,6 @@
 #include "ipam/decide/claim.h"
 #include "ipam/decide/draft.h"
 #include "ipam/decide/pool_choice.h"
-#include "register/flow.h"
 #include "register/snapshot.h"
 
 namespace croft::core {

@@ -5,8 +5,8 @@
 
 #include <fmt/format.h>
 
-#include "base/net/echo.h"
 #include "base/net/prefix.h"
+#include "base/printable.h"
 #include "base/texts.h"
 #include "ipam/decide/draft.h"
 #include "register/address_claims.h"
@@ -23,7 +23,7 @@ std::vector<net::Prefix> block_cidrs_in(Reader& reader, const net::Prefix& cidr)
 }
 
 Error no_such_pool(const std::string& name) {
-  return {ErrorCode::not_found, fmt::format("there is no pool {}", net::echo(name)), {}};
+  return {ErrorCode::not_found, fmt::format("there is no pool {}", echo(name)), {}};
 }
 
 /// Deletes the reservation of a pool that is gone. The set of pools keeps out whoever makes the pool meanwhile: it has
@@ -313,7 +313,7 @@ Result<void> check_config(const IpamConfig& config) {
     return fail(ErrorCode::invalid_argument,
                 "kubeVirtVMAddressPersistence {} is neither Enabled nor "
                 "Disabled",
-                net::echo(persistence));
+                echo(persistence));
   }
   if (!config.strict_affinity && !config.auto_allocate_blocks) {
     return fail(ErrorCode::refused_by_configuration,
@@ -401,7 +401,7 @@ Step<ReservationDeleted> plan_delete_reservation(const Snapshot& snapshot, const
     const Reservation* const there = reader.get(key);
     const PoolTable pools(reader);
     TRY_VOID(reader.ready());
-    if (there == nullptr) return fail(ErrorCode::not_found, "there is no reservation {}", net::echo(name));
+    if (there == nullptr) return fail(ErrorCode::not_found, "there is no reservation {}", echo(name));
     for (const Pool* pool : pools.pools()) {
       if (reservation_name_of(pool->name) != name) continue;
       return fail(ErrorCode::refused_for_safety,

@@ -9,7 +9,6 @@
 
 #include "agent/door/agent.h"
 #include "base/clock.h"
-#include "base/error.h"
 #include "base/result.h"
 #include "calico/netconf.h"
 #include "cni/door/skeleton.h"

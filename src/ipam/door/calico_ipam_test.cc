@@ -6,7 +6,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "base/manual_clock.h"
+#include "base/clock.h"
 #include "base/net/test_values.h"
 #include "ipam/use/assign.h"
 #include "ipam/use/inspect.h"
@@ -127,7 +127,7 @@ class CalicoIpamTest : public testing::Test {
       [this](const std::string&, const std::string& line, std::uint64_t) { log_.push_back(line); }};
 };
 
-/// ipam/use/past_living_test.cc has the rest.
+/// ipam/use/assign_test.cc has the rest.
 TEST_F(CalicoIpamTest, AnAddressThatSomebodyOnThisNodeLivesWithIsNotGiven) {
   write_nodename("node-a");
   pool("a", "10.1.0.0/24", 26);

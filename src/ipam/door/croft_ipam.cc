@@ -9,8 +9,7 @@
 #include <fmt/format.h>
 
 #include "base/hex.h"
-#include "base/net/echo.h"
-#include "base/quoted.h"
+#include "base/printable.h"
 #include "cni/decision_log.h"
 #include "cni/door/cni_call.h"
 #include "cni/door/tombstones.h"
@@ -210,7 +209,7 @@ class Call final : public CniCall {
       return fail(invalid_argument(fmt::format(
           "ipam.annotations: \"api\" needs a kube: store, and ipam.store is {}: leave it out, or let the runtime hand "
           "annotations over",
-          net::echo(store::without_user(store_url())))));
+          echo(store::without_user(store_url())))));
     }
     const bool is_pod = !config_.pod.name.empty() && !config_.pod.namespace_name.empty();
     return is_pod ? config_.ipam.annotations : std::nullopt;

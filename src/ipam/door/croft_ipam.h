@@ -8,7 +8,7 @@
 #include "agent/door/agent.h"
 #include "base/clock.h"
 #include "base/result.h"
-#include "cni/door/call_so_far.h"
+#include "cni/door/cni_call.h"
 #include "cni/door/skeleton.h"
 #include "ipam/use/assign.h"
 #include "register/owner.h"

@@ -11,7 +11,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "base/manual_clock.h"
+#include "base/clock.h"
 #include "base/net/test_values.h"
 #include "cni/door/skeleton.h"
 #include "os/file_lock.h"
@@ -115,7 +115,7 @@ class CroftIpamTest : public testing::Test {
                         [this](const std::string&, const std::string& line) { log_.push_back(line); }};
 };
 
-/// ipam/use/past_living_test.cc has the rest.
+/// ipam/use/assign_test.cc has the rest.
 TEST_F(CroftIpamTest, AnAddressThatSomebodyOnThisNodeLivesWithIsNotGiven) {
   world_.device_of = [](const net::Address& address) {
     return address.to_string() == "10.1.0.8" ? std::optional<std::string>("veth7") : std::nullopt;

@@ -18,8 +18,8 @@
 #include <fmt/ranges.h>
 #include <gtest/gtest.h>
 
+#include "base/clock.h"
 #include "base/letters.h"
-#include "base/manual_clock.h"
 #include "base/net/test_scenario.h"
 #include "collector/decide/judge.h"
 #include "ipam/decide/affinity_changes.h"

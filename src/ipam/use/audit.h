@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/result.h"
-#include "ipam/audit/register_report.h"
+#include "ipam/audit/findings.h"
 #include "ipam/audit/runtime_comparison.h"
 #include "ipam/use/release.h"
 #include "ipam/use/transact.h"

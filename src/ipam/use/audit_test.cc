@@ -17,7 +17,7 @@
 #include "ipam/use/release.h"
 #include "ipam/use/test_world.h"
 #include "store/forwarding_store.h"
-#include "store/test_commits.h"
+#include "store/test_records.h"
 
 namespace croft::engine {
 namespace {

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "base/clock.h"
-#include "base/error.h"
+#include "base/result.h"
 #include "ipam/use/transact.h"
 #include "register/snapshot.h"
 #include "store/store.h"

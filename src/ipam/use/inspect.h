@@ -8,8 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "base/net/count.h"
-#include "base/net/intervals.h"
+#include "base/net/ranges.h"
 #include "ipam/audit/pool_status.h"
 #include "ipam/use/transact.h"
 #include "register/block.h"

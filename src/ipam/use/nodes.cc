@@ -7,9 +7,8 @@
 
 #include <fmt/format.h>
 
-#include "base/counted.h"
 #include "base/nearest.h"
-#include "base/net/echo.h"
+#include "base/printable.h"
 #include "base/texts.h"
 #include "ipam/use/inspect.h"
 #include "ipam/use/transact.h"
@@ -116,12 +115,12 @@ Result<void> check_node_known(const Context& context, const std::string& name) {
     known.push_back(view.node.name);
   }
   if (const std::string meant = did_you_mean(name, known); !meant.empty()) {
-    return fail(ErrorCode::not_found, "the register knows no node {}{}", net::echo(name), meant);
+    return fail(ErrorCode::not_found, "the register knows no node {}{}", echo(name), meant);
   }
   known.resize(std::min(known.size(), kNamedMax));
   std::string names = joined(known);
   if (nodes.size() > kNamedMax) names += fmt::format(" and {} more", nodes.size() - kNamedMax);
-  return fail(ErrorCode::not_found, "the register knows no node {}; it knows {}", net::echo(name),
+  return fail(ErrorCode::not_found, "the register knows no node {}; it knows {}", echo(name),
               names.empty() ? "none" : names);
 }
 

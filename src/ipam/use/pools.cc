@@ -5,8 +5,8 @@
 
 #include <fmt/format.h>
 
-#include "base/net/echo.h"
-#include "base/net/lenient.h"
+#include "base/net/prefix.h"
+#include "base/printable.h"
 #include "base/texts.h"
 #include "ipam/decide/draft.h"
 #include "ipam/use/inspect.h"
@@ -20,7 +20,7 @@ void add_addresses(const core::Service& service, std::vector<TakenSpace>& taken)
     const auto address = net::parse_address_leniently(text);  // or kHeadless
     if (!address) continue;
     taken.push_back({fmt::format("address {} of Service {}, whose range nothing tells", address->to_string(),
-                                 net::echo(service.name.to_string())),
+                                 echo(service.name.to_string())),
                      net::Prefix::containing(*address, net::bit_length(address->family()))});
   }
 }
@@ -200,7 +200,7 @@ Result<std::vector<TakenSpace>> service_cidrs(const Context& context) {
       context, {core::Kind::service_cidr, ""},
       [&](const store::Record& record) {
         for (const net::Prefix& cidr : std::get<core::ServiceCidrObject>(*record.value).cidrs) {
-          taken.push_back({fmt::format("ServiceCIDR {} ({})", net::echo(record.key.name), cidr.to_string()), cidr});
+          taken.push_back({fmt::format("ServiceCIDR {} ({})", echo(record.key.name), cidr.to_string()), cidr});
         }
       },
       OnDamage::skip));

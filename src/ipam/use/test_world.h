@@ -18,7 +18,6 @@
 #include <gtest/gtest.h>
 
 #include "base/clock.h"
-#include "base/manual_clock.h"
 #include "ipam/use/assign.h"
 #include "ipam/use/audit.h"
 #include "ipam/use/inspect.h"

@@ -5,7 +5,7 @@
 #include <fmt/format.h>
 
 #include "base/assert.h"
-#include "base/backoff.h"
+#include "base/pacing.h"
 #include "base/planted.h"
 
 namespace croft::engine {

@@ -2,15 +2,15 @@
 
 #include <map>
 
-#include "base/net/echo.h"
 #include "base/net/prefix.h"
+#include "base/printable.h"
 
 namespace croft::core::audit {
 namespace {
 
 /// `name`: a case of node_range_twice.
 Finding twice(FindingName name, const NodeRange& one, const NodeRange& other) {
-  return found(name, one.cidr, net::echo(one.node), other.cidr, net::echo(other.node), other.node);
+  return found(name, one.cidr, echo(one.node), other.cidr, echo(other.node), other.node);
 }
 
 }  // namespace
@@ -20,7 +20,7 @@ std::vector<Finding> audit_node_ranges(const NodeRangesSeen& seen, const SaidCom
   std::vector<Finding> findings;
   for (const auto& [outer, inner] : seen.collisions) findings.push_back(twice("node_range_twice", outer, inner));
   for (const auto& [node, cidrs] : seen.surplus) {
-    findings.push_back(found("node_range_surplus", net::echo(node), net::joined(cidrs)));
+    findings.push_back(found("node_range_surplus", echo(node), net::joined(cidrs)));
   }
   for (const SaidOverlap& one : said.overlaps) {
     findings.push_back(one.other_is_recorded ? twice("node_range_twice.recorded", one.said, one.other)
@@ -28,10 +28,10 @@ std::vector<Finding> audit_node_ranges(const NodeRangesSeen& seen, const SaidCom
   }
   for (const DifferingCidrs& one : said.differing) {
     findings.push_back(
-        found("node_range_differs", net::echo(one.node), net::joined(one.said), net::joined(one.recorded), one.node));
+        found("node_range_differs", echo(one.node), net::joined(one.said), net::joined(one.recorded), one.node));
   }
   for (const auto& [node, error] : unreadable) {
-    findings.push_back(found("node_range_unreadable", net::echo(node), error.message));
+    findings.push_back(found("node_range_unreadable", echo(node), error.message));
   }
   return findings;
 }
@@ -49,8 +49,7 @@ std::vector<Finding> audit_pod_ranges(const std::vector<BlockOfNode>& blocks, co
       continue;
     }
     const std::string& other = its->second;
-    findings.push_back(
-        found("pod_range_overlap", block.cidr, net::echo(block.node), net::echo(other), block.node, other));
+    findings.push_back(found("pod_range_overlap", block.cidr, echo(block.node), echo(other), block.node, other));
   }
   if (!is_by_ranges) findings.clear();
   return findings;

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "base/result.h"
-#include "ipam/audit/register_report.h"
+#include "ipam/audit/findings.h"
 #include "noderanges/decide/node_range_look.h"
 
 namespace croft::core::audit {

@@ -1,8 +1,8 @@
 
 #include <fmt/format.h>
 
-#include "base/net/echo.h"
 #include "base/net/prefix.h"
+#include "base/printable.h"
 #include "base/texts.h"
 #include "cli/croft/command_line.h"
 #include "cli/croft/listing.h"
@@ -53,7 +53,7 @@ struct SubnetEnvOptions {
                                               const std::string& node) {
   std::vector<core::NodeRangeSeen> ranges = seen.ranges;
   std::erase_if(ranges, [&](const core::NodeRangeSeen& one) { return one.range.node != node; });
-  if (ranges.empty()) return fail(ErrorCode::not_found, "node {} has no range", net::echo(node));
+  if (ranges.empty()) return fail(ErrorCode::not_found, "node {} has no range", echo(node));
   print(line.wants_data() ? line.data_text(json_of(ranges)) : table_of(ranges, true).to_string());
   return 0;
 }

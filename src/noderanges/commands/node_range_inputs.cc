@@ -8,7 +8,7 @@
 
 #include <fmt/format.h>
 
-#include "base/net/echo.h"
+#include "base/printable.h"
 #include "base/texts.h"
 #include "store/kube/cluster_facts.h"
 #include "store/store_url.h"
@@ -93,7 +93,7 @@ struct Masks {
       read.spec.excluded.push_back(*range);
     } else {
       read.warnings.push_back(
-          fmt::format("Unsuccessful parsing of service CIDR {}: {}", net::echo(part), range.error().message));
+          fmt::format("Unsuccessful parsing of service CIDR {}: {}", echo(part), range.error().message));
     }
   }
   const auto& ranges = read.spec.excluded;

@@ -5,10 +5,10 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "base/net/echo.h"
 #include "base/net/prefix.h"
+#include "base/printable.h"
 #include "base/texts.h"
-#include "cli/croft/data.h"
+#include "cli/croft/json_output.h"
 
 namespace croft::app {
 namespace {
@@ -189,11 +189,10 @@ Result<std::string> subnet_env_of(const core::NodeRangesSeen& seen, const std::s
   }
   if (text.empty() && is_said) {
     return fail(ErrorCode::not_found,
-                "no range that the object of node {} says is recorded: `croft node range show` tells them",
-                net::echo(node));
+                "no range that the object of node {} says is recorded: `croft node range show` tells them", echo(node));
   }
   if (text.empty()) {
-    return fail(ErrorCode::not_found, "node {} has no range: `croft node range assign {}`", net::echo(node), node);
+    return fail(ErrorCode::not_found, "node {} has no range: `croft node range assign {}`", echo(node), node);
   }
   return text + fmt::format("FLANNEL_MTU={}\nFLANNEL_IPMASQ={}\n", mtu, ip_masquerade);
 }

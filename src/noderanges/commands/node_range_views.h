@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "cli/croft/data.h"
+#include "cli/croft/json_output.h"
 #include "cli/croft/table.h"
 #include "noderanges/decide/node_range_look.h"
 #include "noderanges/use/node_range.h"

@@ -7,8 +7,7 @@
 #include <fmt/format.h>
 
 #include "base/assert.h"
-#include "base/counted.h"
-#include "base/net/echo.h"
+#include "base/printable.h"
 #include "base/texts.h"
 #include "register/address_claims.h"
 
@@ -145,7 +144,7 @@ Error takes_no_other(const NodeRange& said) {
   return make_error(ErrorCode::refused_by_configuration,
                     "the object of node {} says {}, and takes no other range for as long as it lives: `croft node "
                     "range assign {} --cidr {}` records that one",
-                    net::echo(said.node), said.cidr, said.node, said.cidr);
+                    echo(said.node), said.cidr, said.node, said.cidr);
 }
 
 /// The record of a node that is to have a range; nothing to write when it is there.
@@ -154,7 +153,7 @@ Error takes_no_other(const NodeRange& said) {
   TRY_VOID(check_node_name(node));
   if (reader.find(node_key(node)) != nullptr) return std::optional<PlannedWrite>();
   if (record == NodeRecord::demand) {
-    return fail(ErrorCode::not_found, "there is no node {}: `croft node list` names them", net::echo(node));
+    return fail(ErrorCode::not_found, "there is no node {}: `croft node list` names them", echo(node));
   }
   Node made;
   made.name = node;
@@ -296,7 +295,7 @@ Step<NodeRangesAssigned> plan_adopt_node_range(const Snapshot& snapshot, const s
     }
     const auto place = cluster_cidr_of(cidr, table.stored()->cluster_cidrs);
     if (!place) {
-      return fail(ErrorCode::invalid_argument, "node {} has {}, which lies in no cluster CIDR", net::echo(node), cidr);
+      return fail(ErrorCode::invalid_argument, "node {} has {}, which lies in no cluster CIDR", echo(node), cidr);
     }
     for (const net::Prefix& has : answer.cidrs) {
       if (has.family() != cidr.family()) continue;
@@ -307,7 +306,7 @@ Step<NodeRangesAssigned> plan_adopt_node_range(const Snapshot& snapshot, const s
     for (const NodeRange& other : said) {
       if (other.node == node || !other.cidr.overlaps(cidr)) continue;
       return fail(ErrorCode::already_exists, "{} overlaps {}, which the object of node {} says", cidr, other.cidr,
-                  net::echo(other.node));
+                  echo(other.node));
     }
     if (const auto* other = reader.find(node_range_key(cidr))) {
       return fail(ErrorCode::already_exists, "{} is the range of node {}", cidr, other->node);
@@ -442,7 +441,7 @@ NodeRangeTable::NodeRangeTable(Reader& reader, AddressClaims::For purpose) {
   for (const auto& [key, value] : reader.list({Kind::node_range, ""})) {
     const auto& range = std::get<NodeRange>(value);
     if (key != node_range_key(range.cidr)) {
-      fault_ = make_error(ErrorCode::corrupt, "node range {} says that it is {}", net::echo(key.name), range.cidr);
+      fault_ = make_error(ErrorCode::corrupt, "node range {} says that it is {}", echo(key.name), range.cidr);
       return;
     }
     ranges_.push_back(range);

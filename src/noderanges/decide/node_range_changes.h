@@ -10,7 +10,7 @@
 
 #include "base/net/prefix.h"
 #include "base/result.h"
-#include "base/space/dense_bitmap.h"
+#include "base/space/free_ordinals.h"
 #include "register/address_claims.h"
 #include "register/node.h"
 #include "register/snapshot.h"

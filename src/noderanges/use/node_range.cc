@@ -6,8 +6,8 @@
 
 #include <fmt/format.h>
 
-#include "base/net/echo.h"
 #include "base/net/prefix.h"
+#include "base/printable.h"
 #include "base/texts.h"
 #include "ipam/use/transact.h"
 
@@ -311,8 +311,7 @@ std::string rival_text(const NodeCidrs::OfNode& one) {
       "node {} was given {} by another program{}: only one may give ranges to nodes, and this controller gives none "
       "from "
       "here on; end the other (kube-controller-manager: --allocate-node-cidrs=false), then start this one again",
-      net::echo(one.node), net::joined(one.cidrs),
-      one.written_by.empty() ? "" : fmt::format(" ({})", net::echo(one.written_by)));
+      echo(one.node), net::joined(one.cidrs), one.written_by.empty() ? "" : fmt::format(" ({})", echo(one.written_by)));
 }
 
 std::vector<core::NodeRange> all_said(const std::vector<NodeCidrs::OfNode>& all) {
@@ -338,7 +337,7 @@ Error kept_back(const std::string& node, const std::vector<net::Prefix>& ours, c
   return make_error(ErrorCode::already_exists,
                     "its record says {}, and the object of node {} says {}: {} is not told its range; when nobody on "
                     "it has an address, `croft node range release {} --force` lets the next pass give it another",
-                    net::joined(ours), net::echo(other.node), other.cidr, net::echo(node), node);
+                    net::joined(ours), echo(other.node), other.cidr, echo(node), node);
 }
 
 }  // namespace

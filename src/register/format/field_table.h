@@ -30,9 +30,9 @@
 #include "base/net/prefix.h"
 #include "base/shared_map.h"
 #include "base/strong.h"
+#include "base/texts.h"
 #include "register/block.h"
 #include "register/format/canonical_json.h"
-#include "register/words.h"
 
 namespace croft::wire {
 
@@ -182,12 +182,12 @@ template <const auto& kWords>
 struct OneOf {
   template <class Enum>
   static void write(CanonicalWriter& out, Enum value) {
-    out.text(core::word_in(kWords, value));
+    out.text(word_in(kWords, value));
   }
   template <class Enum>
   static void read(CanonicalReader& in, Enum& value) {
     const std::string found = in.text();
-    const auto known = core::value_in(kWords, found);
+    const auto known = value_in(kWords, found);
     if (!known) in.reject("unknown name \"" + found + "\"");
     value = known.value_or(kWords[0].second);
   }

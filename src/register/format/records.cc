@@ -38,7 +38,7 @@ using core::StockDoubt;
 using core::StockIntent;
 using core::StockNode;
 
-constexpr core::Words<core::TunnelKind, 5> kTunnelKinds = {{
+constexpr Words<core::TunnelKind, 5> kTunnelKinds = {{
     {"ipip", core::TunnelKind::ipip},
     {"vxlan", core::TunnelKind::vxlan_v4},
     {"vxlanV6", core::TunnelKind::vxlan_v6},
@@ -346,7 +346,7 @@ constexpr auto kNodeRangeSet =
            field("clusterCIDRs", &core::NodeRangeSet::cluster_cidrs, ListOf<Object<kClusterCidr>>{}),
            field("excluded", &core::NodeRangeSet::excluded), field("cursors", &core::NodeRangeSet::cursors));
 
-constexpr core::Words<StockAddressState, 8> kWarmStates = {{
+constexpr Words<StockAddressState, 8> kWarmStates = {{
     {"probing", StockAddressState::probing},
     {"free", StockAddressState::free},
     {"held", StockAddressState::held},
@@ -356,12 +356,12 @@ constexpr core::Words<StockAddressState, 8> kWarmStates = {{
     {"lent", StockAddressState::lent},
     {"quarantined", StockAddressState::quarantined},
 }};
-constexpr core::Words<StockDoubt, 3> kWarmDoubts = {{
+constexpr Words<StockDoubt, 3> kWarmDoubts = {{
     {"not_in_cloud", StockDoubt::not_in_cloud},
     {"used_by_host", StockDoubt::used_by_host},
     {"used_by_pod", StockDoubt::used_by_pod},
 }};
-constexpr core::Words<StockIntent::What, 2> kWarmWhats = {{
+constexpr Words<StockIntent::What, 2> kWarmWhats = {{
     {"allocate", StockIntent::What::allocate},
     {"borrow", StockIntent::What::borrow},
 }};

@@ -8,10 +8,8 @@
 
 #include <fmt/format.h>
 
-#include "base/counted.h"
-#include "base/net/echo.h"
-#include "base/net/lenient.h"
 #include "base/net/prefix.h"
+#include "base/printable.h"
 #include "base/texts.h"
 #include "register/service.h"
 
@@ -86,7 +84,7 @@ class Rebuild {
     count_bands();
     if (restored->beyond > 0) {
       add(Type::unknown, "UnknownError", "", std::nullopt, true,
-          fmt::format("the range {} had {} beyond its end; dropping {}", net::echo(seen.stored->range),
+          fmt::format("the range {} had {} beyond its end; dropping {}", echo(seen.stored->range),
                       counted(restored->beyond, "bit"), restored->beyond == 1 ? "it" : "them"));
     }
   }
@@ -252,7 +250,7 @@ std::vector<RangeRepair> repair_addresses(std::span<const AddressRangeSeen> rang
       const auto address = net::parse_address_leniently(text);
       if (!address) {
         rebuilds.front().add(Type::invalid, "ClusterIPNotValid", text, service.name, false,
-                             fmt::format("Cluster IP {} is not a valid IP; please recreate service", net::echo(text)));
+                             fmt::format("Cluster IP {} is not a valid IP; please recreate service", echo(text)));
         for (AddressRebuild& rebuild : rebuilds) rebuild.keep_all_for(service.name);
         continue;
       }

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "base/clock.h"
-#include "base/error.h"
+#include "base/result.h"
 #include "register/address_claims.h"
 #include "register/service.h"
 #include "services/decide/service_bitmap.h"
@@ -132,7 +132,7 @@ struct RangeRepair {
 };
 
 /// The addresses of one family or of two. Findings that concern no range (texts that are no address, families without
-/// a range) are in the first. Addresses are read as a kube-apiserver reads them (base/net/lenient.h); a Service whose
+/// a range) are in the first. Addresses are read as a kube-apiserver reads them (base/net/prefix.h); a Service whose
 /// address can't be read keeps every leak.
 [[nodiscard]] std::vector<RangeRepair> repair_addresses(std::span<const AddressRangeSeen> ranges,
                                                         std::span<const ServiceUse> services);

@@ -5,7 +5,7 @@
 #include "cli/croft/table.h"
 #include "services/commands/service_views.h"
 #include "services/use/test_services.h"
-#include "store/test_commits.h"
+#include "store/test_records.h"
 
 namespace croft::app {
 namespace {

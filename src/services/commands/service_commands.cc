@@ -6,11 +6,9 @@
 
 #include <fmt/format.h>
 
-#include "base/net/echo.h"
 #include "base/printable.h"
 #include "base/texts.h"
 #include "cli/croft/command_line.h"
-#include "cli/croft/filters.h"
 #include "cli/croft/listing.h"
 #include "cli/stores/open_store.h"
 #include "cni/error_table.h"
@@ -193,9 +191,9 @@ struct ServiceFlags {
 };
 
 template <class T, std::size_t N>
-[[nodiscard]] Result<T> word_argument(const char* flag, const core::Words<T, N>& words, const std::string& text) {
-  if (const auto value = core::value_in(words, text)) return *value;
-  return fail(ErrorCode::invalid_argument, "{}: {} is none of {}", flag, net::echo(text), core::listed(words));
+[[nodiscard]] Result<T> word_argument(const char* flag, const Words<T, N>& words, const std::string& text) {
+  if (const auto value = value_in(words, text)) return *value;
+  return fail(ErrorCode::invalid_argument, "{}: {} is none of {}", flag, echo(text), listed(words));
 }
 
 [[nodiscard]] std::optional<std::uint16_t> port_of(std::string_view text) {
@@ -224,7 +222,7 @@ template <class T, std::size_t N>
   const std::string target = first == std::string::npos ? "" : text.substr(first + 1, second - first - 1);
   if (!number || !node_port || (!target.empty() && !is_target_port(target))) {
     return fail(ErrorCode::invalid_argument, "{}: {} is not PORT[:TARGET[:NODEPORT]], e.g. 80:8080:30080", flag,
-                net::echo(text));
+                echo(text));
   }
   port.port = *number;
   port.node_port = *node_port;
@@ -346,7 +344,7 @@ template <class T, std::size_t N>
   const std::string& text = manifest.resource_version;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
   if (error != std::errc() || end != text.data() + text.size()) {
-    return fail(ErrorCode::invalid_argument, "metadata.resourceVersion " + net::echo(text) + " is no number");
+    return fail(ErrorCode::invalid_argument, "metadata.resourceVersion " + echo(text) + " is no number");
   }
   return std::optional(store::Revision{number});
 }

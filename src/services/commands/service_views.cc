@@ -9,12 +9,11 @@
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
-#include "base/counted.h"
-#include "base/net/lenient.h"
+#include "base/net/prefix.h"
 #include "base/printable.h"
 #include "base/texts.h"
 #include "base/time_text.h"
-#include "cli/croft/data.h"
+#include "cli/croft/json_output.h"
 #include "register/service.h"
 
 namespace croft::app {

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "base/clock.h"
-#include "cli/croft/data.h"
+#include "cli/croft/json_output.h"
 #include "cli/croft/table.h"
 #include "services/use/range_repair.h"
 #include "services/use/service.h"

@@ -7,14 +7,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "base/manual_clock.h"
+#include "base/clock.h"
 #include "cli/stores/open_store.h"
 #include "ipam/use/test_world.h"
 #include "os/clock.h"
 #include "os/scratch_directory.h"
 #include "services/use/range_repair.h"
 #include "services/use/service.h"
-#include "store/test_commits.h"
+#include "store/test_records.h"
 
 // Services on the store that they are really on; the rules are tested in services/use.
 

@@ -8,8 +8,8 @@
 
 #include <fmt/format.h>
 
-#include "base/net/echo.h"
-#include "base/net/lenient.h"
+#include "base/net/prefix.h"
+#include "base/printable.h"
 #include "base/texts.h"
 
 namespace croft::core::service {
@@ -53,9 +53,9 @@ std::string_view without_blanks(std::string_view text) {
   return text.substr(first, text.find_last_not_of(kBlanks) + 1 - first);
 }
 
-/// A text from outside as it stands when that is harmless, as the reference repeats it; else as net::echo makes it so.
+/// A text from outside as it stands when that is harmless, as the reference repeats it; else as echo makes it so.
 std::string shown(std::string_view text) {
-  const std::string quoted = net::echo(text);
+  const std::string quoted = echo(text);
   return quoted.size() == text.size() + 2 ? std::string(text) : quoted;
 }
 

@@ -12,7 +12,7 @@
 #include "base/net/address.h"
 #include "base/net/prefix.h"
 #include "base/result.h"
-#include "base/space/dense_bitmap.h"
+#include "base/space/free_ordinals.h"
 #include "register/service.h"
 
 namespace croft::core::service {

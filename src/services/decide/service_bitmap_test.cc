@@ -9,7 +9,7 @@
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
-#include "base/manual_clock.h"
+#include "base/clock.h"
 
 // The names in brackets are the rows of docs/notes/service-ranges.md#cases.
 

@@ -9,7 +9,7 @@
 #include <fmt/format.h>
 
 #include "base/letters.h"
-#include "base/net/echo.h"
+#include "base/printable.h"
 #include "base/texts.h"
 #include "register/address_claims.h"
 #include "register/service.h"
@@ -212,7 +212,7 @@ class RangeChanges {
     return fmt::format(
         "Kubernetes keeps the addresses of Services as IPAddress objects here (ServiceCIDR {}): no others are given "
         "out beside it",
-        net::echo(cidrs.front().first.name));
+        echo(cidrs.front().first.name));
   }
 
   /// With what the Services of the store hold, and those of the other kind.
@@ -236,7 +236,7 @@ class RangeChanges {
         if (has_unreadable_address(service)) {
           slot.refusal =
               fmt::format("the address of Service {} can't be read, and the range {} may have it; mend or delete it",
-                          net::echo(service.name.to_string()), slot.wanted->text());
+                          echo(service.name.to_string()), slot.wanted->text());
         }
       } else {
         std::ranges::for_each(held_node_ports_of(service), take);
@@ -265,7 +265,7 @@ class RangeChanges {
 
 /// A field that is missing or must not be there: `what` is `Required value`, `Forbidden: …`.
 [[nodiscard]] ServiceRefusal refuse_field(const Service& service, std::string_view field, std::string_view what) {
-  return {"Invalid", fmt::format("The Service {} is invalid: {}: {}", net::echo(service.name.name), field, what)};
+  return {"Invalid", fmt::format("The Service {} is invalid: {}: {}", echo(service.name.name), field, what)};
 }
 /// A value of a field that cannot be: `value` as it is to be printed.
 [[nodiscard]] ServiceRefusal refuse_value(const Service& service, std::string_view field, std::string_view value,
@@ -280,7 +280,7 @@ class RangeChanges {
 /// A list as it stands in such a text: like JSON, empty as `null`.
 [[nodiscard]] std::string printed(const std::vector<std::string>& texts) {
   std::string result;
-  for (const std::string& text : texts) result += (result.empty() ? "[" : ",") + net::echo(text);
+  for (const std::string& text : texts) result += (result.empty() ? "[" : ",") + echo(text);
   return result.empty() ? "null" : result + "]";
 }
 
@@ -320,7 +320,7 @@ constexpr auto kHealth = "spec.healthCheckNodePort";
     if (port.port == 0) return refuse_value(service, field + ".port", "0", "must be between 1 and 65535, inclusive");
     if (port.name.empty() && service.ports.size() > 1) return refuse_field(service, field + ".name", "Required value");
     if (!names.insert(port.name).second) {
-      return refuse_field(service, field + ".name", "Duplicate value: " + net::echo(port.name));
+      return refuse_field(service, field + ".name", "Duplicate value: " + echo(port.name));
     }
     if (!numbers.emplace(port.protocol, port.port).second) {
       return refuse_field(service, field, fmt::format("Duplicate value: {}/{}", port.port, word_of(port.protocol)));
@@ -437,13 +437,13 @@ void keep_node_ports(Service& service, const Service& before) {
   for (std::size_t i = 0; i < ips.size(); ++i) {
     const auto address = net::parse_address(ips[i]);
     if (!address || address->is_v4_mapped()) {
-      return refuse_value(service, at(kIps, i), net::echo(ips[i]),
+      return refuse_value(service, at(kIps, i), echo(ips[i]),
                           "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)");
     }
     if (i == service.ip_families.size()) service.ip_families.push_back(address->family());
     if (address->family() == service.ip_families[i]) continue;
     return refuse_value(
-        service, at(kIps, i), net::echo(ips[i]),
+        service, at(kIps, i), echo(ips[i]),
         fmt::format("expected an {} value as indicated by `ipFamilies[{}]`", word_of(service.ip_families[i]), i));
   }
   return std::nullopt;
@@ -458,12 +458,12 @@ void keep_node_ports(Service& service, const Service& before) {
   }
   const IpFamilyPolicy policy = *service.ip_family_policy;
   if (families.size() > 1 && policy == IpFamilyPolicy::single_stack) {
-    return refuse_value(service, kPolicy, net::echo(word_of(policy)),
+    return refuse_value(service, kPolicy, echo(word_of(policy)),
                         "must be 'RequireDualStack' or 'PreferDualStack' when multiple IP families are specified");
   }
   if (families.size() > 2 || (families.size() == 2 && families[0] == families[1])) {
     return refuse_field(service, at(kFamiliesField, families.size() - 1),
-                        "Duplicate value: " + net::echo(word_of(families.back())));
+                        "Duplicate value: " + echo(word_of(families.back())));
   }
   const auto is_known = [&](net::Family family) {
     return is_free || changes.held_address(family) ||
@@ -475,14 +475,13 @@ void keep_node_ports(Service& service, const Service& before) {
     if (is_known(other)) {
       families.push_back(other);
     } else if (policy == IpFamilyPolicy::require_dual_stack) {
-      return refuse_value(service, kPolicy, net::echo(word_of(policy)),
+      return refuse_value(service, kPolicy, echo(word_of(policy)),
                           "this cluster is not configured for dual-stack services");
     }
   }
   for (std::size_t i = 0; i < families.size(); ++i) {
     if (is_known(families[i])) continue;
-    return refuse_value(service, at(kFamiliesField, i), net::echo(word_of(families[i])),
-                        "not configured on this cluster");
+    return refuse_value(service, at(kFamiliesField, i), echo(word_of(families[i])), "not configured on this cluster");
   }
   return std::nullopt;
 }
@@ -496,8 +495,8 @@ void keep_node_ports(Service& service, const Service& before) {
     if (!address) {
       const auto next = changes.take_next(service.ip_families[i]);
       if (!next && next.error().code == ErrorCode::exhausted) {
-        return refuse_internal(fmt::format("failed to allocate a serviceIP for Service {}: {}",
-                                           net::echo(service.name.name), next.error().message));
+        return refuse_internal(fmt::format("failed to allocate a serviceIP for Service {}: {}", echo(service.name.name),
+                                           next.error().message));
       }
       if (!next) return refuse_value(service, kIps, printed(ips), "failed to allocate IP: " + next.error().message);
       ips[i] = next->to_string();
@@ -593,24 +592,24 @@ std::string ServiceRefusal::to_string() const {
 }
 
 ServiceRefusal refuse_not_found(const ServiceName& name) {
-  return {"NotFound", fmt::format("services {} not found", net::echo(name.name))};
+  return {"NotFound", fmt::format("services {} not found", echo(name.name))};
 }
 ServiceRefusal refuse_stale(const ServiceName& name) {
   return {"Conflict",
           fmt::format("Operation cannot be fulfilled on services {}: the object has been modified; please apply your "
                       "changes to the latest version and try again",
-                      net::echo(name.name))};
+                      echo(name.name))};
 }
 
 Refused check_service_name(const ServiceName& name) {
   Service service;
   service.name = name;
   if (!is_label(name.name) || name.name.front() < 'a') {
-    return refuse_value(service, "metadata.name", net::echo(name.name),
+    return refuse_value(service, "metadata.name", echo(name.name),
                         "must be at most 63 lower case letters, digits and '-', with a letter first and no '-' last");
   }
   if (is_label(name.name_space)) return std::nullopt;
-  return refuse_value(service, "metadata.namespace", net::echo(name.name_space),
+  return refuse_value(service, "metadata.namespace", echo(name.name_space),
                       "must be at most 63 lower case letters, digits and '-', with no '-' first or last");
 }
 
@@ -623,7 +622,7 @@ Step<Answer> plan_create_service(const Snapshot& snapshot, const Service& wanted
     RangeChanges changes(reader, ranges, random);
     TRY_VOID(reader.ready());
     if (exists) {
-      return refuse({"AlreadyExists", fmt::format("services {} already exists", net::echo(wanted.name.name))});
+      return refuse({"AlreadyExists", fmt::format("services {} already exists", echo(wanted.name.name))});
     }
     TRY_VOID(changes.check_usable());
     Service service = wanted;

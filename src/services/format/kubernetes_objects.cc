@@ -13,11 +13,11 @@
 #include <kube/kube.pb.h>
 #include <nlohmann/json.hpp>
 
-#include "base/json/decode.h"
+#include "base/json/reader.h"
 #include "base/json/writer.h"
 #include "base/net/address.h"
-#include "base/net/echo.h"
-#include "base/net/lenient.h"
+#include "base/net/prefix.h"
+#include "base/printable.h"
 #include "base/text/base64.h"
 #include "base/texts.h"
 #include "base/time_text.h"
@@ -95,8 +95,7 @@ constexpr ObjectType kService{"Service", "", kServiceFields};
 constexpr ObjectType kServiceCidr{"ServiceCIDR", "networking.k8s.io", kCidr};
 
 [[nodiscard]] Error damaged(std::string_view place, std::string_view why) {
-  return make_error(ErrorCode::corrupt, "Kubernetes' record {} is damaged: {}; it was left as it is", net::echo(place),
-                    why);
+  return make_error(ErrorCode::corrupt, "Kubernetes' record {} is damaged: {}; it was left as it is", echo(place), why);
 }
 
 // ---------------------------------------------------------------- JSON to protobuf
@@ -154,7 +153,7 @@ void put_bytes(std::string& out, int field, std::string_view bytes) {
     }
     case Type::time: {
       const auto time = parse_rfc3339(value.text());
-      if (!time) return at.bad_value(net::echo(value.text()) + " is no RFC 3339 time");
+      if (!time) return at.bad_value(echo(value.text()) + " is no RFC 3339 time");
       put_number(inner, 1, std::chrono::floor<std::chrono::seconds>(*time).time_since_epoch().count());
       break;
     }
@@ -235,12 +234,12 @@ template <class Message>
 /// Error: corrupt, where an object is another than the key says.
 [[nodiscard]] Result<void> check_type(std::string_view place, const pb::TypeMeta& meta, const ObjectType& type) {
   if (meta.kind() != type.kind) {
-    return fail(damaged(place, fmt::format("kind: it is {}, not {}", net::echo(meta.kind()), type.kind)));
+    return fail(damaged(place, fmt::format("kind: it is {}, not {}", echo(meta.kind()), type.kind)));
   }
   const bool is_right =
       type.group.empty() ? meta.api_version() == "v1" : meta.api_version().starts_with(std::string(type.group) + "/");
   if (is_right) return {};
-  return fail(damaged(place, fmt::format("apiVersion: {} is none of a {}", net::echo(meta.api_version()), type.kind)));
+  return fail(damaged(place, fmt::format("apiVersion: {} is none of a {}", echo(meta.api_version()), type.kind)));
 }
 
 [[nodiscard]] Result<Opened> open_envelope(std::string_view place, std::string_view bytes, const ObjectType& type) {
@@ -251,7 +250,7 @@ template <class Message>
   TRY_VOID(check_type(place, envelope.type_meta(), type));
   if (!envelope.has_raw()) return fail(damaged(place, "raw: there is no object"));
   if (!envelope.content_encoding().empty()) {
-    return fail(damaged(place, "contentEncoding: " + net::echo(envelope.content_encoding()) + " is not known"));
+    return fail(damaged(place, "contentEncoding: " + echo(envelope.content_encoding()) + " is not known"));
   }
   return Opened(std::move(envelope));
 }
@@ -279,7 +278,7 @@ constexpr ObjectType kTyped{"TypeMeta", "", kTypeMeta};
         ErrorCode::refused_by_configuration,
         "Kubernetes' record {} is encrypted at rest (the kube-apiserver has an --encryption-provider-config that "
         "covers services): Croft can't read it; add the identity provider in front for services and write them again",
-        net::echo(place));
+        echo(place));
   }
   if (!bytes.starts_with(kProtobufStart)) return open_json(place, bytes, type);
   return open_envelope(place, bytes.substr(kProtobufStart.size()), type);
@@ -410,10 +409,10 @@ class Taker {
  public:
   /// No text leaves the default.
   template <class Enum, std::size_t N>
-  void take(const core::Words<Enum, N>& words, const std::string& text, std::string_view field, Enum& out) {
+  void take(const Words<Enum, N>& words, const std::string& text, std::string_view field, Enum& out) {
     if (text.empty()) return;
-    const auto value = core::value_in(words, text);
-    if (!value) return reject(field, net::echo(text) + " is not known");
+    const auto value = value_in(words, text);
+    if (!value) return reject(field, echo(text) + " is not known");
     out = *value;
   }
 
@@ -528,7 +527,7 @@ Result<core::ServiceCidrObject> decode_service_cidr(std::string_view place, cons
   for (const std::string& text : message.spec().cidrs()) {
     const auto cidr = net::parse_prefix_leniently(text);
     if (!cidr) {
-      return fail(damaged(place, fmt::format("spec.cidrs[{}]: {} is no CIDR", object.cidrs.size(), net::echo(text))));
+      return fail(damaged(place, fmt::format("spec.cidrs[{}]: {} is no CIDR", object.cidrs.size(), echo(text))));
     }
     object.cidrs.push_back(*cidr);
   }

@@ -5,7 +5,7 @@
 #include <variant>
 
 #include "base/clock.h"
-#include "base/json/document.h"
+#include "base/json/reader.h"
 #include "base/result.h"
 #include "register/records.h"
 

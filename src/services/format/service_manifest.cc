@@ -5,8 +5,8 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "base/json/document.h"
-#include "base/net/echo.h"
+#include "base/json/reader.h"
+#include "base/printable.h"
 #include "base/texts.h"
 #include "services/format/kubernetes_objects.h"
 #include "store/kube/format/yaml.h"
@@ -52,8 +52,8 @@ using Json = nlohmann::json;
   // Items of a ServiceList need not say what they are.
   const bool is_service = (kind == "Service" && version == "v1") || (in_list && kind.empty() && version.empty());
   if (!is_service) {
-    return fail(ErrorCode::invalid_argument, "{} is a {} of apiVersion {}, not a Service of v1", place, net::echo(kind),
-                net::echo(version));
+    return fail(ErrorCode::invalid_argument, "{} is a {} of apiVersion {}, not a Service of v1", place, echo(kind),
+                echo(version));
   }
   auto manifest = read_service(object);
   if (!manifest) return fail(manifest.error().in(place));

@@ -4,7 +4,7 @@
 
 #include "ipam/use/test_world.h"
 #include "services/use/test_services.h"
-#include "store/test_commits.h"
+#include "store/test_records.h"
 
 namespace croft::engine {
 namespace {

@@ -9,7 +9,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "base/manual_clock.h"
+#include "base/clock.h"
 #include "register/service.h"
 #include "services/use/service.h"
 #include "store/memory/memory_store.h"

@@ -13,11 +13,11 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "base/net/echo.h"
 #include "base/net/prefix.h"
+#include "base/printable.h"
 #include "base/texts.h"
 #include "cli/croft/command_line.h"
-#include "cli/croft/data.h"
+#include "cli/croft/json_output.h"
 #include "cli/croft/table.h"
 #include "register/pool.h"
 #include "sim/plan.h"
@@ -40,8 +40,8 @@ constexpr std::size_t kWidth = 78;
   double number = 0;
   const auto [end, fault] = std::from_chars(text.data(), text.data() + text.size(), number);
   if (fault != std::errc() || end != text.data() + text.size() || !(number >= least && number <= most)) {
-    return fail(ErrorCode::invalid_argument, "{} is not a number from {} to {}. Give one.", net::echo(text),
-                to_text(least), to_text(most));
+    return fail(ErrorCode::invalid_argument, "{} is not a number from {} to {}. Give one.", echo(text), to_text(least),
+                to_text(most));
   }
   return number;
 }
@@ -60,7 +60,7 @@ auto number(Member Plan::*member, double least, double most) {
   return [=](Plan& plan, const std::string& text) -> Result<void> {
     TRY(const double read, number_in(text, least, most));
     if (!std::is_same_v<Number, double> && read != std::floor(read)) {
-      return fail(ErrorCode::invalid_argument, "{} is not a whole number. Give one.", net::echo(text));
+      return fail(ErrorCode::invalid_argument, "{} is not a whole number. Give one.", echo(text));
     }
     plan.*member = Number(static_cast<std::conditional_t<std::is_same_v<Number, double>, double, std::int64_t>>(read));
     return {};
@@ -70,7 +70,7 @@ auto number(Member Plan::*member, double least, double most) {
 [[nodiscard]] Result<void> set_way(Plan& plan, const std::string& text) {
   if (text == "agents") return plan.way = Plan::Way::agents, Result<void>();
   if (text == "alone") return plan.way = Plan::Way::alone, Result<void>();
-  return fail(ErrorCode::invalid_argument, "{} is not a way. Say agents or alone.", net::echo(text));
+  return fail(ErrorCode::invalid_argument, "{} is not a way. Say agents or alone.", echo(text));
 }
 
 const std::vector<Setting>& settings() {
@@ -97,7 +97,7 @@ const std::vector<Setting>& settings() {
       {"strict-affinity", "BOOL", "Let nodes use their own blocks alone: true or false (default false)",
        [](Plan& plan, const std::string& text) -> Result<void> {
          if (text != "true" && text != "false") {
-           return fail(ErrorCode::invalid_argument, "{} is neither true nor false. Say one of them.", net::echo(text));
+           return fail(ErrorCode::invalid_argument, "{} is neither true nor false. Say one of them.", echo(text));
          }
          plan.strict = text == "true";
          return {};
@@ -106,7 +106,7 @@ const std::vector<Setting>& settings() {
        [](Plan& plan, const std::string& text) -> Result<void> {
          if (!sim::manners_of(text)) {
            return fail(ErrorCode::invalid_argument, "{} is not a datastore. Say kubernetes, etcd or sqlite.",
-                       net::echo(text));
+                       echo(text));
          }
          plan.datastore = text;
          return {};
@@ -144,7 +144,7 @@ const std::vector<Setting>& settings() {
   return fail(ErrorCode::invalid_argument,
               "{} is not a setting of a plan. Use the name of a flag: nodes, "
               "pods, block-size, …",
-              net::echo(name));
+              echo(name));
 }
 
 /// "nodes=200,block-size=27"
@@ -156,7 +156,7 @@ const std::vector<Setting>& settings() {
     }
     if (at == word.npos) {
       return fail(ErrorCode::invalid_argument, "{} in --against has no value. Write NAME=VALUE,NAME=VALUE.",
-                  net::echo(word));
+                  echo(word));
     }
     TRY_VOID(set(plan, std::string(word.substr(0, at)), std::string(word.substr(at + 1))));
   }
@@ -304,14 +304,13 @@ struct PlanOptions {
 [[nodiscard]] Result<int> vary(CommandLine& line, const PlanOptions& options, const Plan& plan) {
   const std::size_t at = options.vary.find('=');
   if (at == options.vary.npos) {
-    return fail(ErrorCode::invalid_argument, "{} in --vary has no values. Write NAME=VALUE,VALUE.",
-                net::echo(options.vary));
+    return fail(ErrorCode::invalid_argument, "{} in --vary has no values. Write NAME=VALUE,VALUE.", echo(options.vary));
   }
   const std::string name = options.vary.substr(0, at);
   const std::string chosen = options.chart.empty() ? "addsPerSecond" : options.chart;
   const auto figure = std::ranges::find(figures(), chosen, &Figure::name);
   if (figure == figures().end()) {
-    return fail(ErrorCode::invalid_argument, "{} is not a figure. Take one that -o json names.", net::echo(chosen));
+    return fail(ErrorCode::invalid_argument, "{} is not a figure. Take one that -o json names.", echo(chosen));
   }
   struct Line {
     std::string title;
@@ -325,8 +324,7 @@ struct PlanOptions {
       TRY_VOID(set(varied, name, std::string(value)));
       if (!number_in(value, -1e12, 1e12)) {
         return fail(ErrorCode::invalid_argument,
-                    "--vary takes settings that are numbers, and {} is none. Compare with --against.",
-                    net::echo(value));
+                    "--vary takes settings that are numbers, and {} is none. Compare with --against.", echo(value));
       }
       if (&one != &lines.front()) {
         TRY(varied, changed(varied, options.against, name));

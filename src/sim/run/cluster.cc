@@ -9,7 +9,7 @@
 
 #include "agent/format/messages.h"
 #include "base/assert.h"
-#include "base/backoff.h"
+#include "base/pacing.h"
 #include "base/planted.h"
 #include "ipam/use/assign.h"
 #include "ipam/use/pools.h"

@@ -13,7 +13,7 @@
 
 #include <fmt/format.h>
 
-#include "base/manual_clock.h"
+#include "base/clock.h"
 #include "base/planted.h"
 #include "base/result.h"
 #include "ipam/use/inspect.h"

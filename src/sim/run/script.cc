@@ -12,7 +12,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "base/manual_clock.h"
+#include "base/clock.h"
 #include "base/texts.h"
 
 namespace croft::sim {

@@ -5,7 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "base/manual_clock.h"
+#include "base/clock.h"
 #include "ipam/use/assign.h"
 #include "ipam/use/pools.h"
 #include "register/block.h"

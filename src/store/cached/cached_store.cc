@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "base/backoff.h"
+#include "base/pacing.h"
 #include "base/texts.h"
 
 namespace croft::store {

@@ -10,11 +10,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "base/manual_clock.h"
+#include "base/clock.h"
 #include "os/clock.h"
 #include "store/memory/memory_store.h"
-#include "store/sample_records.h"
-#include "store/test_commits.h"
+#include "store/test_records.h"
 
 namespace croft::store {
 namespace {

@@ -10,7 +10,7 @@
 #include "store/conformance/conformance.h"
 #include "store/pause.h"
 #include "store/store.h"
-#include "store/test_commits.h"
+#include "store/test_records.h"
 
 namespace croft::store {
 namespace {

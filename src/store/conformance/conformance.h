@@ -10,8 +10,8 @@
 #include <gtest/gtest.h>
 
 #include "os/clock.h"
-#include "store/sample_records.h"
 #include "store/store.h"
+#include "store/test_records.h"
 
 namespace croft::store {
 

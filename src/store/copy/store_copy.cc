@@ -10,7 +10,7 @@
 
 #include <fmt/format.h>
 
-#include "base/net/echo.h"
+#include "base/printable.h"
 #include "base/texts.h"
 #include "ipam/use/transact.h"
 #include "store/pause.h"
@@ -23,7 +23,7 @@ using Phase = Pause::Phase;
 
 [[nodiscard]] Error refusal(std::string_view which, const Pause& pause, std::string_view remedy) {
   return make_error(ErrorCode::refused_for_safety, "{} is paused ({}, other store {}): {}", which, name_of(pause.phase),
-                    net::echo(pause.other), remedy);
+                    echo(pause.other), remedy);
 }
 
 /// A number that never goes back; absent for other records.
@@ -139,7 +139,7 @@ constexpr std::size_t kBatchRecords = 48;
 constexpr int kPassesMax = 8;
 
 [[nodiscard]] std::string name_of_record(const core::Key& key) {
-  return fmt::format("{} {}", core::name_of(key.kind), net::echo(key.name));
+  return fmt::format("{} {}", core::name_of(key.kind), echo(key.name));
 }
 
 class Copier {
@@ -380,7 +380,7 @@ Result<void> resume_store(store::Pausable& pausable, Deadline deadline) {
   TRY(const auto there, pausable.pause(deadline));
   if (!there) return fail(ErrorCode::not_found, "the store takes writes already: no copy of it is under way");
   if (there->pause.phase == Pause::Phase::copying) return pausable.change_pause(there, std::nullopt, deadline);
-  const std::string other = net::echo(there->pause.other);
+  const std::string other = echo(there->pause.other);
   if (there->pause.phase == Pause::Phase::filling) {
     return fail(ErrorCode::refused_for_safety,
                 "the store holds part of a copy of {}: finish it with `croft store copy`, or resume that store", other);

@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "base/clock.h"
-#include "base/error.h"
 #include "base/result.h"
 #include "http/grpc_channel.h"
 #include "http/transport.h"

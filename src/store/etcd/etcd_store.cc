@@ -11,7 +11,7 @@
 #include <utility>
 #include <variant>
 
-#include "base/net/echo.h"
+#include "base/printable.h"
 #include "base/texts.h"
 #include "calico/etcd_records.h"
 #include "store/calico/codec.h"
@@ -330,7 +330,7 @@ Result<void> Epoch::belong_to(const std::string& kube_system, Deadline deadline)
                   "the register is of the Kubernetes cluster whose kube-system has UID {}, and this one's "
                   "has {}: two clusters must not share one register. Name another etcd, or run `croft store "
                   "new-epoch` where the older cluster is gone",
-                  net::echo(epoch.kube_system), net::echo(kube_system));
+                  echo(epoch.kube_system), echo(kube_system));
     }
     epoch.kube_system = kube_system;
     // Whether it is done, the next round tells.

@@ -1,7 +1,7 @@
 #include <utility>
 
 #include "base/assert.h"
-#include "base/net/echo.h"
+#include "base/printable.h"
 #include "base/text/go_text.h"
 #include "base/texts.h"
 #include "services/format/kubernetes_objects.h"
@@ -16,7 +16,7 @@ namespace kube = wire::kube;
 [[nodiscard]] Result<core::ServiceName> service_name_in(const Key& key) {
   const std::size_t slash = key.name.find('/');
   if (slash == key.name.npos) {
-    return fail(ErrorCode::corrupt, "Service {} is in no namespace", net::echo(key.name));
+    return fail(ErrorCode::corrupt, "Service {} is in no namespace", echo(key.name));
   }
   return core::ServiceName{key.name.substr(0, slash), key.name.substr(slash + 1)};
 }
@@ -52,7 +52,7 @@ class KubernetesRegistry final : public Registry {
     if (write.only_check) return {};
     if (write.key.kind == Kind::range_allocation) return {};
     return fail(ErrorCode::read_only, "{} {} is Kubernetes' own and read-only here: change it with kubectl",
-                name_of(write.key.kind), net::echo(write.key.name));
+                name_of(write.key.kind), echo(write.key.name));
   }
 
   [[nodiscard]] Result<Value> decode(const Key& key, std::string_view place, std::string_view bytes) const override {
@@ -90,7 +90,7 @@ class KubernetesRegistry final : public Registry {
 Result<std::unique_ptr<Registry>> make_kubernetes_registry(KubernetesOptions options) {
   const std::string& prefix = options.prefix;
   if (!prefix.starts_with('/') || prefix.ends_with('/') || !wire::is_plain_text(prefix)) {
-    return fail(ErrorCode::invalid_argument, "kubernetes=" + net::echo(prefix) +
+    return fail(ErrorCode::invalid_argument, "kubernetes=" + echo(prefix) +
                                                  " is no prefix of keys in etcd: give that of the kube-apiservers' "
                                                  "--etcd-prefix, such as /registry");
   }

@@ -4,7 +4,7 @@
 
 #include "store/etcd/etcd_fixture.h"
 #include "store/etcd/etcd_store.h"
-#include "store/sample_records.h"
+#include "store/test_records.h"
 
 namespace croft::store {
 namespace {

@@ -8,7 +8,7 @@
 
 #include <fmt/ranges.h>
 
-#include "base/net/echo.h"
+#include "base/printable.h"
 #include "base/texts.h"
 #include "store/etcd/calls.h"
 #include "store/format/pause.h"
@@ -57,7 +57,7 @@ struct Transaction {
   return fail(ErrorCode::read_only,
               "Service {} is Croft's own and read-only here: change it without "
               "kubernetes= in the store's URL",
-              net::echo(write.key.name));
+              echo(write.key.name));
 }
 
 void add_condition(const Write& write, const std::string& place, Transaction& txn) {

@@ -6,8 +6,7 @@
 
 #include <fmt/format.h>
 
-#include "base/json/decode.h"
-#include "base/json/document.h"
+#include "base/json/reader.h"
 #include "base/json/writer.h"
 #include "base/time_text.h"
 

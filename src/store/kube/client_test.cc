@@ -5,7 +5,7 @@
 
 #include <gtest/gtest.h>
 
-#include "base/manual_clock.h"
+#include "base/clock.h"
 #include "http/http2_server_fixture.h"
 #include "os/clock.h"
 #include "os/files.h"

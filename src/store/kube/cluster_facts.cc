@@ -8,11 +8,10 @@
 
 #include <fmt/format.h>
 
-#include "base/json/document.h"
+#include "base/json/reader.h"
 #include "base/json/writer.h"
-#include "base/net/echo.h"
-#include "base/net/lenient.h"
 #include "base/net/prefix.h"
+#include "base/printable.h"
 #include "base/time_text.h"
 #include "store/kube/form.h"
 #include "store/kube/format/api.h"
@@ -36,8 +35,8 @@ void each(const std::optional<wire::JsonRef>& array, Take take) {
 void take_cidr(NodeObject& node, std::string_view text) {
   const auto cidr = net::parse_prefix_leniently(text);
   if (!cidr) {
-    node.damage = net::Prefix::parse(text).error().in(
-        fmt::format("node {} says the range {}", net::echo(node.name), net::echo(text)));
+    node.damage =
+        net::Prefix::parse(text).error().in(fmt::format("node {} says the range {}", echo(node.name), echo(text)));
   } else if (std::ranges::find(node.cidrs, *cidr) == node.cidrs.end()) {
     node.cidrs.push_back(*cidr);
   }
@@ -70,7 +69,7 @@ Answer patch(Api& api, std::string path, std::string body, Deadline deadline) {
 }
 
 Error condition_error(const Answer& answer, const std::string& node) {
-  return error_in(answer, fmt::format("NetworkUnavailable of node {}", net::echo(node)),
+  return error_in(answer, fmt::format("NetworkUnavailable of node {}", echo(node)),
                   "kubectl apply -f deploy/kubernetes/network-unavailable.yaml allows it");
 }
 
@@ -90,7 +89,7 @@ Result<std::vector<NodeObject>> list_nodes(Api& api, const Clock& clock, Deadlin
 Result<NodeObject> find_node(Api& api, const std::string& node, Deadline deadline) {
   TRY(const std::string path, wire::kube::object_path(kNodes, {}, node));
   const Answer answer = api.get(path, deadline);
-  if (answer.outcome != Outcome::done) return fail(answer.error.in(fmt::format("node {}", net::echo(node))));
+  if (answer.outcome != Outcome::done) return fail(answer.error.in(fmt::format("node {}", echo(node))));
   TRY(const auto object, wire::kube::decode_object(answer.body));
   return node_in(object.value, object.meta);
 }
@@ -104,7 +103,7 @@ Result<void> say_node_cidrs(Api& api, const std::string& node, const std::vector
                         deadline);
   const ErrorCode code = answer.error.code;
   const bool is_settled = code == ErrorCode::not_found || code == ErrorCode::permission_denied;
-  Error why = answer.error.in(fmt::format("say the ranges of node {}", net::echo(node)));
+  Error why = answer.error.in(fmt::format("say the ranges of node {}", echo(node)));
   // Refused, since it says some already; or nobody knows.
   if (answer.outcome != Outcome::done && !is_settled) answer = api.get(path, deadline);
   if (answer.outcome != Outcome::done) return fail(std::move(why));
@@ -112,7 +111,7 @@ Result<void> say_node_cidrs(Api& api, const std::string& node, const std::vector
   const NodeObject said = node_in(object.value, object.meta);
   if (!said.damage && said.cidrs == cidrs) return {};
   if (said.cidrs.empty() && !said.damage) return fail(std::move(why));
-  return fail(ErrorCode::conflict, fmt::format("node {} says the ranges {}, and its record says {}", net::echo(node),
+  return fail(ErrorCode::conflict, fmt::format("node {} says the ranges {}, and its record says {}", echo(node),
                                                net::joined(said.cidrs), net::joined(cidrs)));
 }
 

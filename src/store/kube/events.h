@@ -12,7 +12,7 @@
 #include <thread>
 
 #include "base/clock.h"
-#include "base/error.h"
+#include "base/result.h"
 #include "register/owner.h"
 #include "store/kube/api.h"
 

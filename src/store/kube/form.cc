@@ -9,8 +9,8 @@
 
 #include "base/assert.h"
 #include "base/hex.h"
-#include "base/net/echo.h"
-#include "base/net/lenient.h"
+#include "base/net/prefix.h"
+#include "base/printable.h"
 #include "base/texts.h"
 #include "calico/etcd_records.h"
 #include "register/format/records.h"
@@ -47,7 +47,7 @@ Result<Revision> revision_of(const std::string& resource_version) {
   const char* end = resource_version.data() + resource_version.size();
   const auto [stop, fault] = std::from_chars(resource_version.data(), end, number);
   if (fault != std::errc() || stop != end || number == 0) {
-    return fail(ErrorCode::corrupt, "the API server's resourceVersion {} is no number", net::echo(resource_version));
+    return fail(ErrorCode::corrupt, "the API server's resourceVersion {} is no number", echo(resource_version));
   }
   return Revision(number);
 }
@@ -117,11 +117,11 @@ class KubernetesForm final : public Form {
     std::string name = key.name.substr(slash + 1);
     const bool is_one = (slash != key.name.npos) == kind_.about.is_namespaced && wire::kube::is_path_segment(name);
     if (is_one) return name;
-    return fail(ErrorCode::invalid_argument, "{} is no name of a {}", net::echo(key.name), kind_.about.kind);
+    return fail(ErrorCode::invalid_argument, "{} is no name of a {}", echo(key.name), kind_.about.kind);
   }
   [[nodiscard]] Result<void> check_write(const Write& write) const override {
     return fail(ErrorCode::read_only, "{} {} is Kubernetes' own: Croft only reads it; use kubectl", kind_.about.kind,
-                net::echo(write.key.name));
+                echo(write.key.name));
   }
   [[nodiscard]] Result<Stored> decode(Kind kind, const Key*, wire::JsonRef object,
                                       const wire::kube::ApiMeta& meta) const override {
@@ -207,12 +207,12 @@ class OwnForm final : public Form {
   [[nodiscard]] static Result<Value> read(const Key& key, const std::optional<wire::JsonRef>& spec,
                                           const wire::kube::ApiMeta& meta) {
     const auto damaged = [&](std::string_view why) {
-      return fail(ErrorCode::corrupt, "{} {} ({}): {}", own(key.kind).plural, meta.name, net::echo(key.name), why);
+      return fail(ErrorCode::corrupt, "{} {} ({}): {}", own(key.kind).plural, meta.name, echo(key.name), why);
     };
     if (!spec) return damaged("it has no spec");
     const auto record = wire::kube::read_own_spec(own(key.kind), *spec);
     if (!record) return damaged(record.error().message);
-    if (record->name != key.name) return damaged(fmt::format("spec.name is {}", net::echo(record->name)));
+    if (record->name != key.name) return damaged(fmt::format("spec.name is {}", echo(record->name)));
     auto value = wire::decode_record(key, record->record);
     if (!value) return fail(value.error().in(fmt::format("{} {}", own(key.kind).plural, meta.name)));
     return value;
@@ -339,7 +339,7 @@ class CalicoForm final : public Form {
     if (!found->key) return fail(ErrorCode::corrupt, "{}: its spec does not say which record it is", text);
     const auto name = object_name(*found->key);
     if (!name || *name != meta.name || (key != nullptr && *key != *found->key)) {
-      return fail(ErrorCode::corrupt, "{}: its spec is that of {}", text, net::echo(found->key->name));
+      return fail(ErrorCode::corrupt, "{}: its spec is that of {}", text, echo(found->key->name));
     }
     stored.record.key = *found->key;
     const auto beside = annotation_in(object, kBesideAnnotation);

@@ -6,7 +6,7 @@
 
 #include <fmt/format.h>
 
-#include "base/backoff.h"
+#include "base/pacing.h"
 
 namespace croft::store::kube {
 namespace {

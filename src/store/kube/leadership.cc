@@ -6,7 +6,7 @@
 
 #include <fmt/format.h>
 
-#include "base/json/decode.h"
+#include "base/json/reader.h"
 #include "base/time_text.h"
 #include "store/kube/format/api.h"
 

@@ -6,7 +6,7 @@
 
 #include <gtest/gtest.h>
 
-#include "base/manual_clock.h"
+#include "base/clock.h"
 #include "base/time_text.h"
 #include "store/kube/fake_api_fixture.h"
 #include "store/kube/kube_store.h"

@@ -8,7 +8,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "base/json/document.h"
+#include "base/json/reader.h"
 #include "store/kube/format/api.h"
 #include "store/kube/format/kubeconfig.h"
 

@@ -5,7 +5,7 @@
 
 #include <fmt/format.h>
 
-#include "base/net/echo.h"
+#include "base/printable.h"
 #include "cni/format/config.h"
 #include "store/kube/format/api.h"
 
@@ -51,8 +51,8 @@ Result<core::AnnotatedWishes> ask_for_wishes(Api& api, const core::PodIdentity& 
   TRY(requests[1].path, wire::kube::object_path({"", "v1", "namespaces"}, {}, pod.namespace_name));
   const auto answers = api.call_all(requests, deadline);
   core::AnnotatedWishes wishes;
-  TRY(wishes.pod, wishes_of(Annotated::pod, answers[0], net::echo(fmt::format("{}/{}", pod.namespace_name, pod.name))));
-  TRY(wishes.name_space, wishes_of(Annotated::name_space, answers[1], net::echo(pod.namespace_name)));
+  TRY(wishes.pod, wishes_of(Annotated::pod, answers[0], echo(fmt::format("{}/{}", pod.namespace_name, pod.name))));
+  TRY(wishes.name_space, wishes_of(Annotated::name_space, answers[1], echo(pod.namespace_name)));
   return wishes;
 }
 
@@ -85,7 +85,7 @@ void WishFollower::follow(Feed& feed, Annotated kind, ListAsked asked) {
   followed.take = [this, &feed, kind](const wire::kube::ApiObject& object, bool is_gone, Revision) -> Result<void> {
     const wire::kube::ApiMeta& meta = object.meta;
     const std::string name = meta.name_space.empty() ? meta.name : fmt::format("{}/{}", meta.name_space, meta.name);
-    Known known{meta.uid, wishes_in(kind, object.value, net::echo(name))};
+    Known known{meta.uid, wishes_in(kind, object.value, echo(name))};
     const std::lock_guard lock(mutex_);
     if (is_gone || !is_small(known.wishes)) {
       feed.known.erase(name);

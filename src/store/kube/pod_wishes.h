@@ -7,7 +7,7 @@
 #include <string>
 
 #include "base/clock.h"
-#include "base/json/document.h"
+#include "base/json/reader.h"
 #include "base/result.h"
 #include "register/owner.h"
 #include "register/pool.h"

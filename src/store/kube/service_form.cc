@@ -1,4 +1,4 @@
-#include "base/net/echo.h"
+#include "base/printable.h"
 #include "services/format/kubernetes_objects.h"
 #include "store/kube/form.h"
 
@@ -12,11 +12,11 @@ using wire::kube::ApiMeta;
 
 [[nodiscard]] Result<Value> service_in(wire::JsonRef object, const ApiMeta& meta) {
   const core::ServiceName name{meta.name_space, meta.name};
-  return wire::kube::decode_service("Service " + net::echo(name.to_string()), name, object);
+  return wire::kube::decode_service("Service " + echo(name.to_string()), name, object);
 }
 
 [[nodiscard]] Result<Value> service_cidr_in(wire::JsonRef object, const ApiMeta& meta) {
-  return wire::kube::decode_service_cidr("ServiceCIDR " + net::echo(meta.name), meta.name, object);
+  return wire::kube::decode_service_cidr("ServiceCIDR " + echo(meta.name), meta.name, object);
 }
 
 constexpr KubernetesKind kService{Kind::service, {{"", "v1", "services"}, "Service", true}, service_in};

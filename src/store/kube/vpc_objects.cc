@@ -9,9 +9,9 @@
 
 #include <fmt/format.h>
 
-#include "base/json/decode.h"
+#include "base/json/reader.h"
 #include "base/json/writer.h"
-#include "base/net/echo.h"
+#include "base/printable.h"
 #include "base/texts.h"
 #include "store/kube/format/api.h"
 #include "store/kube/object_list.h"
@@ -239,8 +239,7 @@ std::string full_name(const ApiResource& resource) {
 
 /// `name` empty: of a list.
 Error vpc_error(const Answer& answer, const ApiResource& resource, std::string_view name) {
-  const std::string what =
-      name.empty() ? full_name(resource) : fmt::format("{} {}", full_name(resource), net::echo(name));
+  const std::string what = name.empty() ? full_name(resource) : fmt::format("{} {}", full_name(resource), echo(name));
   Error error = error_in(answer, what, "kubectl apply -f deploy/kubernetes/cni-vpc-ipamd.yml allows it");
   if (answer.http_status == 404 && !resource.group.empty() && answer.status.name.empty()) {
     error.message += fmt::format(
@@ -368,7 +367,7 @@ Result<void> annotate_pod(Api& api, const std::string& name_space, const std::st
   if (answer.outcome == Outcome::done) return {};
   // A UID does not change: the server refuses the patch of another pod as invalid, and names the member.
   if (answer.http_status == kHttpUnprocessable && answer.status.message.find("metadata.uid") != std::string::npos) {
-    return fail(ErrorCode::conflict, "pod {}/{}: it is another one by now", net::echo(name_space), net::echo(pod));
+    return fail(ErrorCode::conflict, "pod {}/{}: it is another one by now", echo(name_space), echo(pod));
   }
   return fail(vpc_error(answer, kVpcPods, fmt::format("{}/{}", name_space, pod)));
 }

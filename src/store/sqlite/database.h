@@ -13,7 +13,6 @@
 #include <sqlite3.h>
 
 #include "base/clock.h"
-#include "base/error.h"
 #include "base/result.h"
 #include "os/files.h"
 #include "store/sqlite/sqlite_store.h"

@@ -12,7 +12,7 @@
 #include "store/sqlite/record_table.h"
 #include "store/sqlite/sqlite_store.h"
 #include "store/sqlite/store_fixture.h"
-#include "store/test_commits.h"
+#include "store/test_records.h"
 
 namespace croft::store {
 

@@ -18,7 +18,7 @@
 #include "store/sqlite/database.h"
 #include "store/sqlite/store_fixture.h"
 #include "store/sqlite/transaction.h"
-#include "store/test_commits.h"
+#include "store/test_records.h"
 
 namespace croft::store {
 namespace {

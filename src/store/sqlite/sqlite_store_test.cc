@@ -7,7 +7,7 @@
 
 #include "store/sqlite/store_fixture.h"
 #include "store/sqlite/test_watching_vfs.h"
-#include "store/test_commits.h"
+#include "store/test_records.h"
 
 namespace croft::store {
 namespace {

@@ -10,8 +10,8 @@
 
 #include "os/clock.h"
 #include "os/scratch_directory.h"
-#include "store/sample_records.h"
 #include "store/sqlite/sqlite_store.h"
+#include "store/test_records.h"
 
 namespace croft::store {
 

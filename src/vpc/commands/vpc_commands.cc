@@ -13,12 +13,11 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "base/net/echo.h"
+#include "base/printable.h"
 #include "cli/build_commit.h"
 #include "cli/croft/command_line.h"
 #include "cli/croft/listing.h"
 #include "cli/program.h"
-#include "cli/stores/environment.h"
 #include "cli/stores/open_store.h"
 #include "cni/error_table.h"
 #include "http/grpc_channel.h"
@@ -92,7 +91,7 @@ std::string go_text(os::GrpcCode code, std::string_view message) {
   if (!endpoint) {
     return fail(ErrorCode::invalid_argument,
                 fmt::format("address of an agent {}: {}; it is unix:/path, 10.0.0.2:7312 or [fd00::2]:7312",
-                            net::echo(address), endpoint.error().message));
+                            echo(address), endpoint.error().message));
   }
   return *endpoint;
 }
@@ -106,7 +105,7 @@ std::string go_text(os::GrpcCode code, std::string_view message) {
         ErrorCode::invalid_argument,
         fmt::format("spec.addr of the ipamds object of node {} is {}, no numeric ADDRESS:PORT; its agent writes "
                     "it anew, or delete the object",
-                    net::echo(agent.node), net::echo(agent.address)));
+                    echo(agent.node), echo(agent.address)));
   }
   TRY(os::Endpoint endpoint, endpoint_of(agent.address, agent.tls.has_value()));
   std::shared_ptr<const os::TransportSecurity> security;
@@ -154,12 +153,12 @@ template <class Answer>
     AgentPlace place{has_node ? text.substr(0, equals) : own_node, has_node ? text.substr(equals + 1) : text};
     if (place.node.empty()) {
       return fail(ErrorCode::invalid_argument,
-                  fmt::format("--agent {}: it names no node; give NODE=ADDRESS", net::echo(text)));
+                  fmt::format("--agent {}: it names no node; give NODE=ADDRESS", echo(text)));
     }
     TRY_VOID(endpoint_of(place.address, false));
     if (std::ranges::any_of(agents, [&](const AgentPlace& other) { return other.node == place.node; })) {
       return fail(ErrorCode::invalid_argument,
-                  fmt::format("--agent: node {} has two; give each node's agent once", net::echo(place.node)));
+                  fmt::format("--agent: node {} has two; give each node's agent once", echo(place.node)));
     }
     agents.push_back(std::move(place));
   }
@@ -204,7 +203,7 @@ std::string name_by_agent(const std::string& address, const Clock& clock) {
 /// The name of this machine's node is not always its host name. `socket` is its agent's, "unix:/path"; empty: it has
 /// none that is asked.
 [[nodiscard]] Result<std::string> own_node(const std::string& socket, const Clock& clock) {
-  if (std::string given = from_environment("KUBE_NODE_NAME"); !given.empty()) return given;
+  if (std::string given = os::from_environment("KUBE_NODE_NAME"); !given.empty()) return given;
   std::string named = socket.empty() ? "" : name_by_agent(socket, clock);
   if (!named.empty()) return named;
   return os::host_name();
@@ -222,10 +221,10 @@ bool is_there(const std::string& path) {
     if (store::scheme_of(options.kubernetes) == store::Scheme::kube) return options.kubernetes;
     return fail(ErrorCode::invalid_argument, "--kubernetes must be kube: or kube:/path/to/kubeconfig");
   }
-  if (!from_environment("KUBECONFIG").empty()) return std::string("kube:");
+  if (!os::from_environment("KUBECONFIG").empty()) return std::string("kube:");
   if (is_there(kOwnSocket)) return std::string();
   std::vector<std::string> files = {"/etc/kubernetes/cnivpc.kubeconfig", "/etc/kubernetes/kubelet.kubeconfig"};
-  if (const std::string home = from_environment("HOME"); !home.empty()) {
+  if (const std::string home = os::from_environment("HOME"); !home.empty()) {
     files.insert(files.begin(), home + "/.kube/config");
   }
   for (const std::string& file : files) {
@@ -382,7 +381,7 @@ bool is_confirmed(const std::string& question) {
 
 [[nodiscard]] Result<AgentPlace> target_of(const VpcOptions& options, const Clock& clock) {
   if (!options.ip.empty() && !net::Address::parse(options.ip)) {
-    return fail(ErrorCode::invalid_argument, fmt::format("IP: {} is no address", net::echo(options.ip)));
+    return fail(ErrorCode::invalid_argument, fmt::format("IP: {} is no address", echo(options.ip)));
   }
   TRY(std::vector<AgentPlace> agents, agents_of(options, options.target, clock));
   return std::move(agents.front());

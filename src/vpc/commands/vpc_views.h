@@ -6,7 +6,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "cli/croft/data.h"
+#include "cli/croft/json_output.h"
 #include "cli/croft/table.h"
 #include "vpc/format/messages.h"
 

@@ -5,7 +5,7 @@
 
 #include <gtest/gtest.h>
 
-#include "base/manual_clock.h"
+#include "base/clock.h"
 #include "os/clock.h"
 #include "os/scratch_directory.h"
 #include "vpc/use/stock_calls.h"

@@ -22,11 +22,9 @@
 #include "agent/metrics/metrics.h"
 #include "agent/metrics/web_server.h"
 #include "base/printable.h"
-#include "cli/stores/environment.h"
 #include "cli/stores/open_store.h"
 #include "cni/decision_log.h"
 #include "http/tls.h"
-#include "http/tls_listener.h"
 #include "http/transport.h"
 #include "http/unix_listener.h"
 #include "os/clock.h"
@@ -584,7 +582,8 @@ class VpcAgentProgram {
   }
   TRY_VOID(core::check_node_name(options.node));
   // UK8S' DaemonSet gives four flags and no API, which its agent finds as each pod does.
-  if (options.kubernetes.empty() && !from_environment("KUBERNETES_SERVICE_HOST").empty()) options.kubernetes = "kube:";
+  if (options.kubernetes.empty() && !os::from_environment("KUBERNETES_SERVICE_HOST").empty())
+    options.kubernetes = "kube:";
   if (options.kubernetes == "none") options.kubernetes.clear();
   if (options.calico_policy && options.kubernetes.empty()) {
     return wrong("--calicoPolicyFlag writes annotations, and there is no API: give --kubernetes kube:/path");
@@ -613,7 +612,7 @@ class VpcAgentProgram {
   if (!path.starts_with('/')) return wrong("--store must be sqlite:/ and an absolute path");
   namespace ucloud = cloud::ucloud;
   TRY(const ClusterOfStock cluster, cluster_of(options, daemon));
-  TRY(const auto cloud, ucloud::open_ucloud(options.cloud, ucloud::keys_of_environment(from_environment),
+  TRY(const auto cloud, ucloud::open_ucloud(options.cloud, ucloud::keys_of_environment(os::from_environment),
                                             os::look_up_host, daemon.clock));
   TRY(const StockStore stock, open_stock_store(path, daemon.clock));
   VpcAgentProgram program(options, daemon, stock, *cloud, cluster, std::move(peers));

@@ -9,7 +9,7 @@
 #include <fmt/format.h>
 
 #include "base/letters.h"
-#include "base/net/echo.h"
+#include "base/printable.h"
 #include "vpc/decide/assign.h"
 #include "vpc/format/messages.h"
 
@@ -99,7 +99,7 @@ Result<engine::FixedAddresses::Wish> ClusterFixedAddresses::wish_of(const core::
     return fail(ErrorCode::refused_by_configuration,
                 fmt::format("pod {}/{} has the annotation {}: \"true\", and no elastic addresses are served here; take "
                             "the annotation away",
-                            net::echo(pod.namespace_name), net::echo(pod.name), kElasticIpAnnotation));
+                            echo(pod.namespace_name), echo(pod.name), kElasticIpAnnotation));
   }
   Wish wish;
   wish.uid = seen->meta.uid;
@@ -107,11 +107,10 @@ Result<engine::FixedAddresses::Wish> ClusterFixedAddresses::wish_of(const core::
   wish.release_time = text_of(*seen, wire::kube::kReleaseTimeAnnotation);
   if (wish.release_time.empty()) wish.release_time = kNever;
   if (wish.is_fixed && !is_release_time(wish.release_time)) {
-    return fail(
-        invalid_argument(fmt::format("pod {}/{}: the annotation {} is {}, and must be a duration as 1h10m20s, or "
-                                     "Never",
-                                     net::echo(pod.namespace_name), net::echo(pod.name),
-                                     wire::kube::kReleaseTimeAnnotation, net::echo(wish.release_time))));
+    return fail(invalid_argument(fmt::format(
+        "pod {}/{}: the annotation {} is {}, and must be a duration as 1h10m20s, or "
+        "Never",
+        echo(pod.namespace_name), echo(pod.name), wire::kube::kReleaseTimeAnnotation, echo(wish.release_time))));
   }
   if (!wish.is_fixed) return wish;
   // A late call of a sandbox whose pod is gone: what is promised is its successor's. A pod that kubelet runs from a
@@ -119,10 +118,9 @@ Result<engine::FixedAddresses::Wish> ClusterFixedAddresses::wish_of(const core::
   const bool is_another =
       !pod.uid.empty() && !seen->meta.uid.empty() && pod.uid != seen->meta.uid && !is_mirror_of(*seen, pod);
   if (is_another) {
-    return fail(
-        ErrorCode::conflict,
-        fmt::format("pod {}/{} is another one by now, of UID {}: its address is not given to the one of UID {}",
-                    net::echo(pod.namespace_name), net::echo(pod.name), net::echo(seen->meta.uid), net::echo(pod.uid)));
+    return fail(ErrorCode::conflict,
+                fmt::format("pod {}/{} is another one by now, of UID {}: its address is not given to the one of UID {}",
+                            echo(pod.namespace_name), echo(pod.name), echo(seen->meta.uid), echo(pod.uid)));
   }
   return wish;
 }
@@ -146,8 +144,7 @@ Result<void> ClusterFixedAddresses::attach(const core::StockAddress& held, const
       return fail(
           ErrorCode::conflict,
           fmt::format("the VpcIpClaim of pod {}/{} promises {} by now, and the pod was given {}; it is tried again",
-                      net::echo(pod.namespace_name), net::echo(pod.name), net::echo(before->record.ip),
-                      held.address.to_string()));
+                      echo(pod.namespace_name), echo(pod.name), echo(before->record.ip), held.address.to_string()));
     }
     VpcIpClaimRecord record = claim_of(held, before ? before->record : VpcIpClaimRecord{});
     record.node = node_;

@@ -9,7 +9,6 @@
 
 #include "base/clock.h"
 #include "base/net/address.h"
-#include "register/flow.h"
 #include "register/snapshot.h"
 #include "register/stock.h"
 

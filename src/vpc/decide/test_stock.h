@@ -5,7 +5,7 @@
 #include <utility>
 #include <variant>
 
-#include "base/manual_clock.h"
+#include "base/clock.h"
 #include "base/net/test_values.h"
 #include "register/test_register.h"
 #include "vpc/decide/assign.h"

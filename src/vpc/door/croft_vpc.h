@@ -8,7 +8,7 @@
 
 #include "base/clock.h"
 #include "base/result.h"
-#include "cni/door/call_so_far.h"
+#include "cni/door/cni_call.h"
 #include "cni/door/skeleton.h"
 #include "cni/format/config.h"
 #include "register/stock.h"

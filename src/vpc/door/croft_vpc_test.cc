@@ -7,7 +7,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "base/manual_clock.h"
+#include "base/clock.h"
 #include "ipam/use/transact.h"
 #include "store/forwarding_store.h"
 #include "store/memory/memory_store.h"

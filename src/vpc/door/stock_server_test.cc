@@ -17,7 +17,6 @@
 #include "http/grpc_channel.h"
 #include "http/test_certificates.h"
 #include "http/tls.h"
-#include "http/tls_listener.h"
 #include "http/unix_listener.h"
 #include "os/clock.h"
 #include "os/scratch_directory.h"

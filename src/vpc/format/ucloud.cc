@@ -5,8 +5,8 @@
 #include <charconv>
 
 #include "base/hex.h"
-#include "base/json/decode.h"
-#include "base/net/echo.h"
+#include "base/json/reader.h"
+#include "base/printable.h"
 
 namespace croft::wire::ucloud {
 
@@ -133,7 +133,7 @@ MaybeFault read_word(const JsonAt& at, std::string& out) {
   const std::string_view text =
       kind != JsonKind::boolean ? at.value.text() : std::string_view(at.value.boolean() ? "true" : "false");
   if (text.size() > kTextBytesMax) return at.bad_value("more than 512 bytes");
-  if (!is_plain_text(text)) return at.bad_value(net::echo(text) + " holds control characters");
+  if (!is_plain_text(text)) return at.bad_value(echo(text) + " holds control characters");
   out = text;
   return {};
 }
@@ -148,7 +148,7 @@ MaybeFault read_count(const JsonAt& at, std::optional<std::int64_t>& out) {
   std::int64_t value = 0;
   const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error != std::errc() || stop != text.data() + text.size()) {
-    return at.bad_value(net::echo(text) + " is no integer");
+    return at.bad_value(echo(text) + " is no integer");
   }
   out = value;
   return {};
@@ -260,7 +260,7 @@ bool is_of_a_host(const net::Address& address) {
   const auto address = net::Address::parse(text);
   if (!address) return fail(address.error().in(member));
   if (!is_of_a_host(*address)) {
-    return fail(invalid_argument(std::string(member) + ": " + net::echo(text) + " is no address of a host"));
+    return fail(invalid_argument(std::string(member) + ": " + echo(text) + " is no address of a host"));
   }
   return *address;
 }
@@ -353,7 +353,7 @@ constexpr Members<RawSubnet, 5> kSubnetMembers{{
     const auto network = net::Address::parse(raw.network);
     if (!network) return fail(network.error().in("Subnet"));
     const auto length = cloud::parse_mask(raw.mask, network->family());
-    if (length.value_or(0) == 0) return fail(invalid_argument("Netmask: " + net::echo(raw.mask) + " is no mask"));
+    if (length.value_or(0) == 0) return fail(invalid_argument("Netmask: " + echo(raw.mask) + " is no mask"));
     state.range = net::Prefix::containing(*network, *length);
   }
   if (!raw.gateway.empty()) {

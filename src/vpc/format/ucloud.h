@@ -10,8 +10,7 @@
 #include <vector>
 
 #include "base/clock.h"
-#include "base/error.h"
-#include "base/json/document.h"
+#include "base/json/reader.h"
 #include "base/net/address.h"
 #include "base/net/mac.h"
 #include "base/result.h"

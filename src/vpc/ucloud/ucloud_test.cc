@@ -8,7 +8,7 @@
 
 #include <gtest/gtest.h>
 
-#include "base/manual_clock.h"
+#include "base/clock.h"
 #include "http/http1_server_fixture.h"
 #include "os/clock.h"
 #include "os/digest.h"

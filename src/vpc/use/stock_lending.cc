@@ -7,7 +7,7 @@
 
 #include <fmt/format.h>
 
-#include "base/net/echo.h"
+#include "base/printable.h"
 #include "vpc/decide/assign.h"
 #include "vpc/use/stock_keeper.h"
 
@@ -220,7 +220,7 @@ Result<cloud::CloudAddress> StockKeeper::bring_here(const std::optional<cloud::C
       return fail(ErrorCode::refused_for_safety,
                   fmt::format("pod {} has it, and lives: it is not taken from there; delete the VpcIpClaim, and the "
                               "pod gets another",
-                              net::echo(warm::promised_pod_name(one))));
+                              echo(warm::promised_pod_name(one))));
     }
   }
   TRY_VOID(world_.cloud.move(*there, interface.mac, deadline));

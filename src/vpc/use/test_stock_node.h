@@ -16,7 +16,7 @@
 
 #include <gtest/gtest.h>
 
-#include "base/manual_clock.h"
+#include "base/clock.h"
 #include "store/forwarding_store.h"
 #include "store/memory/memory_store.h"
 #include "vpc/provider.h"

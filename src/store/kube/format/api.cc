@@ -7,8 +7,8 @@
 #include <fmt/format.h>
 
 #include "base/hex.h"
-#include "base/json/decode.h"
-#include "base/net/echo.h"
+#include "base/json/reader.h"
+#include "base/printable.h"
 #include "base/time_text.h"
 
 namespace croft::wire::kube {
@@ -122,7 +122,7 @@ struct Cut {
   const bool is_metadata = of.may_be_metadata && kind == "PartialObjectMetadataList" && version == "meta.k8s.io/v1";
   if (is_it || is_metadata) return {};
   return fail(damaged("a list", fmt::format("asked for was the kind {}List of {}, and it is of the kind {} of {}",
-                                            of.kind, of.api_version, net::echo(kind), net::echo(version))));
+                                            of.kind, of.api_version, echo(kind), echo(version))));
 }
 
 // ---------------------------------------------------------------- events
@@ -230,7 +230,7 @@ Result<ApiEvent> decode_event(std::string_view line) {
   const auto object = member_of(document->root(), "object");
   const std::string_view text = text_in(document->root(), "type");
   const auto type = type_of(text);
-  if (!type) return fail(damaged(kWhat, fmt::format("its type {} is not known", net::echo(text))));
+  if (!type) return fail(damaged(kWhat, fmt::format("its type {} is not known", echo(text))));
   if (!object) return fail(damaged(kWhat, "it has no object"));
   ApiEvent event;
   event.type = *type;
@@ -364,7 +364,7 @@ Result<std::string> collection_path(const ApiResource& resource, std::string_vie
                          : fmt::format("/apis/{}/{}", percent_encoded(resource.group), resource.version);
   if (!name_space.empty()) {
     if (!is_path_segment(name_space)) {
-      return fail(invalid_argument(fmt::format("{} can be no namespace", net::echo(name_space))));
+      return fail(invalid_argument(fmt::format("{} can be no namespace", echo(name_space))));
     }
     path.append("/namespaces/").append(percent_encoded(name_space));
   }
@@ -374,7 +374,7 @@ Result<std::string> collection_path(const ApiResource& resource, std::string_vie
 Result<std::string> object_path(const ApiResource& resource, std::string_view name_space, std::string_view name) {
   TRY(std::string path, collection_path(resource, name_space));
   if (!is_path_segment(name)) {
-    return fail(invalid_argument(fmt::format("{} can be no name in Kubernetes", net::echo(name))));
+    return fail(invalid_argument(fmt::format("{} can be no name in Kubernetes", echo(name))));
   }
   return path.append("/").append(percent_encoded(name));
 }

@@ -18,7 +18,7 @@
 #include <vector>
 
 #include "base/clock.h"
-#include "base/json/document.h"
+#include "base/json/reader.h"
 #include "base/result.h"
 
 namespace croft::wire::kube {

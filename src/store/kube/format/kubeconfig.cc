@@ -9,9 +9,9 @@
 
 #include <fmt/format.h>
 
-#include "base/json/document.h"
+#include "base/json/reader.h"
 #include "base/json/writer.h"
-#include "base/net/echo.h"
+#include "base/printable.h"
 #include "base/text/base64.h"
 
 namespace croft::wire::kube {
@@ -159,7 +159,7 @@ class Reader {
     if (name.empty())
       note(wanted_by, fmt::format("it is missing; name one of the {}, kubectl config view shows them", list));
     if (!entry.value) {
-      note(wanted_by, fmt::format("{} is not among the {}; kubectl config view shows them", net::echo(name), list));
+      note(wanted_by, fmt::format("{} is not among the {}; kubectl config view shows them", echo(name), list));
     }
     for (const auto& [member, remedy] : kNotDone) {
       const auto value = member_of(entry.value, member);

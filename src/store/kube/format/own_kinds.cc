@@ -8,7 +8,7 @@
 
 #include "base/assert.h"
 #include "base/hex.h"
-#include "base/json/decode.h"
+#include "base/json/reader.h"
 #include "base/letters.h"
 #include "register/format/canonical_json.h"
 #include "register/format/records.h"

@@ -12,7 +12,7 @@
 #include <string>
 #include <string_view>
 
-#include "base/json/document.h"
+#include "base/json/reader.h"
 #include "base/result.h"
 #include "register/records.h"
 #include "store/kube/format/api.h"

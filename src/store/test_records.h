@@ -1,7 +1,9 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
@@ -10,6 +12,24 @@
 #include "store/store.h"
 
 namespace croft::store {
+
+// For tests: commit() of one record.
+
+[[nodiscard]] inline Result<Revision> create_if_absent(Store& store, const Key& key, Value value,
+                                                       const WriteToken& token, Deadline deadline) {
+  const Write write{key, std::move(value), Condition::if_absent(), false};
+  return store.commit({&write, 1}, token, deadline);
+}
+[[nodiscard]] inline Result<Revision> update_if_revision(Store& store, const Key& key, Value value, Revision revision,
+                                                         const WriteToken& token, Deadline deadline) {
+  const Write write{key, std::move(value), Condition::if_revision(revision), false};
+  return store.commit({&write, 1}, token, deadline);
+}
+[[nodiscard]] inline Result<Revision> delete_if_revision(Store& store, const Key& key, Revision revision,
+                                                         const WriteToken& token, Deadline deadline) {
+  const Write write{key, std::nullopt, Condition::if_revision(revision), false};
+  return store.commit({&write, 1}, token, deadline);
+}
 
 // Records like those of a cluster at work. For tests and benchmarks only.
 

@@ -1,9 +1,7 @@
-#include "base/json/document.h"
-
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include "base/json/decode.h"
+#include "base/json/reader.h"
 #include "base/text/go_text.h"
 
 namespace croft::wire {

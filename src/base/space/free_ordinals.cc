@@ -1,10 +1,10 @@
+#include "base/space/free_ordinals.h"
+
 #include <numeric>
 
 #include <fmt/format.h>
 
 #include "base/assert.h"
-#include "base/space/dense_bitmap.h"
-#include "base/space/ordered_free_list.h"
 
 namespace croft::core::space {
 

@@ -1,11 +1,11 @@
-#include "ipam/audit/register_report.h"
+#include "ipam/audit/findings.h"
 
 #include <algorithm>
 #include <string_view>
 
 #include <fmt/format.h>
 
-#include "base/quoted.h"
+#include "base/printable.h"
 
 namespace croft::core::audit {
 

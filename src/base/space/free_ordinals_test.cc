@@ -1,3 +1,5 @@
+#include "base/space/free_ordinals.h"
+
 #include <algorithm>
 #include <deque>
 #include <functional>
@@ -8,9 +10,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
-
-#include "base/space/dense_bitmap.h"
-#include "base/space/ordered_free_list.h"
 
 namespace croft::core::space {
 namespace {
