@@ -31,7 +31,7 @@ core::Value block_with(std::uint32_t held) {
                            {"timestamp", "2026-01-15 10:00:01.503121873 +0000 UTC"}};
     auto taken = core::take_next(block, attribute, [](const net::Address&) { return false; });
     CROFT_ASSERT(taken);
-    block = core::stamped(std::move(taken->block));
+    block = core::with_next_sequence_number(std::move(taken->block));
   }
   return block;
 }

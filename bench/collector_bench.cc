@@ -145,7 +145,7 @@ void fill(store::Store& store, const Cluster& cluster, const Instant& now) {
                              {"pod", pod_name(node, pod)},
                              {"timestamp", "2026-01-15 10:00:00 +0000 UTC"},
                              {"ifname", "eth0"}};
-      block = core::stamped(core::take_address(*std::move(block), address, attribute).value().block);
+      block = core::with_next_sequence_number(core::take_address(*std::move(block), address, attribute).value().block);
       put(store, core::handle_key(*attribute.handle_id),
           core::Handle{*attribute.handle_id, {{cidr.to_string(), 1}}, false});
       if (pod % kPerBlock != kPerBlock - 1 && pod != cluster.per_node - 1) continue;
@@ -185,7 +185,7 @@ int run(int argc, char** argv) {
   report("making the facts alone", [&] { check(source.facts().has_value(), "facts"); });
 
   report("looking at the register alone",
-         [&] { check(engine::look_at_register(context, false).has_value(), "a look"); });
+         [&] { check(engine::read_register_view(context, false).has_value(), "a look"); });
 
   const Figures history = report("the first look of a history (--history)", [&] {
     const os::ScratchDirectory directory;

@@ -402,7 +402,7 @@ class World {
       const auto taken = take_next(block, attribute, [](const Address&) { return false; });
       if (!taken) continue;
       Container made{Container::Kind::tunnel, *attribute.handle_id, "", node, true, {taken->address}};
-      register_.put(block_key(block.cidr), stamped(taken->block));
+      register_.put(block_key(block.cidr), with_next_sequence_number(taken->block));
       register_.put(handle_key(made.handle), Handle{made.handle, {{block.cidr.to_string(), 1}}});
       containers_[made.handle] = made;
       return;
@@ -612,7 +612,7 @@ class World {
       seen.rows[address] = {row.sequence, holder->first, looks_dead(holder->second, address, listed, seen.nodes)};
     }
     history_.push_back(std::move(seen));
-    CROFT_ASSERT(verdict.leaks.size() <= allowance(view.held().size()));
+    CROFT_ASSERT(verdict.leaks.size() <= removals_allowed(view.held().size()));
     for (const Leak& leak : verdict.leaks) check_leak(leak, facts);
     check_blocks(view, verdict);
     memory_ = std::move(verdict.memory);

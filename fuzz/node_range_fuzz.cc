@@ -20,7 +20,7 @@
 #include "base/assert.h"
 #include "bytes.h"
 #include "noderanges/decide/node_range_changes.h"
-#include "noderanges/decide/node_range_look.h"
+#include "noderanges/decide/node_range_overview.h"
 #include "register/test_register.h"
 
 namespace {
@@ -445,7 +445,7 @@ class Register {
   void forget_node() { register_.apply({{node_key(node()), std::nullopt, Guard::none, false}}); }
 
   void look() {
-    const auto seen = plan<NodeRangesSeen>([](const Snapshot& s) { return look_at_node_ranges(s); });
+    const auto seen = plan<NodeRangeOverview>([](const Snapshot& s) { return read_node_range_overview(s); });
     if (!seen) return;
     CROFT_ASSERT(seen->writes.empty());
     if (damaged_) return;

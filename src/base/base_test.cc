@@ -5,7 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "base/clock.h"
-#include "base/nearest.h"
+#include "base/did_you_mean.h"
 #include "base/net/prefix.h"
 #include "base/pacing.h"
 #include "base/printable.h"
@@ -59,10 +59,10 @@ TEST(Texts, AreSplitAndJoined) {
 
 TEST(Span, IsReadAndWritten) {
   EXPECT_EQ(span_text(0s) + " " + span_text(45min) + " " + span_text(7h) + " " + span_text(72h), "now 45m 7h 3d");
-  EXPECT_EQ(span_of("3m20s"), 200s);
-  EXPECT_EQ(span_of("2d"), 48h);
-  for (const char* const text : {"", "5", "m", "-5m", "5m3", "5w", "5 m"}) EXPECT_EQ(span_of(text), std::nullopt);
-  EXPECT_GT(span_of("99999999999999999d"), 0s) << "as far as a clock goes";
+  EXPECT_EQ(parse_span("3m20s"), 200s);
+  EXPECT_EQ(parse_span("2d"), 48h);
+  for (const char* const text : {"", "5", "m", "-5m", "5m3", "5w", "5 m"}) EXPECT_EQ(parse_span(text), std::nullopt);
+  EXPECT_GT(parse_span("99999999999999999d"), 0s) << "as far as a clock goes";
 }
 
 TEST(Counted, OneAndMany) {

@@ -32,7 +32,7 @@ inline constexpr std::string_view kHexDigits = "0123456789abcdef";
 }
 
 /// The last steps of splitmix64: neighbouring numbers land far apart.
-[[nodiscard]] constexpr std::uint64_t mixed(std::uint64_t x) {
+[[nodiscard]] constexpr std::uint64_t mix_bits(std::uint64_t x) {
   x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9;
   x = (x ^ (x >> 27)) * 0x94d049bb133111eb;
   return x ^ (x >> 31);

@@ -54,7 +54,7 @@ class Sightings {
 [[nodiscard]] inline bool is_shrunken(std::size_t before, std::size_t now) { return 2 * now < before; }
 
 /// How much one pass may take away (docs/notes/reliability.md#brake): the larger of 10 and 1 % of what is held.
-[[nodiscard]] inline std::size_t allowance(std::size_t held) {
+[[nodiscard]] inline std::size_t removals_allowed(std::size_t held) {
   constexpr std::size_t kMin = 10, kDivisor = 100;
   return std::max(kMin, is_planted("brake_off") ? held : held / kDivisor);
 }

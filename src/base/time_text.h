@@ -44,7 +44,7 @@ namespace croft {
 }
 
 /// The span of "90s", "2h", "3m20s"; nothing for another text.
-[[nodiscard]] inline std::optional<std::chrono::seconds> span_of(std::string_view text) {
+[[nodiscard]] inline std::optional<std::chrono::seconds> parse_span(std::string_view text) {
   constexpr auto kUnits =
       std::to_array<std::pair<char, std::int64_t>>({{'s', 1}, {'m', 60}, {'h', 3600}, {'d', 86400}});
   constexpr std::int64_t kMost = std::int64_t{40'000} * 86400;  // earlier no clock was right

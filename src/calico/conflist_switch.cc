@@ -47,7 +47,7 @@ constexpr std::array<std::string_view, 4> kKept = {"assign_ipv4", "assign_ipv6",
   DatastoreMembers members;
   DatastoreChoice choice;
   auto fault = read_datastore_members({plugin, nullptr, {}, {}}, OnFault::stop, members);
-  if (!fault) fault = datastore_as_said(members, choice);
+  if (!fault) fault = datastore_of_members(members, choice);
   if (fault) return fail(invalid_argument(fault->to_string()));
   return choice;
 }

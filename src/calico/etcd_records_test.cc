@@ -208,7 +208,7 @@ TEST(CalicoBlock, UnknownMembersDoNotGoToTheNextHolder) {
   core::Block block = block_in(kBlockKey, block_with_unknown_in_attributes());
   const net::Ordinal released[] = {net::Ordinal(1)};
   const core::Attribute same = block.attributes[0];
-  block = core::stamped(core::release(block, released, 0s, kNow));
+  block = core::with_next_sequence_number(core::release(block, released, 0s, kNow));
   block = core::take_address(block, net::Address::parse("10.0.0.65").value(), same).value().block;
   EXPECT_EQ(written(block).find("first"), std::string::npos);
 }
@@ -350,13 +350,14 @@ core::Block random_block() {
     if (*rc::gen::arbitrary<bool>()) attribute.handle_id = *texts();
     attribute.secondary = *rc::gen::container<std::map<std::string, std::string>>(texts(), texts());
     if (auto taken = core::take_next(block, attribute, [](const net::Address&) { return false; })) {
-      block = core::stamped(std::move(taken->block));
+      block = core::with_next_sequence_number(std::move(taken->block));
     }
     const net::Ordinal ordinal(*rc::gen::inRange<std::uint32_t>(0, size));
     if (core::state_of(block, ordinal) == core::AddressState::held && *rc::gen::arbitrary<bool>()) {
       const net::Ordinal ordinals[] = {ordinal};
       const Instant now{WallTime(1768471300s), {}, {}};
-      block = core::stamped(core::release(block, ordinals, std::chrono::seconds(*rc::gen::inRange(0, 2)), now));
+      block = core::with_next_sequence_number(
+          core::release(block, ordinals, std::chrono::seconds(*rc::gen::inRange(0, 2)), now));
     }
   }
   return block;

@@ -8,8 +8,8 @@
 
 #include <fmt/format.h>
 
+#include "base/did_you_mean.h"
 #include "base/letters.h"
-#include "base/nearest.h"
 #include "base/printable.h"
 #include "base/text/go_text.h"
 #include "base/texts.h"
@@ -225,7 +225,7 @@ MaybeFault read_datastore_members(const JsonAt& root, OnFault on_fault, Datastor
   return read_object<Members>(root, kMembers, out, {.on_fault = on_fault});
 }
 
-MaybeFault datastore_as_said(const DatastoreMembers& members, DatastoreChoice& out) {
+MaybeFault datastore_of_members(const DatastoreMembers& members, DatastoreChoice& out) {
   if (auto fault = find_kind(members, out.kind)) return fault;
   if (out.kind == DatastoreChoice::Kind::kubernetes) {
     out.kubeconfig = members.kubeconfig.value;

@@ -69,7 +69,7 @@ struct DatastoreMembers {
 
 /// The datastore as far as the members say it: of what they lead to nothing has to be usable from here, so that
 /// endpoints, kubeconfig and api_root may be missing. Fault: no such datastore.
-[[nodiscard]] MaybeFault datastore_as_said(const DatastoreMembers& members, DatastoreChoice& out);
+[[nodiscard]] MaybeFault datastore_of_members(const DatastoreMembers& members, DatastoreChoice& out);
 
 inline constexpr std::int64_t kLogMegabytesMax = 100'000;
 

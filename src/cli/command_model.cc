@@ -9,8 +9,8 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
+#include "base/did_you_mean.h"
 #include "base/letters.h"
-#include "base/nearest.h"
 #include "base/printable.h"
 #include "base/texts.h"
 

@@ -104,7 +104,7 @@ std::optional<std::string> AddressClaims::against_cluster_cidr(const net::Prefix
   return found ? found : first_over(stray_blocks_, cidr);
 }
 
-std::vector<net::Prefix> AddressClaims::not_for_nodes() const {
+std::vector<net::Prefix> AddressClaims::prefixes_kept_from_nodes() const {
   std::vector<net::Prefix> result;
   for (const Claims* claims : {&services_, &pools_, &stray_blocks_}) {
     for (const Claim& claim : *claims) result.push_back(claim.cidr);

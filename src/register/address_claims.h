@@ -37,7 +37,7 @@ class AddressClaims {
   [[nodiscard]] std::optional<std::string> against_cluster_cidr(const net::Prefix& cidr) const;
   /// The prefixes that no node may get a range of, whatever the configuration leaves out: ranges of Services, pools
   /// that other programs have made, and stray blocks.
-  [[nodiscard]] std::vector<net::Prefix> not_for_nodes() const;
+  [[nodiscard]] std::vector<net::Prefix> prefixes_kept_from_nodes() const;
 
  private:
   struct Claim {

@@ -358,7 +358,7 @@ bool is_empty(const Block& block) {
   return std::all_of(block.attributes.begin(), block.attributes.end(), is_nobodys);
 }
 
-Block stamped(Block block) {
+Block with_next_sequence_number(Block block) {
   CROFT_ASSERT(block.sequence_number.value <= kSequenceMax + 1024);  // check_writable, and a few writes since
   block.sequence_number = SequenceNumber(block.sequence_number.value + 1);
   return block;

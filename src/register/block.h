@@ -242,7 +242,7 @@ inline constexpr const char* kWindowsReservedHandle = "windows-reserved-ipam-han
 [[nodiscard]] bool is_empty(const Block& block);
 
 /// Advances the sequence number: called once for each block that a commit writes, after all changes to it.
-[[nodiscard]] Block stamped(Block block);
+[[nodiscard]] Block with_next_sequence_number(Block block);
 
 /// A cooling address as it is recorded beside a block: in the formats of others, whose older programs would keep an
 /// address for ever that they find cooling (docs/promises.md#cooling). The block itself shows it as free, at the tail

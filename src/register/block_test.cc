@@ -56,7 +56,7 @@ TEST(Block, NewOneIsAllFreeInOrder) {
 
 TEST(Block, SequenceStartsAboveTheHighWaterMarkWhateverTheClockSays) {
   ManualClock clock;
-  const Block first = stamped(new_block(kCidr, kNode, clock.now(), {}));
+  const Block first = with_next_sequence_number(new_block(kCidr, kNode, clock.now(), {}));
   clock.jump_wall(-24h * 3650);
   const Block second = new_block(kCidr, kNode, clock.now(), first.sequence_number);
   EXPECT_GT(second.sequence_number, first.sequence_number);
@@ -106,7 +106,7 @@ TEST(Block, SequenceOfAnAllocationIsTheBlocksBeforeTheWrite) {
   const ManualClock clock;
   Block block = new_block(kCidr, kNode, clock.now(), {});
   const SequenceNumber before = block.sequence_number;
-  block = stamped(must_take(block, "a").block);
+  block = with_next_sequence_number(must_take(block, "a").block);
   EXPECT_EQ(sequence_of(block, Ordinal(0)), before);
   EXPECT_EQ(block.sequence_number.value, before.value + 1);
   EXPECT_EQ(sequence_of(block, Ordinal(5)).value, 0U);
@@ -170,7 +170,7 @@ TEST(Block, ContradictionsAreNamed) {
   expect_corrupt("free list is of another size", [](Block& b) { b.unallocated = space::OrderedFreeList::all_free(8); });
   expect_corrupt("sequence number for ordinal 16", [](Block& b) { b.sequence_number_for_allocation[16] = {}; });
   expect_corrupt("newer than its block",
-                 [](Block& b) { b.sequence_number_for_allocation[0] = stamped(b).sequence_number; });
+                 [](Block& b) { b.sequence_number_for_allocation[0] = with_next_sequence_number(b).sequence_number; });
   expect_corrupt("out of range", [](Block& b) { b.sequence_number = SequenceNumber(~std::uint64_t{0}); });
   expect_corrupt("both held and cooling", [](Block& b) { b.attributes[0].cooling = Cooling{}; });
 }
@@ -231,7 +231,7 @@ TEST(BlockProperty, AgreesWithTheModelUnderAnyHistory) {
       } else {
         clock.advance(std::chrono::milliseconds(*rc::gen::inRange(1, 4000)));
       }
-      block = stamped(std::move(block));
+      block = with_next_sequence_number(std::move(block));
       RC_ASSERT(block.sequence_number > before);
       RC_ASSERT(check_block(block).has_value());
       for (std::uint32_t i = 0; i < block_size(cidr); ++i) {
@@ -258,11 +258,12 @@ class CoolingBesideTest : public testing::Test {
   static Block taken(Block block, const std::string& handle_id) {
     Attribute attribute;
     attribute.handle_id = handle_id;
-    return stamped(take_next(std::move(block), attribute, [](const net::Address&) { return false; })->block);
+    return with_next_sequence_number(
+        take_next(std::move(block), attribute, [](const net::Address&) { return false; })->block);
   }
   void release_one(std::uint32_t ordinal, const Cooldowns& cooldowns) {
     const net::Ordinal one(ordinal);
-    block_ = stamped(release(std::move(block_), {&one, 1}, cooldowns, clock_.now()));
+    block_ = with_next_sequence_number(release(std::move(block_), {&one, 1}, cooldowns, clock_.now()));
   }
 
   ManualClock clock_;

@@ -156,7 +156,7 @@ Result<Pool> with_settings(Pool pool, const PoolSpec& spec) {
   return pool;
 }
 
-std::string disagreement(const Pool& pool, const PoolSpec& spec) {
+std::string contradictions_between(const Pool& pool, const PoolSpec& spec) {
   std::string text;
   const auto compare = [&](std::string_view field, const auto& has, const auto& wants) {
     if (has == wants) return;
@@ -192,7 +192,7 @@ std::string text_of(const AskedPool& asked) {
   return cidr != nullptr ? cidr->to_string() : std::get<std::string>(asked);
 }
 
-bool is_asked(const AskedPool& asked, const std::string& name, const Prefix& cidr) {
+bool is_pool_asked_for(const AskedPool& asked, const std::string& name, const Prefix& cidr) {
   const auto* asked_cidr = std::get_if<Prefix>(&asked);
   return asked_cidr != nullptr ? *asked_cidr == cidr : std::get<std::string>(asked) == name;
 }

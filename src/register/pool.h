@@ -87,7 +87,7 @@ using AskedPool = std::variant<std::string, net::Prefix>;
 [[nodiscard]] AskedPool asked_pool(const std::string& text);
 [[nodiscard]] std::string text_of(const AskedPool& asked);
 /// Whether the pool with this name and CIDR is the one asked for.
-[[nodiscard]] bool is_asked(const AskedPool& asked, const std::string& name, const net::Prefix& cidr);
+[[nodiscard]] bool is_pool_asked_for(const AskedPool& asked, const std::string& name, const net::Prefix& cidr);
 
 /// How the gateway of a new pool is chosen.
 struct GatewayChoice {
@@ -147,7 +147,7 @@ struct BlockLengths {
 
 /// Every member that `spec` gives and `pool` contradicts, as text ("blockSize: the pool has 26, not 28"),
 /// or empty when they agree. Members not given agree with anything.
-[[nodiscard]] std::string disagreement(const Pool& pool, const PoolSpec& spec);
+[[nodiscard]] std::string contradictions_between(const Pool& pool, const PoolSpec& spec);
 
 /// Addresses that are never handed out automatically. `name` is the key.
 struct Reservation {

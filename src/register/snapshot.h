@@ -309,11 +309,11 @@ class Reader {
 
   /// Ends the step when anything that was asked for has not been read, or is damaged.
   [[nodiscard]] Flow<void> ready() const {
-    if (complete()) return {};
+    if (is_all_read()) return {};
     return tl::unexpected<Stop<>>(NotRead());
   }
   /// The same as an answer, for who reads without a decision.
-  [[nodiscard]] bool complete() const { return missing_.empty(); }
+  [[nodiscard]] bool is_all_read() const { return missing_.empty(); }
   [[nodiscard]] const Missing& missing() const { return missing_; }
 
  private:
@@ -369,7 +369,7 @@ template <class Answer>
 [[nodiscard]] Step<Answer> settle(const Reader& reader, Flow<Plan<Answer>> outcome) {
   if (reader.missing().unread()) return reader.missing();
   if (!outcome && outcome.error().error() != nullptr) return std::move(*outcome.error().error());
-  if (!reader.complete()) return reader.missing();
+  if (!reader.is_all_read()) return reader.missing();
   CROFT_ASSERT(outcome.has_value());  // only a reader that lacks something makes a NotRead
   std::erase_if(outcome->writes,
                 [&](const PlannedWrite& write) { return is_hint(write.key.kind) && reader.lacks(write.key.kind); });

@@ -758,7 +758,7 @@ constexpr Span kPartLife = 20min;
 
 }  // namespace
 
-Result<void> begin_with(Plan& plan, store::Store& store, const Clock& clock) {
+Result<void> start_from_register(Plan& plan, store::Store& store, const Clock& clock) {
   Today today;
   today.read_at = clock.now().wall;
   std::set<std::string> nodes;

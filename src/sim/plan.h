@@ -60,7 +60,8 @@ struct Plan {
   std::uint32_t in_flight = 500;      ///< … and the whole cluster, as its scheduler and its API let them
   Span life = std::chrono::hours(1);  ///< how long pods come and go
   std::uint64_t seed = 1;
-  /// The register with which it begins, whose pools count (begin_with); null: an empty one with the pool alone.
+  /// The register with which it begins, whose pools count (start_from_register); null: an empty one with the pool
+  /// alone.
   std::shared_ptr<const Today> today;
 };
 
@@ -111,7 +112,7 @@ struct Measured {
 /// Makes a plan begin with a register as it is. Nodes, pods and strict affinity become those of today. Pool, block
 /// length and cooldown become those of the first enabled pool, of IPv4 where there is one. Errors: of the store;
 /// not_found without a pool.
-[[nodiscard]] Result<void> begin_with(Plan& plan, store::Store& store, const Clock& clock);
+[[nodiscard]] Result<void> start_from_register(Plan& plan, store::Store& store, const Clock& clock);
 
 /// The same cluster with fewer nodes, and with as much smaller a pool.
 [[nodiscard]] Plan part_of(const Plan& plan, std::uint32_t nodes_max);

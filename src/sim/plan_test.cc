@@ -201,7 +201,7 @@ TEST_F(PlanOfToday, IsTheBeginning) {
   Plan plan;
   plan.life = 10min;
   plan.failures = 0;
-  ASSERT_TRUE(begin_with(plan, store, clock));
+  ASSERT_TRUE(start_from_register(plan, store, clock));
   EXPECT_EQ(plan.nodes, 2U);
   EXPECT_EQ(plan.pods, 15U);
   EXPECT_EQ(plan.block_length, 27);
@@ -220,7 +220,7 @@ TEST_F(PlanOfToday, OfTwoFamiliesIsPlannedByOne) {
   for (int i = 0; i < 6; ++i) pod_of_today(i, "a", {1, 1});
   del("old-0");
   Plan plan;
-  ASSERT_TRUE(begin_with(plan, store, clock));
+  ASSERT_TRUE(start_from_register(plan, store, clock));
   EXPECT_EQ(plan.pods, 5U);
   plan.churn = plan.failures = 0;
   const Measured measured = run(plan).value();

@@ -76,15 +76,15 @@ std::string without_user(std::string_view url) {
   return std::string(url.substr(0, from)) + "(hidden)" + std::string(url.substr(at));
 }
 
-bool name_one_store(std::string_view a, std::string_view b) {
+bool are_same_store(std::string_view a, std::string_view b) {
   if (a == b) return true;
   const auto scheme = scheme_of(a);
   if (!scheme || scheme != scheme_of(b)) return false;
   return *scheme == Scheme::etcd ? members_of(a) == members_of(b) : plain(a) == plain(b);
 }
 
-OneRegister name_one_register(std::string_view a, std::string_view b) {
-  if (name_one_store(a, b)) return OneRegister::yes;
+OneRegister compare_registers(std::string_view a, std::string_view b) {
+  if (are_same_store(a, b)) return OneRegister::yes;
   const auto scheme = scheme_of(a);
   const bool may_be = scheme && scheme == scheme_of(b) && *scheme != Scheme::sqlite;
   return may_be ? OneRegister::not_said : OneRegister::no;

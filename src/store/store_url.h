@@ -31,12 +31,12 @@ enum class Scheme {
 
 /// Whether two URLs mean one store. In a path "//", "/./" and a "/" at its end say nothing. For etcd the members count,
 /// in any order, and not the files of a client: plugin and agent may have certificates of their own.
-[[nodiscard]] bool name_one_store(std::string_view a, std::string_view b);
+[[nodiscard]] bool are_same_store(std::string_view a, std::string_view b);
 
 /// Whether two URLs can mean one register. Members of an etcd are replaced, and a kubeconfig is written anew elsewhere:
 /// of two of these URLs nobody can tell.
 enum class OneRegister { yes, no, not_said };
-[[nodiscard]] OneRegister name_one_register(std::string_view a, std::string_view b);
+[[nodiscard]] OneRegister compare_registers(std::string_view a, std::string_view b);
 
 /// How a call needs its store.
 enum class OpenMode : std::uint8_t {

@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "agent/door/agent.h"
+#include "agent/door/client.h"
 #include "base/texts.h"
 #include "cli/croft/command_line.h"
 #include "cli/croft/json_output.h"

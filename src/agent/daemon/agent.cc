@@ -25,7 +25,7 @@
 #include "base/texts.h"
 #include "cli/stores/open_store.h"
 #include "cni/door/tombstones.h"
-#include "ipam/use/damage_telling.h"
+#include "ipam/use/damage_reporting_store.h"
 #include "os/host_route.h"
 #include "os/process.h"
 #include "store/cached/cached_store.h"
@@ -314,11 +314,11 @@ class AgentProgram {
   /// A node's cluster has one API, under whatever path an operator's kubeconfig is.
   [[nodiscard]] bool is_own(std::string_view url) const {
     const bool is_api = store::scheme_of(url) == store::Scheme::kube;
-    return edge::means_store_of(world_, url) || (is_api && store::scheme_of(world_.store) == store::Scheme::kube);
+    return edge::serves_store_at(world_, url) || (is_api && store::scheme_of(world_.store) == store::Scheme::kube);
   }
 
   std::string tend_kubeconfig() {
-    auto tended = cluster_.kubeconfig->tend();
+    auto tended = cluster_.kubeconfig->renew_if_due();
     if (!tended) return kubeconfig_trouble_;
     if (!tended->is_failure) log_.info("the plugin's kubeconfig: {}", one_line(tended->line));
     return kubeconfig_trouble_ = tended->is_failure ? std::move(tended->line) : std::string();
@@ -340,7 +340,7 @@ class AgentProgram {
   Daemon& daemon_;
   const ClusterOfAgent& cluster_;
   std::string kubeconfig_trouble_;
-  engine::DamageTelling telling_;
+  engine::DamageReportingStore telling_;
   store::CachedStore cached_;
   spdlog::logger log_;
   edge::AgentMetrics metrics_;

@@ -42,7 +42,7 @@ void add_install_command(CLI::App& app, Daemon& daemon);
 void add_vpc_agent_command(CLI::App& app, Daemon& daemon);
 
 /// With what the daemon opens stores and APIs.
-inline constexpr StoreParts kDaemonParts{kubernetes_registry, os::look_up_host, store::kube::make_service_forms,
+inline constexpr StoreParts kDaemonParts{kubernetes_registry, os::look_up_host, store::kube::make_service_mappings,
                                          os::ask_to_end};
 
 /// A text for a log: what others sent or wrote may hold anything.

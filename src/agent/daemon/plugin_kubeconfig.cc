@@ -217,7 +217,7 @@ PluginKubeconfig::Tended PluginKubeconfig::judged(const wire::kube::KubeAccess& 
   return {fmt::format("{}; but of the new token: {}; another is asked for every few minutes", done, trouble), true};
 }
 
-std::optional<PluginKubeconfig::Tended> PluginKubeconfig::tend() {
+std::optional<PluginKubeconfig::Tended> PluginKubeconfig::renew_if_due() {
   const auto now = clock_.now().since_boot;
   if (now < next_look_) return std::nullopt;
   next_look_ = now + kTendEvery;

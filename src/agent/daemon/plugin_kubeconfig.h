@@ -72,7 +72,7 @@ class PluginKubeconfig {
   /// Behind one that was replaced for itself the next comes after 5 minutes and up to a half more. A file that is gone
   /// is written only where the record of `croftd install` beside it names it: what was taken back stays so. Nor is any
   /// while somebody installs or takes back.
-  [[nodiscard]] std::optional<Tended> tend();
+  [[nodiscard]] std::optional<Tended> renew_if_due();
 
  private:
   /// Why it must be written now; an empty text: it need not.

@@ -119,7 +119,7 @@ class PluginKubeconfigTest : public testing::Test {
   std::string tended_for(PluginKubeconfig& one, std::chrono::seconds span) {
     std::string failures;
     for (auto t = 0s; t < span; t += 1s) {
-      if (const auto tended = one.tend(); tended && tended->is_failure) failures += tended->line + "\n";
+      if (const auto tended = one.renew_if_due(); tended && tended->is_failure) failures += tended->line + "\n";
       clock.advance(1s);
     }
     return failures;
@@ -147,7 +147,7 @@ TEST_F(PluginKubeconfigTest, IsRenewedInTheSecondQuarterOfItsTokensLife) {
 /// The agent asks by a name; `croftd install --api-server` gave the plugin a number.
 TEST_F(PluginKubeconfigTest, ANumericServerIsNotReplacedByAName) {
   renew();
-  static_cast<void>(kubeconfig("https://10.0.0.1:6443")->tend());
+  static_cast<void>(kubeconfig("https://10.0.0.1:6443")->renew_if_due());
   const auto servers = [this] {
     const std::string text = os::read_file(path, 1U << 20U).value();
     return wire::kube::decode_kubeconfig(text, directory.path())->servers;

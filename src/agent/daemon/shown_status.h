@@ -16,7 +16,7 @@
 #include "ipam/use/transact.h"
 #include "noderanges/use/node_range.h"
 #include "store/kube/events.h"
-#include "store/kube/format/own_kinds.h"
+#include "store/kube/format/croft_kinds.h"
 #include "store/kube/status_board.h"
 
 namespace croft::app {
@@ -73,7 +73,7 @@ class ShownStatus {
   }
 
   [[nodiscard]] Result<void> show_node_ranges() {
-    TRY(const core::NodeRangesSeen seen, engine::look_at_node_ranges(context_));
+    TRY(const core::NodeRangeOverview seen, engine::read_node_range_overview(context_));
     if (!seen.set) return {};
     return board_->show(core::status_of_node_ranges(seen));
   }
@@ -93,7 +93,7 @@ class ShownStatus {
       if (events_ == nullptr) continue;
       const auto uid = uids.find(name);
       events_->tell({wire::kube::kOwnApiVersion,
-                     wire::kube::own_pool_kind().kind,
+                     wire::kube::croft_pool_kind().kind,
                      {},
                      name,
                      uid == uids.end() ? "" : uid->second},

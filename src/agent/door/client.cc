@@ -1,9 +1,10 @@
+#include "agent/door/client.h"
+
 #include <algorithm>
 #include <optional>
 #include <utility>
 #include <variant>
 
-#include "agent/door/agent.h"
 #include "base/texts.h"
 #include "http/grpc_channel.h"
 #include "http/unix_listener.h"

@@ -74,7 +74,7 @@ class AgentServer::Door final : public os::GrpcHandler {
     call->id = request.call;
     call->hung_up = std::move(request.hung_up);
     call->told = std::move(request.told);
-    if (call->takes_signs()) {
+    if (call->wants_signs_of_life()) {
       const auto soon = clock_.now().since_boot + kFirstSign;
       server_.give_signs(call->id, taken_, std::min(soon, call->first.at_since_boot - kFirstSignAhead));
     }

@@ -9,7 +9,7 @@
 
 #include <gtest/gtest.h>
 
-#include "agent/door/agent.h"
+#include "agent/door/client.h"
 #include "agent/door/test_agent.h"
 #include "http/grpc_channel.h"
 #include "os/process.h"

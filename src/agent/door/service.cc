@@ -6,7 +6,7 @@
 
 #include <fmt/format.h>
 
-#include "agent/door/agent.h"
+#include "agent/door/client.h"
 #include "base/texts.h"
 #include "cni/decision_log.h"
 #include "ipam/use/assign.h"
@@ -77,7 +77,7 @@ struct Batched {
 
 }  // namespace
 
-bool AgentCall::takes_signs() const { return caller_of(*this).ends.has_value(); }
+bool AgentCall::wants_signs_of_life() const { return caller_of(*this).ends.has_value(); }
 
 bool AgentCall::is_left(const Instant& now) const {
   if ((hung_up && *hung_up) || limit.passed(now)) return true;
@@ -85,10 +85,10 @@ bool AgentCall::is_left(const Instant& now) const {
   return std::max(first.at_since_boot, last + kAgentPatience - kHeadStart) <= now.since_boot;
 }
 
-bool means_store_of(const AgentWorld& world, std::string_view url) {
-  return store::name_one_store(url, world.store) ||
+bool serves_store_at(const AgentWorld& world, std::string_view url) {
+  return store::are_same_store(url, world.store) ||
          std::any_of(world.plugin_stores.begin(), world.plugin_stores.end(),
-                     [&](const std::string& other) { return store::name_one_store(url, other); });
+                     [&](const std::string& other) { return store::are_same_store(url, other); });
 }
 
 /// The moment after which nothing may be begun for the call is kept in the clock that plugin and agent share, and not
@@ -98,7 +98,7 @@ Result<AgentCall> AgentService::admit(decltype(AgentCall::what) what, std::strin
   call.what = std::move(what);
   call.owner = std::move(owner);
   const agent::Caller& caller = caller_of(call);
-  if (!means_store_of(world_, caller.store)) {
+  if (!serves_store_at(world_, caller.store)) {
     return fail(ErrorCode::refused_by_configuration, "this agent serves the store {}, not {}",
                 store::without_user(world_.store), store::without_user(caller.store));
   }
@@ -177,12 +177,12 @@ engine::Context AgentService::context_until(Deadline limit) const {
   return {world_.direct, world_.clock, world_.random, kServeTime, limit, world_.wait_by};
 }
 
-Result<bool> AgentService::heed_remembered(agent::AssignCall& call) const {
+Result<bool> AgentService::apply_remembered_wishes(agent::AssignCall& call) const {
   if (!call.annotations) return true;
   const auto remembered = world_.remembered_wishes(call.request.pod);
   if (!remembered) return false;
   if (!*remembered) return fail(remembered->error());
-  TRY_VOID(core::heed_wishes(**remembered, *call.annotations, call.request));
+  TRY_VOID(core::apply_wishes(**remembered, *call.annotations, call.request));
   TRY_VOID(core::check_something_is_asked(call.request));
   call.annotations.reset();
   return true;
@@ -200,7 +200,7 @@ AgentService::Together AgentService::serve_together(std::vector<AgentCall> calls
     }
     Batched& one = kept.emplace_back(Batched{&call, DecisionLine(world_.clock, subject_of(call))});
     if (auto* assign = std::get_if<agent::AssignCall>(&call.what)) {
-      const auto is_complete = heed_remembered(*assign);
+      const auto is_complete = apply_remembered_wishes(*assign);
       batch.push_back(
           engine::assign_in_batch(assign->request, assign->pools, call.limit, one.assigned, &world_.living));
       // The call that goes alone says what is wrong with them.
@@ -254,7 +254,7 @@ Result<core::AssignAnswer> AgentService::assign_alone(const agent::AssignCall& c
   const auto remembered = world_.remembered_wishes(call.request.pod);
   TRY(const core::AnnotatedWishes wishes, remembered ? *remembered : world_.ask_for_wishes(call.request.pod, limit));
   core::AssignRequest request = call.request;
-  TRY_VOID(core::heed_wishes(wishes, *call.annotations, request));
+  TRY_VOID(core::apply_wishes(wishes, *call.annotations, request));
   TRY_VOID(core::check_something_is_asked(request));
   return engine::assign(context, request, call.pools, &world_.living);
 }

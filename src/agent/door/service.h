@@ -67,7 +67,7 @@ struct AgentWorld {
 };
 
 /// Whether a URL means the store that an agent serves.
-[[nodiscard]] bool means_store_of(const AgentWorld& world, std::string_view url);
+[[nodiscard]] bool serves_store_at(const AgentWorld& world, std::string_view url);
 
 /// Whether the caller hung up: what it asked for is not begun any more. Set by the transport's thread.
 using HungUp = std::shared_ptr<const std::atomic<bool>>;
@@ -89,7 +89,7 @@ struct AgentCall {
   /// for a while finds its calls so, until the transport's thread has met their callers.
   [[nodiscard]] bool is_left(const Instant& now) const;
   /// Whether its caller wants signs of life.
-  [[nodiscard]] bool takes_signs() const;
+  [[nodiscard]] bool wants_signs_of_life() const;
 };
 
 /// The Error says that a call was not served at all: invalid_argument, refused_by_configuration (another store or node
@@ -149,7 +149,7 @@ class AgentService {
   void tell_added(const AgentCall& call, const core::AssignAnswer* answer) const;
   /// Puts what annotations ask for into a call, if it wants them. False: memory does not have them, and the call goes
   /// alone.
-  [[nodiscard]] Result<bool> heed_remembered(wire::agent::AssignCall& call) const;
+  [[nodiscard]] Result<bool> apply_remembered_wishes(wire::agent::AssignCall& call) const;
   void note_shape(const core::AssignRequest& request);
   [[nodiscard]] engine::Context context_until(Deadline limit) const;
 

@@ -244,7 +244,7 @@ TEST(AgentCallTest, IsLeftWithoutASignOfLife) {
   wanted.caller.ends = on.in(std::chrono::seconds(14));
   auto call = on.service.take_assign(wire::agent::encode(wanted), Deadline{std::chrono::nanoseconds::max()});
   ASSERT_TRUE(call);
-  EXPECT_TRUE(call->takes_signs());
+  EXPECT_TRUE(call->wants_signs_of_life());
   const Instant now = on.clock.now();
   const auto later = [&](std::chrono::nanoseconds span) {
     Instant then = now;

@@ -136,14 +136,14 @@ void ControllerMetrics::Repairs::add(const std::vector<audit::RepairFinding>& fi
   for (std::size_t i = 0; i < counts.size(); ++i) errors[i] += counts[i];
 }
 
-void ControllerMetrics::ClusterCidr::see(const core::ClusterCidrUse& use) {
+void ControllerMetrics::ClusterCidrMetrics::see(const core::ClusterCidrUse& use) {
   if (use.taken > taken) allocations += use.taken - taken;
   if (use.taken < taken) releases += taken - use.taken;
   taken = use.taken;
   size = use.size;
 }
 
-void ControllerMetrics::ClusterCidr::add(const engine::ClusterCidrCounts& counts) {
+void ControllerMetrics::ClusterCidrMetrics::add(const engine::ClusterCidrCounts& counts) {
   allocations += counts.tries.size();
   releases += counts.releases;
   taken += counts.tries.size();
@@ -188,10 +188,10 @@ void ControllerMetrics::count_failed_repair() {
 
 void ControllerMetrics::count(const engine::NodeRangesReconciled& done) {
   const std::lock_guard lock(mutex_);
-  std::map<net::Prefix, ClusterCidr> now;
+  std::map<net::Prefix, ClusterCidrMetrics> now;
   for (const core::ClusterCidrUse& use : done.seen.use) {
     const auto before = cluster_cidrs_.find(use.cluster.cidr);
-    ClusterCidr series = before != cluster_cidrs_.end() ? before->second : ClusterCidr{};
+    ClusterCidrMetrics series = before != cluster_cidrs_.end() ? before->second : ClusterCidrMetrics{};
     series.see(use);
     if (const auto counts = done.counts.find(use.cluster.cidr); counts != done.counts.end()) {
       series.add(counts->second);
@@ -291,13 +291,13 @@ std::string ControllerMetrics::text() const {
     for (const auto& [cidr, use] : cluster_cidrs_) sample({{"clusterCIDR", cidr.to_string()}}, value_of(use));
   };
   of_cidrs("node_ipam_controller_cidrset_cidrs_allocations_total", "Number of node CIDRs taken", MetricType::Counter,
-           [](const ClusterCidr& use) { return number(use.allocations); });
+           [](const ClusterCidrMetrics& use) { return number(use.allocations); });
   of_cidrs("node_ipam_controller_cidrset_cidrs_releases_total", "Number of node CIDRs given back", MetricType::Counter,
-           [](const ClusterCidr& use) { return number(use.releases); });
+           [](const ClusterCidrMetrics& use) { return number(use.releases); });
   of_cidrs("node_ipam_controller_cidrset_usage_cidrs", "Taken node CIDRs as a part of all, 0 to 1", MetricType::Gauge,
-           [](const ClusterCidr& use) { return use.size == 0 ? 0 : number(use.taken) / number(use.size); });
+           [](const ClusterCidrMetrics& use) { return use.size == 0 ? 0 : number(use.taken) / number(use.size); });
   of_cidrs("node_ipam_controller_cirdset_max_cidrs", "Number of node CIDRs there can be", MetricType::Gauge,
-           [](const ClusterCidr& use) { return number(use.size); });
+           [](const ClusterCidrMetrics& use) { return number(use.size); });
   begin("node_ipam_controller_cidrset_allocation_tries_per_request", "Number of taken node CIDRs that were passed over",
         MetricType::Histogram);
   for (const auto& [cidr, use] : cluster_cidrs_) {
@@ -305,7 +305,7 @@ std::string ControllerMetrics::text() const {
     metric.histogram.sample_count = use.tries_count;
     metric.histogram.sample_sum = use.tries_sum;
     for (std::size_t i = 0; i < use.tries_up_to.size(); ++i) {
-      metric.histogram.bucket.push_back({use.tries_up_to[i], ClusterCidr::kTriesBounds[i]});
+      metric.histogram.bucket.push_back({use.tries_up_to[i], ClusterCidrMetrics::kTriesBounds[i]});
     }
     all.back().metric.push_back(std::move(metric));
   }

@@ -72,7 +72,7 @@ class ControllerMetrics {
     std::uint64_t reconcile_errors = 0;
     void add(const std::vector<core::audit::RepairFinding>& findings);
   };
-  struct ClusterCidr {
+  struct ClusterCidrMetrics {
     std::uint64_t allocations = 0, releases = 0, taken = 0, size = 0;
     static constexpr std::array kTriesBounds{1.0, 5.0, 25.0, 125.0, 625.0};  ///< of the histogram of tries
     std::array<std::uint64_t, kTriesBounds.size()> tries_up_to{};            ///< each with those below it
@@ -92,7 +92,7 @@ class ControllerMetrics {
   std::optional<Range> node_ports_;
   bool is_repairing_ = false;
   Repairs address_repairs_, port_repairs_;
-  std::map<net::Prefix, ClusterCidr> cluster_cidrs_;
+  std::map<net::Prefix, ClusterCidrMetrics> cluster_cidrs_;
   std::map<std::string, bool> leading_;  ///< by the Lease
   /// The figures of pools, in Prometheus' text format: written when they are counted, as there may be thousands.
   std::string pools_text_;

@@ -9,7 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/assert.h"
-#include "base/nearest.h"
+#include "base/did_you_mean.h"
 #include "base/printable.h"
 
 namespace croft::wire {

@@ -132,8 +132,8 @@ class Command {
     return value;
   }
   /// 30s, 15m, 2h
-  static std::chrono::seconds span_of(std::string_view text) {
-    const auto span = croft::span_of(text);
+  static std::chrono::seconds parse_span(std::string_view text) {
+    const auto span = croft::parse_span(text);
     if (!span) throw Malformed(fmt::format("{} is no time: 30s, 15m, 2h", text));
     return *span;
   }

@@ -75,6 +75,6 @@ struct std::hash<croft::net::U128> {
   /// splitmix64 over both halves.
   std::size_t operator()(const croft::net::U128& v) const noexcept {
     constexpr std::uint64_t kStep = 0x9e3779b97f4a7c15;
-    return croft::mixed((croft::mixed(v.hi + kStep) ^ v.lo) + kStep);
+    return croft::mix_bits((croft::mix_bits(v.hi + kStep) ^ v.lo) + kStep);
   }
 };

@@ -23,7 +23,7 @@
 #include "cni/error_table.h"
 #include "collector/audit/leaks.h"
 #include "ipam/audit/pool_status.h"
-#include "ipam/commands/notes.h"
+#include "ipam/commands/operator_warnings.h"
 #include "ipam/use/audit.h"
 #include "ipam/use/inspect.h"
 #include "ipam/use/pools.h"
@@ -225,7 +225,7 @@ class ClusterPods {
 [[nodiscard]] Result<AuditFindings> look_at_ranges(CommandLine& line, const engine::Context& context,
                                                    const AuditFindings& known) {
   constexpr const char* kWhat = "the ranges of nodes";
-  auto read = engine::look_at_node_ranges(context);
+  auto read = engine::read_node_range_overview(context);
   const bool is_damaged =
       !read && (read.error().code == ErrorCode::corrupt || read.error().code == ErrorCode::newer_version);
   if (is_damaged) {
@@ -379,7 +379,7 @@ void keep_seen_twice(const engine::AuditReport& first, engine::AuditReport& seco
 }
 
 [[nodiscard]] Result<int> look_through(CommandLine& line, const CheckOptions& options) {
-  TRY(engine::Context context, line.look());
+  TRY(engine::Context context, line.open_to_look());
   context.time_limit = kCheckLimit;
   TRY_VOID(engine::wait_for_first_answer(context));
   TRY(const auto live, read_runtime_cache(context, options.cache));

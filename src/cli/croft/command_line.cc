@@ -15,7 +15,7 @@
 #include "cli/command_model.h"
 #include "cli/program.h"
 #include "cni/error_table.h"
-#include "ipam/use/damage_telling.h"
+#include "ipam/use/damage_reporting_store.h"
 #include "os/files.h"
 #include "os/look_up.h"
 #include "os/process.h"
@@ -24,7 +24,7 @@
 
 namespace croft::app {
 
-StoreParts operator_parts() { return {kubernetes_registry, os::look_up_host, store::kube::make_service_forms}; }
+StoreParts operator_parts() { return {kubernetes_registry, os::look_up_host, store::kube::make_service_mappings}; }
 
 namespace {
 
@@ -58,7 +58,7 @@ Result<engine::Context> CommandLine::open(bool create) {
   return take(open_by_url(store_url, create ? store::OpenMode::create : store::OpenMode::existing, clock, if_absent()));
 }
 
-Result<engine::Context> CommandLine::look() {
+Result<engine::Context> CommandLine::open_to_look() {
   return take(or_away(open_store_to_look(store_url, clock, operator_parts(),
                                          [this](const Error& why) { note_not_read("what is Croft's own", why); }),
                       if_absent()));
@@ -73,9 +73,9 @@ Result<engine::Context> CommandLine::take(Result<std::unique_ptr<store::Store>> 
   const auto* const looking = dynamic_cast<store::LookOnly*>(opened->get());
   pausable = dynamic_cast<store::Pausable*>(looking != nullptr ? &looking->looked_at() : opened->get());
   // Records that are left out of an answer are named beside it, once.
-  store = std::make_unique<engine::DamageTelling>(*std::move(opened), [](const store::Key&, const Error& damage) {
-    warn("damaged record, set aside: " + damage.message);
-  });
+  store = std::make_unique<engine::DamageReportingStore>(
+      *std::move(opened),
+      [](const store::Key&, const Error& damage) { warn("damaged record, set aside: " + damage.message); });
   return engine::Context{*store, clock, random};
 }
 

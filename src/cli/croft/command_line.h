@@ -63,7 +63,7 @@ struct CommandLine {
   [[nodiscard]] Result<engine::Context> open(bool create = false);
   /// The same for a command that only looks: with the rights to read Calico's records nothing of Croft's has to be
   /// there (open_store_to_look). Writes through it are refused.
-  [[nodiscard]] Result<engine::Context> look();
+  [[nodiscard]] Result<engine::Context> open_to_look();
   /// Something that this account may not read, and that was passed over: "running pods". main() tells of all in a line.
   void note_not_read(const std::string& what, const Error& why);
   [[nodiscard]] bool in_colour() const;

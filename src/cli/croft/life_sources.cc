@@ -52,12 +52,12 @@ Result<std::vector<core::audit::RunningPod>> Cluster::running_pods(core::collect
   return store::kube::list_running_pods(*api_, line_.clock, all);
 }
 
-Result<void> LifeSources::look(const CommandLine& line, const engine::Context& context, const RuntimeCache& cache) {
+Result<void> LifeSources::read(const CommandLine& line, const engine::Context& context, const RuntimeCache& cache) {
   TRY(known_.runtime.live, read_runtime_cache(context, cache));
   known_.runtime.node = cache.node;
   known_.runtime.grace = std::chrono::seconds(cache.grace_seconds);
   core::host_local::SignsOfLife life;
-  edge::look_at_namespaces(true, life);
+  edge::add_namespace_addresses(true, life);
   known_.configured = std::move(life.configured);
   TRY(cluster_, Cluster::of(line));
   if (cluster_ == nullptr) return {};

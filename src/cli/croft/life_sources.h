@@ -69,7 +69,7 @@ class Cluster {
 /// that.
 class LifeSources {
  public:
-  [[nodiscard]] Result<void> look(const CommandLine& line, const engine::Context& context, const RuntimeCache& cache);
+  [[nodiscard]] Result<void> read(const CommandLine& line, const engine::Context& context, const RuntimeCache& cache);
   [[nodiscard]] const engine::LifeKnown& known() const { return known_; }
   /// Whether the cluster itself has the node, whatever records the store has.
   [[nodiscard]] bool has_node(const std::string& name) const { return cluster_ != nullptr && cluster_->has_node(name); }

@@ -8,7 +8,7 @@
 
 #include <fmt/format.h>
 
-#include "base/nearest.h"
+#include "base/did_you_mean.h"
 #include "base/printable.h"
 #include "base/texts.h"
 #include "ipam/use/nodes.h"
@@ -87,7 +87,7 @@ void add_list_options(CLI::App& command, CommandLine& line) {
 Result<int> list(CommandLine& line, const std::function<Result<Listing>(const engine::Context&)>& look) {
   bool is_open = false;
   return list_without_store(line, [&]() -> Result<Listing> {
-    if (!is_open) TRY_VOID(line.look());
+    if (!is_open) TRY_VOID(line.open_to_look());
     is_open = true;
     return look({*line.store, line.clock, line.random});
   });

@@ -14,7 +14,7 @@
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
-#include "base/nearest.h"
+#include "base/did_you_mean.h"
 #include "base/net/prefix.h"
 #include "base/printable.h"
 #include "base/texts.h"
@@ -424,7 +424,7 @@ struct CopyArguments {
 };
 
 [[nodiscard]] Result<int> copy(CommandLine& line, const CopyArguments& wanted) {
-  if (store::name_one_store(wanted.from, wanted.to)) {
+  if (store::are_same_store(wanted.from, wanted.to)) {
     return fail(ErrorCode::invalid_argument, "FROM and TO name one store; name two");
   }
   if (store::scheme_of(wanted.to) == store::Scheme::sqlite) {

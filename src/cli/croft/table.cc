@@ -8,8 +8,8 @@
 
 #include <fmt/format.h>
 
+#include "base/did_you_mean.h"
 #include "base/letters.h"
-#include "base/nearest.h"
 #include "base/printable.h"
 #include "base/texts.h"
 #include "base/time_text.h"
@@ -71,7 +71,7 @@ std::string_view number_at(std::string_view text, std::size_t& at) {
 /// "now", "7h", ">14d" as seconds: they are sorted by their length, before other texts.
 std::optional<std::chrono::seconds> span_in(std::string_view cell) {
   if (cell == "now") return std::chrono::seconds(0);
-  return span_of(cell.starts_with('>') ? cell.substr(1) : cell);
+  return parse_span(cell.starts_with('>') ? cell.substr(1) : cell);
 }
 
 bool comes_before(const std::string& a, const std::string& b) {

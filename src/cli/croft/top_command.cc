@@ -37,7 +37,7 @@ std::map<std::string, core::history::Forecast> forecasts(const std::string& path
 }
 
 [[nodiscard]] Result<int> top(CommandLine& line, const TopOptions& options) {
-  TRY(const engine::Context context, line.look());
+  TRY(const engine::Context context, line.open_to_look());
   // Nothing else needs a history that nobody named.
   if (!options.history.empty()) TRY_VOID(edge::HistoryFile::open_to_read(options.history));
   TopView view;
@@ -49,7 +49,7 @@ std::map<std::string, core::history::Forecast> forecasts(const std::string& path
   TopRates rates;
   nanoseconds forecast_at{0};
   const auto look = [&]() -> Result<std::string> {
-    TRY(const engine::Overview overview, engine::look(context));
+    TRY(const engine::Overview overview, engine::read_overview(context));
     const Instant now = context.clock.now();
     rates.add(overview, now);
     if (now.since_boot >= forecast_at) {

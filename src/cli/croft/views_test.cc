@@ -29,7 +29,7 @@ class Views : public testing::Test, public engine::World {
     for (int i = 0; i < 10; ++i) add("c" + std::to_string(i));
     del("c1");
   }
-  engine::PoolView view() { return engine::look(context)->pools.front(); }
+  engine::PoolView view() { return engine::read_overview(context)->pools.front(); }
 };
 
 TEST(TableTest, ColumnsAreAsWideAsTheirWidestCellAndEmptyReadsDash) {
@@ -60,7 +60,7 @@ TEST_F(Views, TopShowsTheFullestPoolFirstAndHowFastItFills) {
   TopView view;
   TopRates rates;
   const auto see = [&] {
-    const auto overview = engine::look(context);
+    const auto overview = engine::read_overview(context);
     rates.add(*overview, clock.now());
     view.see(*overview, rates, clock.now());
   };
@@ -102,20 +102,20 @@ TEST_F(Views, LargePoolsAreSummedUp) {
   auto request = World::request("x");
   request.pools.v4 = {"big"};
   add(request);
-  const std::string text = draw(engine::look(context)->pools[1], false);
+  const std::string text = draw(engine::read_overview(context)->pools[1], false);
   EXPECT_THAT(text, HasSubstr("blocks, 2^8 to a half character"));
   pool("six", "fd00::/32", 122);
-  EXPECT_THAT(draw(engine::look(context)->pools[2], false), HasSubstr("no block is claimed yet"));
+  EXPECT_THAT(draw(engine::read_overview(context)->pools[2], false), HasSubstr("no block is claimed yet"));
 }
 
 TEST_F(Views, UsageHasSharesAndBlocks) {
-  const std::string text = usage_table(*engine::look(context), true);
+  const std::string text = usage_table(*engine::read_overview(context), true);
   EXPECT_THAT(text,
               HasSubstr("pool       a      10.1.0.0/28   -             16      9 (56.2%)   1 (6.25%)   3 (18.8%)"));
   EXPECT_THAT(text, HasSubstr("block      a      10.1.0.8/29   host:node-a   8       6 (75%)"));
   config([](core::IpamConfig& c) { c.strict_affinity = true; });
-  EXPECT_THAT(usage_table(*engine::look(context), false), HasSubstr("3 (18.8%)   3\n"));
-  EXPECT_THAT(json_of(engine::look(context)->pools).json(), HasSubstr("\"stranded\": 3"));
+  EXPECT_THAT(usage_table(*engine::read_overview(context), false), HasSubstr("3 (18.8%)   3\n"));
+  EXPECT_THAT(json_of(engine::read_overview(context)->pools).json(), HasSubstr("\"stranded\": 3"));
 }
 
 TEST_F(Views, ExplanationOfAnAssignmentAndOfARefusal) {

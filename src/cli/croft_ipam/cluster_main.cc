@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "cli/croft_ipam/plugin_main.h"
-#include "cli/croft_ipam/worlds.h"
+#include "cli/croft_ipam/plugin_wiring.h"
 #include "cli/stores/open_sqlite.h"
 #include "cli/stores/open_store.h"
 #include "ipam/door/calico_ipam.h"

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "cli/croft_ipam/plugin_main.h"
-#include "cli/croft_ipam/worlds.h"
+#include "cli/croft_ipam/plugin_wiring.h"
 #include "cli/stores/open_sqlite.h"
 #include "os/clock.h"
 #include "os/process.h"

@@ -109,7 +109,7 @@ Result<std::unique_ptr<store::Store>> open_etcd_store(EtcdPlace place, const Clo
 Result<std::unique_ptr<store::Store>> open_kube_store(const KubePlace& place, const Clock& clock,
                                                       const StoreParts& parts, bool only_calicos) {
   return open_kube(place, clock, parts,
-                   {.own_kinds = !only_calicos, .services = only_calicos ? nullptr : parts.services});
+                   {.croft_kinds = !only_calicos, .services = only_calicos ? nullptr : parts.services});
 }
 
 Result<std::unique_ptr<store::kube::Api>> open_kube_api(const std::string& url, const Clock& clock,

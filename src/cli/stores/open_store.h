@@ -14,8 +14,8 @@
 #include "store/etcd/etcd_store.h"
 #include "store/forwarding_store.h"
 #include "store/kube/api.h"
-#include "store/kube/form.h"
 #include "store/kube/format/kubeconfig.h"
+#include "store/kube/object_mapping.h"
 #include "store/store.h"
 
 namespace croft::app {
@@ -80,15 +80,15 @@ using RegistryMaker = Result<std::unique_ptr<store::etcd::Registry>> (*)(const E
   if (options.services) options.prefix = place.kubernetes_prefix;
   return store::etcd::make_kubernetes_registry(std::move(options));
 }
-/// Likewise of Services in a Kubernetes API: store::kube::make_service_forms.
-using ServiceForms = std::vector<std::unique_ptr<store::kube::Form>> (*)();
+/// Likewise of Services in a Kubernetes API: store::kube::make_service_mappings.
+using ServiceMappings = std::vector<std::unique_ptr<store::kube::ObjectMapping>> (*)();
 
 /// The parts that a program gives to its stores.
 struct StoreParts {
   RegistryMaker registry = nullptr;
   /// os::look_up_host; without it API servers have numeric addresses, as the plugin is static and can look up none.
   Result<std::vector<std::string>> (*look_up)(const std::string& name, Deadline deadline) = nullptr;
-  ServiceForms services = nullptr;
+  ServiceMappings services = nullptr;
   /// store::KubeStoreOptions::moved: a daemon ends.
   void (*moved)() = nullptr;
 };

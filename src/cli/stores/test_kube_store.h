@@ -9,8 +9,8 @@
 #include "base/clock.h"
 #include "store/forwarding_store.h"
 #include "store/kube/fake_api_fixture.h"
-#include "store/kube/form.h"
 #include "store/kube/kube_store.h"
+#include "store/kube/object_mapping.h"
 #include "store/kube/objects.h"
 #include "store/memory/memory_store.h"
 
@@ -41,9 +41,9 @@ class KubeTestStore final : private KubeTestParts, public store::ForwardingStore
   [[nodiscard]] store::CallCounts counts() const { return counts_; }
   /// The object of a handle's or block's record, which is there, becomes one that can't be understood.
   void damage(const core::Key& key) {
-    const auto form = store::kube::make_calico_form(wire::calico::ApiGroup::crd_v1,
-                                                    {wire::kube::fake_digest, wire::kube::fake_digest});
-    const auto path = wire::kube::object_path(form->resource_of(key.kind), {}, form->object_name(key).value());
+    const auto mapping = store::kube::make_calico_mapping(wire::calico::ApiGroup::crd_v1,
+                                                          {wire::kube::fake_digest, wire::kube::fake_digest});
+    const auto path = wire::kube::object_path(mapping->resource_of(key.kind), {}, mapping->object_name(key).value());
     cluster->edit(path.value(), [&key](auto& object) {
       object["spec"][key.kind == core::Kind::block ? "allocations" : "block"] = "odd";
     });

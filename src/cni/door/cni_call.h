@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "agent/door/agent.h"
+#include "agent/door/client.h"
 #include "base/clock.h"
 #include "base/net/address.h"
 #include "base/result.h"

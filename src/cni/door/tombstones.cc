@@ -41,7 +41,7 @@ std::string name_of(const core::Owner& owner, std::string_view ending = kEnding)
 
 }  // namespace
 
-bool can_be_made_up_for(ErrorCode code) {
+bool can_be_replayed_later(ErrorCode code) {
   return cni_code_of(code) == wire::cni::Code::try_again_later && code != ErrorCode::no_pool;
 }
 
@@ -166,7 +166,7 @@ Tombstones::Outcome Tombstones::replay_one(const std::string& name, const engine
   limited.not_after = {std::min(context.not_after.at_since_boot, what.deadline.at_since_boot)};
   const auto released = engine::release_owner(limited, tombstone->owner);
   if (!released) {
-    if (can_be_made_up_for(released.error().code)) return Outcome::away;
+    if (can_be_replayed_later(released.error().code)) return Outcome::away;
     what.log(line.ended("error", text_of(released.error())));
     return Outcome::left;
   }
@@ -221,7 +221,7 @@ NodeTurn::NodeTurn(const CniCall& call, const Clock& clock, std::string lock_fil
 
 Result<GivenBack> defer_release(const Tombstones& tombstones, wire::Tombstone tombstone, Tombstones::Sign sign,
                                 const Error& why) {
-  if (!can_be_made_up_for(why.code)) return fail(why);
+  if (!can_be_replayed_later(why.code)) return fail(why);
   const auto left = tombstones.leave(std::move(tombstone), sign);
   if (left) {
     std::string words = " deferred=" + in_quotes(why.message);
@@ -243,8 +243,8 @@ Result<bool> lift_tombstone(const Tombstones& tombstones, const core::Owner& own
 
 std::string lifted_text(bool was_lifted) { return was_lifted ? " tombstone=lifted" : ""; }
 
-void make_up_for_some(const Tombstones& tombstones, const engine::Context& context, const std::string& store_url,
-                      const CniCall::WriteLine& write) {
+void replay_some(const Tombstones& tombstones, const engine::Context& context, const std::string& store_url,
+                 const CniCall::WriteLine& write) {
   Tombstones::Replay replay;
   replay.is_ours = [&](std::string_view url) { return url == store_url; };
   replay.log = [&](const std::string& line) {

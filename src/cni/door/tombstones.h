@@ -35,7 +35,7 @@ inline constexpr std::size_t kUnsureMax = 1'000;
 
 /// The failures of a release that may be gone later by themselves, or by a mended store: those after which the runtime
 /// is told to try again.
-[[nodiscard]] bool can_be_made_up_for(ErrorCode code);
+[[nodiscard]] bool can_be_replayed_later(ErrorCode code);
 
 /// One directory. Safe to use from several threads and processes at once. Nothing there is an empty one.
 class Tombstones {
@@ -121,7 +121,7 @@ class NodeTurn {
 [[nodiscard]] std::string lifted_text(bool was_lifted);
 
 /// Makes up for a few earlier DELs once a call has opened the store with this URL and done its own work.
-void make_up_for_some(const Tombstones& tombstones, const engine::Context& context, const std::string& store_url,
-                      const CniCall::WriteLine& write);
+void replay_some(const Tombstones& tombstones, const engine::Context& context, const std::string& store_url,
+                 const CniCall::WriteLine& write);
 
 }  // namespace croft::edge

@@ -310,7 +310,7 @@ TEST_F(TombstonesTest, OfThoseWithoutAResultTheOldestGoesForWantOfRoom) {
 TEST(TombstonesOf, WhatTheRuntimeIsToldToTryAgain) {
   std::set<ErrorCode> can;
   for (int i = 0; i <= static_cast<int>(ErrorCode::internal); ++i) {
-    if (can_be_made_up_for(static_cast<ErrorCode>(i))) can.insert(static_cast<ErrorCode>(i));
+    if (can_be_replayed_later(static_cast<ErrorCode>(i))) can.insert(static_cast<ErrorCode>(i));
   }
   EXPECT_EQ(can, (std::set<ErrorCode>{ErrorCode::conflict, ErrorCode::unknown_outcome, ErrorCode::unavailable,
                                       ErrorCode::too_old, ErrorCode::deadline_exceeded, ErrorCode::storage_full,

@@ -31,7 +31,7 @@
 #include "collector/use/sweep.h"
 #include "desk/daemon/desk.h"
 #include "history/daemon/history_keeper.h"
-#include "ipam/use/damage_telling.h"
+#include "ipam/use/damage_reporting_store.h"
 #include "noderanges/commands/node_range_inputs.h"
 #include "noderanges/daemon/node_ranges.h"
 #include "os/process.h"
@@ -573,7 +573,7 @@ class Controller {
   const ClusterParts cluster_;
   NotRead& not_read_;
   std::size_t told_not_read_ = 0;  ///< so many of it
-  engine::DamageTelling telling_;
+  engine::DamageReportingStore telling_;
   const engine::Context context_;
   spdlog::logger log_;
   engine::SweepOptions sweep_options_;

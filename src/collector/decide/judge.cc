@@ -453,7 +453,7 @@ class Judge {
     std::ranges::sort(confirmed_, [](const Leak& a, const Leak& b) {
       return std::tie(a.first.since_boot, a.handle, a.address) < std::tie(b.first.since_boot, b.handle, b.address);
     });
-    const std::size_t most = allowance(view_.held().size());
+    const std::size_t most = removals_allowed(view_.held().size());
     if (confirmed_.size() > most) {
       verdict_.kept_by_brake = confirmed_.size() - most;
       verdict_.alarms.push_back(

@@ -62,7 +62,7 @@ struct Scene {
       Attribute attribute;
       attribute.handle_id = handle;
       attribute.secondary = std::move(attributes);
-      stored = stamped(take_address(std::move(stored), ip(address), attribute).value().block);
+      stored = with_next_sequence_number(take_address(std::move(stored), ip(address), attribute).value().block);
       return;
     }
     FAIL() << "no block for " << address;
@@ -74,7 +74,8 @@ struct Scene {
     for (auto& [cidr, stored] : blocks) {
       const auto ordinal = net::ordinal_of(cidr, ip(address));
       if (!ordinal) continue;
-      stored = stamped(core::release(std::move(stored), {&*ordinal, 1}, std::chrono::seconds(0), clock.now()));
+      stored = with_next_sequence_number(
+          core::release(std::move(stored), {&*ordinal, 1}, std::chrono::seconds(0), clock.now()));
     }
   }
 
@@ -497,10 +498,10 @@ TEST_F(Lacking, AListOfOtherNodesIsRefused) {
 // ---------------------------------------------------------------- the brake
 
 TEST(Brake, AllowsTenOrOnePercent) {
-  EXPECT_EQ(allowance(0), 10U);
-  EXPECT_EQ(allowance(1000), 10U);
-  EXPECT_EQ(allowance(1100), 11U);
-  EXPECT_EQ(allowance(500000), 5000U);
+  EXPECT_EQ(removals_allowed(0), 10U);
+  EXPECT_EQ(removals_allowed(1000), 10U);
+  EXPECT_EQ(removals_allowed(1100), 11U);
+  EXPECT_EQ(removals_allowed(500000), 5000U);
 }
 
 TEST(Brake, LetsTheLongestDeadGoFirstAndSaysWhatItKeeps) {
@@ -577,7 +578,7 @@ TEST_F(Surplus, ABlockWithCoolingAddressesIsNotEmpty) {
   hold_for_pod("10.0.0.3", "web");
   hold_for_pod("10.0.0.17", "web");
   const net::Ordinal one(1);
-  cooling = stamped(core::release(cooling, {&one, 1}, 30s, clock.now()));
+  cooling = with_next_sequence_number(core::release(cooling, {&one, 1}, 30s, clock.now()));
   const Verdict first = look();
   EXPECT_THAT(first.cooled, IsEmpty());
   EXPECT_FALSE(first.memory.empty_blocks.contains(prefix("10.0.0.16/28")));

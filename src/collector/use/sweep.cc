@@ -43,7 +43,7 @@ std::vector<core::RemovedNode> spent_of(std::vector<core::RemovedNode> removals,
 
 }  // namespace
 
-Result<RegisterLook> look_at_register(const Context& context, bool may_lack) {
+Result<RegisterLook> read_register_view(const Context& context, bool may_lack) {
   Loader loader(context.store, deadline_of_use_case(context));
   std::optional<core::PoolTable> pools;
   bool is_config_damaged = false;
@@ -138,7 +138,7 @@ Step<Batch> plan_leaks(const Snapshot& snapshot, const std::vector<Leak>& leaks,
   core::Reader reader(snapshot);
   const net::Prefix cidr = leaks.front().block;
   const auto* block = reader.get(core::block_key(cidr));
-  if (!reader.complete()) return reader.missing();
+  if (!reader.is_all_read()) return reader.missing();
   Batch batch;
   std::vector<core::AddressToRelease> wanted, addresses;
   std::vector<Evidence> proven;
@@ -153,7 +153,7 @@ Step<Batch> plan_leaks(const Snapshot& snapshot, const std::vector<Leak>& leaks,
     proven.push_back(*std::move(evidence));
     addresses.push_back({leak.address, proven.back().handle, leak.sequence});
   }
-  if (!reader.complete()) return reader.missing();
+  if (!reader.is_all_read()) return reader.missing();
   for (std::size_t i = 0; i < proven.size(); ++i) {
     const Error* damage = sees_handles ? reader.damage(core::handle_key(proven[i].handle)) : nullptr;
     if (damage != nullptr) {
@@ -187,7 +187,7 @@ Step<bool> plan_stray_affinity(const Snapshot& snapshot, const core::Affinity& s
   core::Reader reader(snapshot);
   const auto* block = reader.get(core::block_key(stray.cidr));
   const auto* row = reader.get(core::affinity_key(stray.owner, stray.cidr));
-  if (!reader.complete()) return reader.missing();
+  if (!reader.is_all_read()) return reader.missing();
   const bool is_owners = block != nullptr && block->affinity == stray.owner;
   if (is_owners || row == nullptr || row->state != stray.state) return core::Plan<bool>{false, {}};
   auto step = core::plan_release_affinity(snapshot, {stray.owner, stray.cidr, true, {}}, now);
@@ -409,7 +409,7 @@ Result<SweepReport> sweep(const Context& context, FactSource& source, core::coll
   report.dry_run = options.dry_run;
   report.began = context.clock.now();
   const std::uint64_t epoch_before = context.store.epoch();
-  TRY(RegisterLook look, look_at_register(context, options.dry_run));
+  TRY(RegisterLook look, read_register_view(context, options.dry_run));
   report.not_allowed = std::move(look.not_allowed);
   const Instant register_read = context.clock.now();
   TRY(const core::collect::Facts facts, source.facts());

@@ -58,6 +58,6 @@ struct RegisterLook {
 /// Reads what the collector looks at, page by page, so that never more than a page of whole records is in memory:
 /// blocks, affinities, the names of handles. Changes meanwhile may or may not be seen. With `may_lack`, for who writes
 /// nothing, affinities and handles that this account may not read are left out, and told (not_allowed).
-[[nodiscard]] Result<RegisterLook> look_at_register(const Context& context, bool may_lack);
+[[nodiscard]] Result<RegisterLook> read_register_view(const Context& context, bool may_lack);
 
 }  // namespace croft::engine

@@ -637,7 +637,7 @@ TEST(SweepProperty, NeverFreesALiveAddressAndInTheEndEveryDeadOne) {
       check_live();
       world.clock.advance(15min);
     }
-    const auto overview = look(world.context).value();
+    const auto overview = read_overview(world.context).value();
     std::size_t held = 0;
     for (const PoolView& pool : overview.pools) held += static_cast<std::size_t>(pool.usage.held);
     RC_ASSERT(held == live.size());

@@ -121,7 +121,7 @@ class Checker {
     TRY(const auto pools, engine::fill_of_pools(context_));
     add(core::audit_fullness(pools));
     // A record that stands in the way is a finding of the register's already.
-    if (const auto ranges = engine::look_at_node_ranges(context_)) {
+    if (const auto ranges = engine::read_node_range_overview(context_)) {
       add(core::audit::audit_node_ranges(*ranges, {}, {}));
     }
     return {};

@@ -123,7 +123,7 @@ Json cell_json(const core::desk::Tally& tally) {
 }
 
 /// `gone`: the addresses whose pods or nodes a check did not find any more.
-Json reliefs_json(const engine::Scene& now, const std::map<std::string, core::history::Forecast>& forecasts,
+Json reliefs_json(const engine::PageData& now, const std::map<std::string, core::history::Forecast>& forecasts,
                   std::vector<net::Address> gone) {
   core::desk::ReliefFacts facts{now.pools, std::move(gone), {}, now.service_ranges, now.are_service_ranges_known};
   for (const auto& [pool, forecast] : forecasts) {
@@ -216,7 +216,7 @@ class DeskPages::Query {
 
 DeskPages::DeskPages(Parts parts)
     : parts_(std::move(parts)),
-      scene_(parts_.context.clock, parts_.scene_age, [this] { return engine::read_scene(parts_.context); }),
+      page_data_(parts_.context.clock, parts_.page_data_age, [this] { return engine::read_page_data(parts_.context); }),
       checked_(parts_.context.clock, parts_.check_age, [this] { return check(); }),
       forecasts_(parts_.context.clock, kForecastAge, [this] { return read_forecasts(parts_); }) {
   if (parts_.judge) doorkeeper_.emplace(*parts_.judge, parts_.context.clock);
@@ -271,8 +271,8 @@ edge::WebAnswer DeskPages::answer_with(const edge::WebRequest& request) {
   return json ? in_json(200, *json) : refused(status_of(json.error().code), json.error().message);
 }
 
-Result<std::shared_ptr<const engine::Scene>> DeskPages::scene() {
-  auto seen = scene_.get(kPatience);
+Result<std::shared_ptr<const engine::PageData>> DeskPages::page_data() {
+  auto seen = page_data_.get(kPatience);
   if (seen.value != nullptr) return std::move(seen.value);
   if (seen.trouble) return fail(*seen.trouble);
   return fail(ErrorCode::unavailable, "the register is being read for the first time");
@@ -290,7 +290,7 @@ Result<DeskPages::Checked> DeskPages::check() const {
 
 /// A check that was made for this question, or within its age. It is made for who asks, and never beside.
 Result<std::shared_ptr<const DeskPages::Checked>> DeskPages::checked() {
-  TRY(const auto now, scene());
+  TRY(const auto now, page_data());
   std::uint64_t held = 0;
   for (const core::PoolFill& fill : now->pools) held += fill.held;
   if (held > kCheckedMax) {
@@ -311,8 +311,8 @@ std::shared_ptr<const DeskPages::Forecasts> DeskPages::forecasts() {
 }
 
 Result<Json> DeskPages::overview(const Query& /*query*/) {
-  TRY(const auto now, scene());
-  const auto seen = scene_.get({});
+  TRY(const auto now, page_data());
+  const auto seen = page_data_.get({});
   auto forecast = *forecasts();
   Json pools = Json::array(), ranges = Json::array(), history;
   for (const core::PoolFill& fill : now->pools) {
@@ -346,7 +346,7 @@ Result<Json> DeskPages::map(const Query& query) {
   TRY(const net::Prefix part, query.value<net::Prefix>("cidr"));
   TRY(const auto at, query.moment("at"));
   if (!at) {
-    TRY(const auto now, scene());
+    TRY(const auto now, page_data());
     return tile_json(now->map.tile(part, core::desk::kTileCellsLog2), at, "");
   }
   TRY(const auto file, open_history(parts_.history));
@@ -372,7 +372,7 @@ Result<Json> DeskPages::who(const Query& query) {
                 {"at", time_or_null(at)},
                 {"past", {{"holders", std::move(holders)}, {"isSure", answer.is_sure}, {"knownBy", answer.known}}}};
   }
-  TRY(const auto now, scene());
+  TRY(const auto now, page_data());
   const auto view = engine::show_address(parts_.context, address);
   if (!view && view.error().code != ErrorCode::not_found) return fail(view.error());
   const bool is_simply_free = !view || view->state == core::AddressState::free;
@@ -386,12 +386,12 @@ Result<Json> DeskPages::who(const Query& query) {
 }
 
 Result<Json> DeskPages::nodes(const Query& /*query*/) {
-  TRY(const auto now, scene());
+  TRY(const auto now, page_data());
   return objects_of(json_of(now->nodes));
 }
 
 Result<Json> DeskPages::blocks(const Query& query) {
-  TRY(const auto now, scene());
+  TRY(const auto now, page_data());
   Json json = Json::array();
   const std::string owner = query.text("owner");
   for (const auto& block : now->map.blocks()) {
@@ -406,7 +406,7 @@ Result<Json> DeskPages::blocks(const Query& query) {
 }
 
 Result<Json> DeskPages::reliefs(const Query& /*query*/) {
-  TRY(const auto now, scene());
+  TRY(const auto now, page_data());
   const auto last = checked();
   if (!last && last.error().code != ErrorCode::refused_for_safety) return fail(last.error());
   return Json{{"checkedAt", last ? Json((*last)->at) : Json()},
@@ -418,7 +418,7 @@ Result<Json> DeskPages::explain(const Query& query) {
   const ExplainQuestion question{query.text("node"),   query.text("namespace"), query.text("pod"), query.text("use"),
                                  query.text("family"), query.all("label"),      query.all("pool"), query.all("ip")};
   TRY_VOID(core::check_node_name(question.node));
-  TRY(const auto now, scene());
+  TRY(const auto now, page_data());
   const bool is_known =
       std::ranges::any_of(now->nodes, [&](const auto& one) { return one.node.name == question.node; });
   TRY(const core::AssignRequest request, explain_request(parts_.context, question));

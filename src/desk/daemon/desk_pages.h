@@ -23,7 +23,7 @@
 #include "base/clock.h"
 #include "base/result.h"
 #include "desk/door/doorkeeper.h"
-#include "desk/use/scene.h"
+#include "desk/use/page_data.h"
 #include "history/decide/forecast.h"
 #include "ipam/audit/findings.h"
 #include "ipam/use/transact.h"
@@ -123,7 +123,7 @@ class DeskPages {
     std::function<Result<DeskFindings>()> check;     ///< runs on a thread of its own
     std::optional<edge::Doorkeeper::Judge> judge{};  ///< absent: whoever asks on this machine is welcome
     std::string history{};                           ///< its file; empty: there is none
-    std::chrono::nanoseconds scene_age = std::chrono::seconds(5);
+    std::chrono::nanoseconds page_data_age = std::chrono::seconds(5);
     std::chrono::nanoseconds check_age = std::chrono::minutes(1);
   };
   /// References in the parts outlive it.
@@ -156,13 +156,13 @@ class DeskPages {
   [[nodiscard]] Result<Json> reliefs(const Query& query);
   [[nodiscard]] Result<Json> explain(const Query& query);
 
-  [[nodiscard]] Result<std::shared_ptr<const engine::Scene>> scene();
+  [[nodiscard]] Result<std::shared_ptr<const engine::PageData>> page_data();
   [[nodiscard]] Result<std::shared_ptr<const Checked>> checked();
   [[nodiscard]] std::shared_ptr<const Forecasts> forecasts();
 
   const Parts parts_;
   std::optional<edge::Doorkeeper> doorkeeper_;
-  Refreshed<engine::Scene> scene_;
+  Refreshed<engine::PageData> page_data_;
   Refreshed<Checked> checked_;
   Refreshed<Forecasts> forecasts_;
 };

@@ -59,7 +59,7 @@ struct ForecastOptions {
 
 /// A time as logs have it, or one before now.
 [[nodiscard]] Result<WallTime> time_argument(const std::string& name, const std::string& text, WallTime now) {
-  if (const auto span = span_of(text)) return now - *span;
+  if (const auto span = parse_span(text)) return now - *span;
   // A short number is a span that lacks its unit, and no time of 1970.
   if (const auto time = edge::flow_time(text); time && time->after > WallTime(std::chrono::hours(24 * 365))) {
     return time->after;

@@ -24,7 +24,7 @@
 #include "hostlocal/door/host_local_facts.h"
 #include "hostlocal/reservations.h"
 #include "hostlocal/use/host_local_import.h"
-#include "ipam/commands/notes.h"
+#include "ipam/commands/operator_warnings.h"
 #include "os/files.h"
 #include "os/process.h"
 
@@ -336,7 +336,7 @@ struct Look {
 [[nodiscard]] Result<Look> look(CommandLine& line, const HostLocalOptions& options, const HostLocalPlace& place,
                                 core::host_local::Directory directory) {
   TRY(core::host_local::SignsOfLife life, read_caches(options));
-  edge::look_at_namespaces(options.in_container, life);
+  edge::add_namespace_addresses(options.in_container, life);
   Look seen{std::move(directory), std::move(life), {}};
   seen.findings =
       core::host_local::audit_host_local({place.network, seen.directory, seen.life, line.clock.now(),

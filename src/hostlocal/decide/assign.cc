@@ -73,7 +73,7 @@ Result<Range> make_range(const RangeSpec& spec) {
   return Range{subnet, addresses, gateway};
 }
 
-std::vector<Address> never_given(const Prefix& subnet, const std::vector<Address>& gateways) {
+std::vector<Address> unassignable_addresses(const Prefix& subnet, const std::vector<Address>& gateways) {
   if (subnet.length() > bit_length(subnet.family()) - 2) return {};
   std::vector<Address> addresses = {subnet.first()};
   std::ranges::copy_if(gateways, std::back_inserter(addresses), [&](const Address& a) { return subnet.contains(a); });
@@ -127,7 +127,7 @@ std::string RangeSet::to_string() const {
   return text;
 }
 
-std::optional<net::AddressRange> behind(const net::AddressRange& range, const net::Address& address) {
+std::optional<net::AddressRange> rest_above(const net::AddressRange& range, const net::Address& address) {
   CROFT_ASSERT(range.contains(address));
   if (address == range.last()) return std::nullopt;
   return between(*address.next(), range.last());
@@ -140,7 +140,7 @@ std::vector<Stretch> ring_of(const RangeSet& set, const std::optional<net::Addre
   ring.reserve(ranges.size() + 1);
   const std::size_t begin = cursor_range.value_or(0);
   if (cursor_range) {
-    if (const auto rest = behind(ranges[begin].addresses, *cursor)) ring.push_back({begin, *rest});
+    if (const auto rest = rest_above(ranges[begin].addresses, *cursor)) ring.push_back({begin, *rest});
   }
   for (std::size_t step = cursor_range ? 1 : 0; step < ranges.size(); ++step) {
     const std::size_t at = (begin + step) % ranges.size();

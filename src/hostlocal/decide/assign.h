@@ -72,8 +72,8 @@ class RangeSet {
 /// Which addresses of a subnet host-local gives to nobody, in order: the network address, the gateways, in IPv4 the
 /// broadcast address. Without a gateway in the subnet it is the one that a range has by default. None of a subnet that
 /// is too small to be a range.
-[[nodiscard]] std::vector<net::Address> never_given(const net::Prefix& subnet,
-                                                    const std::vector<net::Address>& gateways);
+[[nodiscard]] std::vector<net::Address> unassignable_addresses(const net::Prefix& subnet,
+                                                               const std::vector<net::Address>& gateways);
 
 /// The holder of a reservation of a host-local network: the container, and the interface in it.
 struct Holder {
@@ -121,7 +121,7 @@ struct Candidate {
 };
 
 /// The rest of a range above one of its addresses; nullopt when there is none.
-[[nodiscard]] std::optional<net::AddressRange> behind(const net::AddressRange& range, const net::Address& address);
+[[nodiscard]] std::optional<net::AddressRange> rest_above(const net::AddressRange& range, const net::Address& address);
 
 /// The first free address of the ring; nullopt when there is none. `next_free(AddressRange)` gives
 /// Result<std::optional<Address>>: the lowest free address of a stretch; its error is passed on. Asks at most twice as
@@ -136,7 +136,7 @@ template <class NextFree>
       TRY(const std::optional<net::Address> free, next_free(*rest));
       if (!free) break;
       if (*free != gateway) return std::optional(Candidate{stretch.range, *free});
-      rest = behind(*rest, *free);
+      rest = rest_above(*rest, *free);
     }
   }
   return std::optional<Candidate>();

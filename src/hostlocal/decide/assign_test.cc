@@ -62,7 +62,7 @@ TEST(RangeSet, FillsInWhatWasNotGiven) {
 TEST(RangeSet, WhatIsNeverGiven) {
   const auto text = [](const char* subnet, const std::vector<Address>& gateways = {}) {
     std::string all;
-    for (const Address& address : never_given(net::Prefix::parse(subnet).value(), gateways)) {
+    for (const Address& address : unassignable_addresses(net::Prefix::parse(subnet).value(), gateways)) {
       all += (all.empty() ? "" : " ") + address.to_string();
     }
     return all;
@@ -168,7 +168,7 @@ using testing::IsEmpty;
 
 /// The lowest address of a range that is not in `taken`.
 [[nodiscard]] Result<std::optional<Address>> lowest_free(const AddressRange& range, const std::set<Address>& taken) {
-  for (std::optional<AddressRange> rest = range; rest; rest = behind(*rest, rest->first())) {
+  for (std::optional<AddressRange> rest = range; rest; rest = rest_above(*rest, rest->first())) {
     if (!taken.contains(rest->first())) return std::optional(rest->first());
   }
   return std::optional<Address>();
@@ -489,7 +489,7 @@ RC_GTEST_PROP(RoundRobinProperty, TheOrderOfAllCandidatesIsTheIterators, ()) {
   const auto cursor = any_cursor(world);
   std::vector<Candidate> ring;
   for (const Stretch& stretch : ring_of(set, cursor)) {
-    for (std::optional<AddressRange> rest = stretch.addresses; rest; rest = behind(*rest, rest->first())) {
+    for (std::optional<AddressRange> rest = stretch.addresses; rest; rest = rest_above(*rest, rest->first())) {
       if (rest->first() != set.ranges()[stretch.range].gateway) ring.push_back({stretch.range, rest->first()});
     }
   }

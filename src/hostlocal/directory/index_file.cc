@@ -272,7 +272,7 @@ class TakenTable {
   }
   static std::uint32_t home_of(U128 number) {
     const U128 key = neighbourhood_of(number);
-    return static_cast<std::uint32_t>(mixed(key.lo ^ (key.hi * 0x9e3779b97f4a7c15U)));
+    return static_cast<std::uint32_t>(mix_bits(key.lo ^ (key.hi * 0x9e3779b97f4a7c15U)));
   }
 
   PagedArray<Slot> slots_;
@@ -359,7 +359,7 @@ std::string index_directory(const std::string& data_dir) { return data_dir + "/.
 
 }  // namespace
 
-std::uint32_t content_hash(std::string_view key) { return static_cast<std::uint32_t>(mixed(hash_of_name(key))); }
+std::uint32_t content_hash(std::string_view key) { return static_cast<std::uint32_t>(mix_bits(hash_of_name(key))); }
 
 std::string index_path(const std::string& data_dir, const std::string& network) {
   return index_directory(data_dir) + "/" + network + ".index";

@@ -67,7 +67,7 @@ Result<void> read_cached_attachments(const std::string& directory, core::host_lo
   return {};
 }
 
-void look_at_namespaces(bool own_processes_are_all, core::host_local::SignsOfLife& life) {
+void add_namespace_addresses(bool own_processes_are_all, core::host_local::SignsOfLife& life) {
   const os::NamespaceSurvey survey = os::addresses_of_all_namespaces(own_processes_are_all);
   life.namespaces = survey.namespaces.size();
   life.unseen.insert(life.unseen.end(), survey.unseen.begin(), survey.unseen.end());

@@ -18,7 +18,7 @@ namespace croft::edge {
 [[nodiscard]] Result<void> read_cached_attachments(const std::string& directory, core::host_local::SignsOfLife& life);
 
 /// Adds the addresses of all network namespaces; see os::addresses_of_all_namespaces.
-void look_at_namespaces(bool own_processes_are_all, core::host_local::SignsOfLife& life);
+void add_namespace_addresses(bool own_processes_are_all, core::host_local::SignsOfLife& life);
 
 /// Where the range sets of a network may be found.
 struct SetSources {

@@ -62,7 +62,7 @@ TEST_F(HostLocalFacts, TheCacheAndTheNamespacesOfItsEntries) {
 TEST_F(HostLocalFacts, OwnNamespaceIsLookedAtFromAThreadOfItsOwn) {
   const auto before = std::filesystem::read_symlink("/proc/thread-self/ns/net");
   core::host_local::SignsOfLife life;
-  look_at_namespaces(true, life);
+  add_namespace_addresses(true, life);
   EXPECT_EQ(std::filesystem::read_symlink("/proc/thread-self/ns/net"), before);
   // Without root even the own namespace can't be entered; then that is said.
   if (life.namespaces == 0) {

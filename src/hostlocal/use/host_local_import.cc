@@ -184,7 +184,7 @@ std::vector<net::AddressRange> gaps_between(const net::Prefix& range, std::vecto
                                     std::vector<ImportedHolder>& result) {
   std::vector<net::AddressRange> taken;
   for (const Reservation& file : files) taken.push_back(net::AddressRange::of(prefix_of(file.address)));
-  const auto never = core::host_local::never_given(range, request.gateways);
+  const auto never = core::host_local::unassignable_addresses(range, request.gateways);
   TRY(const auto all, list_addresses(context));
   for (const AddressView& view : all) {
     if (view.state != core::AddressState::held) continue;

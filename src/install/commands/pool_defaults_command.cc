@@ -18,7 +18,7 @@
 #include "cli/croft/json_output.h"
 #include "cli/stores/open_store.h"
 #include "install/format/node_network.h"
-#include "ipam/commands/notes.h"
+#include "ipam/commands/operator_warnings.h"
 #include "ipam/use/inspect.h"
 #include "ipam/use/pools.h"
 #include "os/look_up.h"

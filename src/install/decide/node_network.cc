@@ -93,7 +93,7 @@ bool is_network_file(std::string_view name) {
 
 bool is_same_giver(const NetworkGiver& a, const NetworkGiver& b) {
   if (is_register(a.program) && is_register(b.program)) {
-    return store::name_one_register(a.records, b.records) != store::OneRegister::no;
+    return store::compare_registers(a.records, b.records) != store::OneRegister::no;
   }
   return a.program == b.program && a.records == b.records;
 }

@@ -106,7 +106,7 @@ std::vector<PoolStatus> status_of_pools(std::vector<PoolFill> pools) {
   return all;
 }
 
-NodeRangeStatus status_of_node_ranges(const NodeRangesSeen& seen) {
+NodeRangeStatus status_of_node_ranges(const NodeRangeOverview& seen) {
   NodeRangeStatus status;
   status.nodes = seen.nodes;
   status.waiting = seen.bare.size();

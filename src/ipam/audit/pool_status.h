@@ -8,7 +8,7 @@
 #include "base/clock.h"
 #include "base/net/ranges.h"
 #include "ipam/audit/findings.h"
-#include "noderanges/decide/node_range_look.h"
+#include "noderanges/decide/node_range_overview.h"
 #include "register/pool.h"
 
 // The status of a pool, and of what node ranges are cut from, for people who ask a Kubernetes API about them
@@ -74,6 +74,6 @@ struct NodeRangeStatus {
   std::uint64_t waiting = 0;  ///< of these, that lack a range of some family
   std::vector<Condition> conditions;
 };
-[[nodiscard]] NodeRangeStatus status_of_node_ranges(const NodeRangesSeen& seen);
+[[nodiscard]] NodeRangeStatus status_of_node_ranges(const NodeRangeOverview& seen);
 
 }  // namespace croft::core

@@ -139,7 +139,7 @@ RC_GTEST_PROP(PoolStatus, OverlapsAreThoseOfAllPairs, ()) {
 }
 
 TEST(PoolStatus, WhatNodeRangesAreCutFrom) {
-  NodeRangesSeen seen;
+  NodeRangeOverview seen;
   seen.nodes = 3;
   ClusterCidrUse use;
   use.cluster = {Prefix::parse("10.0.0.0/22").value(), 24};

@@ -371,7 +371,7 @@ Step<AssignAnswer> try_assign(const Snapshot& snapshot, const StatusRequest& req
   return step;
 }
 
-std::optional<Error> unready(const AssignAnswer& answer, bool fail_when_full) {
+std::optional<Error> why_not_ready(const AssignAnswer& answer, bool fail_when_full) {
   const auto* refusal = std::get_if<Refusal>(&answer);
   if (refusal == nullptr) return std::nullopt;
   // An operator's `croft pool disable` is no fault of any node.

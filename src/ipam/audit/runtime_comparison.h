@@ -176,7 +176,7 @@ struct StatusRequest {
 /// count as serving. Writes nothing.
 [[nodiscard]] Step<AssignAnswer> try_assign(const Snapshot& snapshot, const StatusRequest& request, const Instant& now);
 /// Why the node is not ready by that answer; nothing when it is.
-[[nodiscard]] std::optional<Error> unready(const AssignAnswer& answer, bool fail_when_full);
+[[nodiscard]] std::optional<Error> why_not_ready(const AssignAnswer& answer, bool fail_when_full);
 
 /// The attachments that a GC names as alive, as libcni's GCAttachment: container ID and interface name.
 using GcAttachments = std::set<std::pair<std::string, std::string>>;

@@ -149,13 +149,13 @@ TEST(Status, WhatKeepsEveryNodeFromAddressesMakesNoneUnready) {
                       {ErrorCode::no_pool, true, false},
                       {ErrorCode::refused_by_configuration, false, false}};
   for (const Row& row : rows) {
-    const auto why = unready(Refusal{row.code, "x", {}}, row.fail_when_full);
+    const auto why = why_not_ready(Refusal{row.code, "x", {}}, row.fail_when_full);
     EXPECT_EQ(!why, row.ready) << name_of(row.code) << row.fail_when_full;
     if (why) {
       EXPECT_EQ(why->code, row.code);
     }
   }
-  EXPECT_FALSE(unready(Assigned{}, true));
+  EXPECT_FALSE(why_not_ready(Assigned{}, true));
 }
 
 }  // namespace

@@ -22,7 +22,7 @@ struct BlockFilter {
 
 [[nodiscard]] Result<std::vector<engine::BlockView>> wanted_blocks(const engine::Context& context,
                                                                    const BlockFilter& filter) {
-  TRY(engine::Overview overview, engine::look(context));
+  TRY(engine::Overview overview, engine::read_overview(context));
   std::vector<engine::BlockView> blocks = std::move(overview.stray_blocks);
   for (engine::PoolView& pool : overview.pools) {
     std::move(pool.blocks.begin(), pool.blocks.end(), std::back_inserter(blocks));
@@ -90,7 +90,7 @@ std::string block_details(const engine::BlockView& view, const std::optional<cor
 
 [[nodiscard]] Result<int> show_block(CommandLine& line, const std::string& text) {
   TRY(const net::Prefix cidr, prefix_argument("CIDR", text));
-  TRY(const engine::Context context, line.look());
+  TRY(const engine::Context context, line.open_to_look());
   TRY(const engine::BlockView view, engine::show_block(context, cidr));
   if (line.wants_data()) {
     print(line.data_text(json_of(std::vector{view})));

@@ -12,7 +12,7 @@ namespace croft::app {
 namespace {
 
 [[nodiscard]] Result<int> explain(CommandLine& line, const ExplainQuestion& options) {
-  TRY(const engine::Context context, line.look());
+  TRY(const engine::Context context, line.open_to_look());
   TRY(const core::AssignRequest request, explain_request(context, options));
   const auto known = engine::check_node_known(context, options.node);
   if (!known && known.error().code == ErrorCode::permission_denied) {

@@ -33,7 +33,7 @@ core::PoolUse pool_use_of(const std::string& text) {
   for (const std::string& text : options.pools) {
     const core::AskedPool asked = core::asked_pool(text);
     const auto it = std::find_if(pools.begin(), pools.end(),
-                                 [&](const core::Pool& p) { return core::is_asked(asked, p.name, p.cidr); });
+                                 [&](const core::Pool& p) { return core::is_pool_asked_for(asked, p.name, p.cidr); });
     const bool is_v6 = it != pools.end() ? it->cidr.family() == net::Family::v6 : options.family == "6";
     (is_v6 ? request.pools.v6 : request.pools.v4).push_back(asked);
   }

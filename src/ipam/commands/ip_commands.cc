@@ -6,7 +6,7 @@
 
 #include <fmt/format.h>
 
-#include "base/nearest.h"
+#include "base/did_you_mean.h"
 #include "base/printable.h"
 #include "base/texts.h"
 #include "cli/croft/command_line.h"
@@ -143,7 +143,7 @@ std::string address_details(const engine::AddressView& a) {
 
 [[nodiscard]] Result<int> show_address(CommandLine& line, const std::string& text) {
   TRY(const net::Address address, address_argument("ADDRESS", text));
-  TRY(const engine::Context context, line.look());
+  TRY(const engine::Context context, line.open_to_look());
   TRY(const engine::AddressView view, engine::show_address(context, address));
   print(line.wants_data() ? line.data_text(json_of(std::vector{view})) : address_details(view));
   return 0;
@@ -385,7 +385,7 @@ std::string release_text(const ReleaseOutcome& outcome, bool dry_run) {
                                             const ReleaseOptions& options, ReportContent& content) {
   if (options.force) return {};
   LifeSources life;
-  TRY_VOID(life.look(line, context, options.cache));
+  TRY_VOID(life.read(line, context, options.cache));
   if (!content.by_cluster.empty() && !life.knows_pods()) {
     return fail(ErrorCode::refused_for_safety,
                 "the report is of what a cluster did not have, and that cluster is not asked again: name it with "

@@ -19,7 +19,7 @@
 #include "cli/stores/open_store.h"
 #include "cni/error_table.h"
 #include "collector/use/holder_life.h"
-#include "ipam/commands/notes.h"
+#include "ipam/commands/operator_warnings.h"
 #include "ipam/use/inspect.h"
 #include "ipam/use/nodes.h"
 #include "ipam/use/release.h"
@@ -57,7 +57,7 @@ std::string labels_text(const std::map<std::string, std::string>& labels) {
                                        bool wide) {
   std::map<std::string, std::vector<net::Prefix>> ranges;
   if (wide) {
-    TRY(const core::NodeRangesSeen seen, engine::look_at_node_ranges(context));
+    TRY(const core::NodeRangeOverview seen, engine::read_node_range_overview(context));
     ranges = seen.by_node();
   }
   Table table({"NAME", "BLOCKS", "HELD", "BORROWED", "RECORD", "LABELS"}, {"RANGES"}, wide);
@@ -138,9 +138,9 @@ std::string node_text(const engine::NodeView& view, const std::vector<net::Prefi
 [[nodiscard]] Result<int> show_node(CommandLine& line, const ShowOptions& options) {
   TRY_VOID(core::check_node_name(options.node));
   TRY(const auto token, plugin_token(line, options.kubeconfig));
-  TRY(const engine::Context context, line.look());
+  TRY(const engine::Context context, line.open_to_look());
   TRY(std::vector<engine::NodeView> nodes, engine::list_nodes(context));
-  TRY(const core::NodeRangesSeen seen, engine::look_at_node_ranges(context));
+  TRY(const core::NodeRangeOverview seen, engine::read_node_range_overview(context));
   const std::vector<net::Prefix> ranges = seen.by_node()[options.node];
   const auto found =
       std::ranges::find(nodes, options.node, [](const engine::NodeView& view) { return view.node.name; });
@@ -215,7 +215,7 @@ std::string plan_of(const engine::NodeRemoved& removed, const std::vector<net::P
 
 [[nodiscard]] Result<std::vector<net::Prefix>> ranges_of(const engine::Context& context, const std::string& name) {
   if (context.store.capabilities().foreign_writers) return std::vector<net::Prefix>();
-  TRY(const core::NodeRangesSeen seen, engine::look_at_node_ranges(context));
+  TRY(const core::NodeRangeOverview seen, engine::read_node_range_overview(context));
   return seen.by_node()[name];
 }
 
@@ -227,7 +227,7 @@ std::string plan_of(const engine::NodeRemoved& removed, const std::vector<net::P
   // Before the cluster is asked: who comes meanwhile is not among them, or has them by another handle.
   TRY(const std::vector<engine::AddressView> addresses, engine::list_addresses(context));
   LifeSources life;
-  TRY_VOID(life.look(line, context, {}));
+  TRY_VOID(life.read(line, context, {}));
   if (!life.known().nodes || !life.knows_pods()) {
     return fail(ErrorCode::refused_for_safety,
                 line.cluster_url.empty()

@@ -12,7 +12,7 @@
 #include "cli/croft/json_output.h"
 #include "cli/croft/listing.h"
 #include "cli/croft/table.h"
-#include "ipam/commands/notes.h"
+#include "ipam/commands/operator_warnings.h"
 #include "ipam/use/inspect.h"
 #include "ipam/use/pools.h"
 
@@ -59,7 +59,7 @@ struct CreatePoolOptions {
 }
 
 [[nodiscard]] Result<engine::PoolView> find_pool(const engine::Context& context, const std::string& name) {
-  TRY(engine::Overview overview, engine::look(context));
+  TRY(engine::Overview overview, engine::read_overview(context));
   for (engine::PoolView& pool : overview.pools) {
     if (pool.pool.name == name) return std::move(pool);
   }
@@ -116,7 +116,7 @@ Table pool_table(const std::vector<engine::PoolView>& pools, bool wide) {
 
 [[nodiscard]] Result<int> list_pools(CommandLine& line) {
   return list(line, [&line](const engine::Context& context) -> Result<Listing> {
-    TRY(const engine::Overview overview, engine::look(context));
+    TRY(const engine::Overview overview, engine::read_overview(context));
     return Listing{"No pools.", pool_table(overview.pools, line.wide()),
                    line.wants_data() ? json_of(overview.pools) : Data(), ""};
   });
@@ -128,9 +128,9 @@ struct ShowPoolOptions {
 };
 
 [[nodiscard]] Result<int> show_pool(CommandLine& line, const ShowPoolOptions& options) {
-  TRY(const engine::Context context, line.look());
+  TRY(const engine::Context context, line.open_to_look());
   if (options.name.empty()) {
-    TRY(const engine::Overview overview, engine::look(context));
+    TRY(const engine::Overview overview, engine::read_overview(context));
     print(line.wants_data() ? line.data_text(json_of(overview.pools, options.blocks))
                             : usage_table(overview, options.blocks));
     return 0;
@@ -457,7 +457,7 @@ void show_config(const CommandLine& line, const core::IpamConfig& config) {
 }
 
 [[nodiscard]] Result<int> show_config(CommandLine& line) {
-  TRY(const engine::Context context, line.look());
+  TRY(const engine::Context context, line.open_to_look());
   TRY(const core::IpamConfig config, engine::read_config(context));
   show_config(line, config);
   return 0;

@@ -5,7 +5,7 @@
 #include "base/printable.h"
 #include "base/texts.h"
 #include "base/time_text.h"
-#include "ipam/decide/claim.h"
+#include "ipam/decide/claim_choice.h"
 #include "register/owner.h"
 
 namespace croft::core {
@@ -97,7 +97,7 @@ Step<bool> plan_mend_handle(const Snapshot& snapshot, const std::string& handle_
       // Somebody may have counted the handle up and be about to write the block
       // (docs/notes/calico-ipam.md#write-order): written anew, it makes that write fail.
       if (block != nullptr && held < count) {
-        writes.push_back(to_put(block_key(cidr), stamped(*block)));
+        writes.push_back(to_put(block_key(cidr), with_next_sequence_number(*block)));
       } else {
         writes.push_back(to_check(block_key(cidr)));
       }

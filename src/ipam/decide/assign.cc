@@ -10,7 +10,7 @@
 #include "base/planted.h"
 #include "base/texts.h"
 #include "base/time_text.h"
-#include "ipam/decide/claim.h"
+#include "ipam/decide/claim_choice.h"
 #include "ipam/decide/family_search.h"
 
 namespace croft::core {
@@ -90,7 +90,7 @@ class WantedAddress {
 
   [[nodiscard]] AssignFlow<void> check_pool() const {
     const std::vector<AskedPool>& asked = in_.request.pools[address_.family()];
-    const auto is_this = [&](const AskedPool& one) { return is_asked(one, pool_.name, pool_.cidr); };
+    const auto is_this = [&](const AskedPool& one) { return is_pool_asked_for(one, pool_.name, pool_.cidr); };
     if (!asked.empty() && std::none_of(asked.begin(), asked.end(), is_this)) {
       std::string names;
       for (const AskedPool& one : asked) names += (names.empty() ? "" : ", ") + text_of(one);
@@ -378,7 +378,7 @@ Step<std::optional<ClaimedAhead>> plan_claim_ahead(const Snapshot& snapshot, con
   });
 }
 
-Result<void> heed_wishes(const AnnotatedWishes& said, const WishesWanted& wanted, AssignRequest& request) {
+Result<void> apply_wishes(const AnnotatedWishes& said, const WishesWanted& wanted, AssignRequest& request) {
   for (const net::Family family : net::kFamilies) {
     if (!wanted.pools[family]) continue;
     for (const PodWishes* wishes : {&said.name_space, &said.pod}) {

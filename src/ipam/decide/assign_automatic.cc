@@ -14,7 +14,7 @@
 
 #include "base/planted.h"
 #include "ipam/decide/assign.h"
-#include "ipam/decide/claim.h"
+#include "ipam/decide/claim_choice.h"
 #include "ipam/decide/family_search.h"
 
 namespace croft::core {

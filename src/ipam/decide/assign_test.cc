@@ -19,7 +19,7 @@
 #include "base/clock.h"
 #include "base/net/test_values.h"
 #include "ipam/decide/affinity_changes.h"
-#include "ipam/decide/claim.h"
+#include "ipam/decide/claim_choice.h"
 #include "ipam/decide/pool_changes.h"
 #include "ipam/decide/release.h"
 #include "register/test_register.h"
@@ -259,7 +259,7 @@ AssignRequest configured() {
 
 TEST(HeedWishes, NothingSaidChangesNothing) {
   AssignRequest request = configured();
-  ASSERT_TRUE(heed_wishes({}, {}, request));
+  ASSERT_TRUE(apply_wishes({}, {}, request));
   EXPECT_EQ(request.pools.v4, configured().pools.v4);
   EXPECT_EQ(request.count.v4, 1U);
   EXPECT_EQ(request.count.v6, 0U);
@@ -271,7 +271,7 @@ TEST(HeedWishes, ThePodCountsBeforeItsNamespaceAndThatBeforeTheConfiguration) {
   said.name_space.pools = {{{asked_pool("of-namespace")}}, {{asked_pool("six-of-namespace")}}};
   said.name_space.families = net::PerFamily<bool>{true, true};
   AssignRequest request = configured();
-  ASSERT_TRUE(heed_wishes(said, {}, request));
+  ASSERT_TRUE(apply_wishes(said, {}, request));
   EXPECT_THAT(request.pools.v4, ElementsAre(asked_pool("of-namespace")));
   EXPECT_THAT(request.pools.v6, ElementsAre(asked_pool("six-of-namespace")));
   EXPECT_EQ(request.count.v6, 1U);
@@ -279,7 +279,7 @@ TEST(HeedWishes, ThePodCountsBeforeItsNamespaceAndThatBeforeTheConfiguration) {
   said.pod.families = net::PerFamily<bool>{false, true};
   said.pod.addresses = {ip("fd00::9"), ip("10.0.0.9")};
   request = configured();
-  ASSERT_TRUE(heed_wishes(said, {}, request));
+  ASSERT_TRUE(apply_wishes(said, {}, request));
   EXPECT_THAT(request.pools.v4, ElementsAre(asked_pool("of-pod")));
   EXPECT_THAT(request.pools.v6, ElementsAre(asked_pool("six-of-namespace")));
   EXPECT_EQ(request.count.v4, 0U);
@@ -294,7 +294,7 @@ TEST(HeedWishes, WhatTheRuntimeHandedOverStays) {
   said.pod.addresses = {ip("10.0.0.10")};
   said.pod.families = net::PerFamily<bool>{false, true};
   AssignRequest request = configured();
-  ASSERT_TRUE(heed_wishes(said, {{false, true}, false, false}, request));
+  ASSERT_TRUE(apply_wishes(said, {{false, true}, false, false}, request));
   EXPECT_THAT(request.pools.v4, ElementsAre(asked_pool("a")));
   EXPECT_THAT(request.pools.v6, ElementsAre(asked_pool("y")));
   EXPECT_EQ(request.count.v4, 1U);
@@ -307,7 +307,7 @@ TEST(HeedWishes, AddressesAreBounded) {
     said.pod.addresses.push_back(ip(("10.0.1." + std::to_string(i)).c_str()));
   }
   AssignRequest request = configured();
-  const auto heeded = heed_wishes(said, {}, request);
+  const auto heeded = apply_wishes(said, {}, request);
   ASSERT_FALSE(heeded);
   EXPECT_EQ(heeded.error().code, ErrorCode::invalid_argument);
 }

@@ -195,7 +195,7 @@ void Draft::write_block(Change& change, Writes& writes) {
   const auto key = block_key(change.block.cidr);
   const Block* before = reader_.get(key);
   if (before != nullptr && before->deleted) before = nullptr;
-  Block after = stamped(std::move(change.block));
+  Block after = with_next_sequence_number(std::move(change.block));
   if (before != nullptr && before->affinity != after.affinity) {
     if (before->affinity && !is_planted("claim_left")) {
       add(writes, to_delete(affinity_key(*before->affinity, after.cidr), Guard::none));

@@ -163,7 +163,7 @@ class StrayBlocks : public testing::Test {
     const auto plan = reg_.plan<Answer>([&](const Snapshot& s) -> Step<Answer> {
       Reader reader(s);
       const AddressClaims claims(reader);
-      if (!reader.complete()) return reader.missing();
+      if (!reader.is_all_read()) return reader.missing();
       return Plan<Answer>{question(claims), {}};
     });
     return plan->answer;
@@ -179,7 +179,7 @@ TEST_F(StrayBlocks, ClaimTheirAddressesAgainstNodeRangesAndServices) {
   EXPECT_THAT(services.value_or(""), HasSubstr("block 10.79.0.192/26"));
   EXPECT_TRUE(ask([](const AddressClaims& c) { return c.against_services(prefix("fd00:79::/112")); }));
   // A node range configured before the pool went keeps off them too; what lies in a pool is the pool's.
-  EXPECT_THAT(ask([](const AddressClaims& c) { return c.not_for_nodes(); }),
+  EXPECT_THAT(ask([](const AddressClaims& c) { return c.prefixes_kept_from_nodes(); }),
               ElementsAre(prefix("10.1.0.0/24"), prefix("10.79.0.192/26"), prefix("fd00:79::40/122")));
 }
 
@@ -284,15 +284,15 @@ TEST(Pool, NamesAreKubernetesNames) {
 TEST(Pool, DisagreesOnlyInWhatWasSaid) {
   PoolSpec s = spec("10.1.0.0/16");
   const Pool pool = make_pool(s).value();
-  EXPECT_EQ(disagreement(pool, s), "");
+  EXPECT_EQ(contradictions_between(pool, s), "");
   s.block_length = 28;
   s.gateway = GatewayChoice{GatewayChoice::Kind::none, {}};
   s.cooldown = 5s;
   EXPECT_EQ(
-      disagreement(pool, s),
+      contradictions_between(pool, s),
       "blockSize: the pool has 26, not 28; gateway: the pool has 10.1.0.1, not none; cooldownSeconds: the pool has 30, "
       "not 5");
-  EXPECT_THAT(disagreement(pool, spec("10.2.0.0/16")), HasSubstr("cidr: the pool has 10.1.0.0/16"));
+  EXPECT_THAT(contradictions_between(pool, spec("10.2.0.0/16")), HasSubstr("cidr: the pool has 10.1.0.0/16"));
 }
 
 TEST(Refusal, OfManyPoolsThoseWithOneReasonAreToldTogether) {

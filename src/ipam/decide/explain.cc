@@ -5,7 +5,7 @@
 
 #include <fmt/format.h>
 
-#include "ipam/decide/claim.h"
+#include "ipam/decide/claim_choice.h"
 #include "ipam/decide/draft.h"
 #include "ipam/decide/family_search.h"
 

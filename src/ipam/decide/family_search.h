@@ -10,7 +10,7 @@
 
 #include "base/net/prefix.h"
 #include "ipam/decide/assign.h"
-#include "ipam/decide/claim.h"
+#include "ipam/decide/claim_choice.h"
 #include "ipam/decide/draft.h"
 #include "ipam/decide/pool_choice.h"
 #include "register/snapshot.h"

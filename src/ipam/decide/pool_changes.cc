@@ -42,7 +42,7 @@ void delete_block(const Block& block, std::vector<PlannedWrite>& writes) {
     writes.push_back(to_delete(affinity_key(*block.affinity, block.cidr), Guard::none));
   }
   writes.push_back(to_delete(vacancy_key(block.affinity, block.cidr), Guard::none));
-  const SequenceNumber last = stamped(block).sequence_number;
+  const SequenceNumber last = with_next_sequence_number(block).sequence_number;
   writes.push_back(to_put(high_water_mark_key(block.cidr), HighWaterMark{last}, Guard::none));
   writes.push_back(to_delete(block_key(block.cidr)));
 }
@@ -147,7 +147,8 @@ void take(const std::optional<T>& wanted, T& value) {
 }  // namespace
 
 bool is_to_be_completed(const Pool& pool, const PoolSpec& wanted) {
-  return pool.disabled && pool.being_made && disagreement(pool, wanted).empty() && !wanted.disabled.value_or(false);
+  return pool.disabled && pool.being_made && contradictions_between(pool, wanted).empty() &&
+         !wanted.disabled.value_or(false);
 }
 
 std::optional<bool> are_pools_there(const Snapshot& snapshot, const std::vector<PoolSpec>& wanted) {
@@ -158,7 +159,7 @@ std::optional<bool> are_pools_there(const Snapshot& snapshot, const std::vector<
     const auto found = std::ranges::find(*pools, pool_key(spec.name), &KeyedValue::first);
     if (found != pools->end()) {
       const Pool& pool = std::get<Pool>(found->second);
-      return disagreement(pool, spec).empty() && !is_to_be_completed(pool, spec);
+      return contradictions_between(pool, spec).empty() && !is_to_be_completed(pool, spec);
     }
     return snapshot.unreadable(pool_key(spec.name)) != nullptr;
   });
@@ -185,7 +186,7 @@ Step<PoolCreated> plan_create_pool(const Snapshot& snapshot, const PoolSpec& spe
     // Only what has never been enabled has no block.
     const bool completes = existing != nullptr && is_to_be_completed(*existing, spec) && leftover.empty();
     if (existing != nullptr && !completes) {
-      const std::string text = disagreement(*existing, spec);
+      const std::string text = contradictions_between(*existing, spec);
       if (text.empty()) return Plan<PoolCreated>{{*existing, true}, reservation_again(reader, *existing)};
       return fail(ErrorCode::already_exists, "pool {} exists and disagrees: {}", spec.name, text);
     }

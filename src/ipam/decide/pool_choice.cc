@@ -74,7 +74,7 @@ Refusal refusal_of_asked(const PoolTable& pools, const PoolRequest& request, con
 void take_asked(const PoolTable& pools, const PoolRequest& request, PoolChoice& choice) {
   for (const AskedPool& asked : request.asked()) {
     const auto it =
-        std::ranges::find_if(pools.pools(), [&](const Pool* p) { return is_asked(asked, p->name, p->cidr); });
+        std::ranges::find_if(pools.pools(), [&](const Pool* p) { return is_pool_asked_for(asked, p->name, p->cidr); });
     const Pool* pool = it == pools.pools().end() ? nullptr : *it;
     if (pool == nullptr || pool->cidr.family() != request.family || !is_enabled(*pool)) {
       choice.refusal = refusal_of_asked(pools, request, asked, pool);

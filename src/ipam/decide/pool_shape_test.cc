@@ -13,7 +13,7 @@
 #include "base/net/test_values.h"
 #include "ipam/decide/affinity_changes.h"
 #include "ipam/decide/assign.h"
-#include "ipam/decide/claim.h"
+#include "ipam/decide/claim_choice.h"
 #include "ipam/decide/explain.h"
 #include "ipam/decide/pool_changes.h"
 #include "ipam/decide/release.h"

@@ -14,7 +14,7 @@
 #include "cni/door/tombstones.h"
 #include "cni/error_table.h"
 #include "ipam/use/assign.h"
-#include "ipam/use/damage_telling.h"
+#include "ipam/use/damage_reporting_store.h"
 #include "ipam/use/pools.h"
 #include "ipam/use/release.h"
 #include "os/files.h"
@@ -75,7 +75,7 @@ std::string disabled_or_absent(const core::Refusal& refusal, const core::AssignR
   for (const auto* asked_pools : {&request.pools.v4, &request.pools.v6}) {
     for (const core::AskedPool& asked : *asked_pools) {
       const auto known = std::ranges::find_if(
-          refusal.considered, [&](const auto& one) { return core::is_asked(asked, one.pool, one.cidr); });
+          refusal.considered, [&](const auto& one) { return core::is_pool_asked_for(asked, one.pool, one.cidr); });
       if (known == refusal.considered.end()) return core::text_of(asked);
       if (known->reason == "disabled" || known->reason.starts_with("not allocatable")) return known->cidr.to_string();
     }
@@ -150,7 +150,7 @@ class Call final : public CniCall {
   [[nodiscard]] const core::Owner& owner() const { return owner_; }
   [[nodiscard]] const Instant& began() const { return began_; }
   void make_up(const engine::Context& context) const {
-    make_up_for_some(tombstones_, context, cni::url_of(config_.datastore), writer_of(world_, config_));
+    replay_some(tombstones_, context, cni::url_of(config_.datastore), writer_of(world_, config_));
   }
 
  private:
@@ -176,9 +176,9 @@ class Call final : public CniCall {
 /// The store, with a line in the log for every damaged record that is set aside.
 [[nodiscard]] Result<std::unique_ptr<store::Store>> open_store(const Call& call, store::OpenMode mode) {
   TRY(auto store, call.world().open_store(call.config().datastore, mode));
-  return std::make_unique<engine::DamageTelling>(std::move(store), [&call](const core::Key&, const Error& damage) {
-    call.warn("damaged record, set aside: " + damage.message);
-  });
+  return std::make_unique<engine::DamageReportingStore>(
+      std::move(store),
+      [&call](const core::Key&, const Error& damage) { call.warn("damaged record, set aside: " + damage.message); });
 }
 
 // ---- the node's name

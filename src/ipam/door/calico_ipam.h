@@ -7,7 +7,7 @@
 #include <optional>
 #include <string>
 
-#include "agent/door/agent.h"
+#include "agent/door/client.h"
 #include "base/clock.h"
 #include "base/result.h"
 #include "calico/netconf.h"

@@ -17,7 +17,7 @@
 #include "cni/format/config.h"
 #include "ipam/decide/assign.h"
 #include "ipam/use/assign.h"
-#include "ipam/use/damage_telling.h"
+#include "ipam/use/damage_reporting_store.h"
 #include "ipam/use/release.h"
 
 namespace croft::edge {
@@ -168,7 +168,7 @@ class Call final : public CniCall {
                               fmt::format("DAMAGED {} {}", core::name_of(key.kind), in_quotes_if_needed(key.name)));
       write(line.ended("warning", text_of(damage)));
     };
-    return std::make_unique<engine::DamageTelling>(std::move(store), tell);
+    return std::make_unique<engine::DamageReportingStore>(std::move(store), tell);
   }
 
   /// Does not come back where the sibling is to do the rest, but for an error.
@@ -237,7 +237,7 @@ class Call final : public CniCall {
       if (annotations) {
         TRY_VOID(hand_over(path));
         TRY(const core::AnnotatedWishes wishes, world_.ask_for_wishes(store_url(), config_.pod));
-        TRY_VOID(core::heed_wishes(wishes, *annotations, request));
+        TRY_VOID(core::apply_wishes(wishes, *annotations, request));
         TRY_VOID(core::check_something_is_asked(request));
       }
       TRY(answer, assign_alone(path, request));
@@ -276,7 +276,7 @@ class Call final : public CniCall {
   }
 
   void make_up(const engine::Context& context) const {
-    make_up_for_some(tombstones_, context, store_url(), writer_of(world_, config_));
+    replay_some(tombstones_, context, store_url(), writer_of(world_, config_));
   }
 
   const CroftIpamWorld& world_;

@@ -127,7 +127,7 @@ class World {
     spec.name = c.word("a name");
     spec.cidr = Command::prefix_of(c.word("a CIDR"));
     if (c.has("block")) spec.block_length = static_cast<int>(c.number("block", 0));
-    if (c.has("cooldown")) spec.cooldown = Command::span_of(c.option("cooldown"));
+    if (c.has("cooldown")) spec.cooldown = Command::parse_span(c.option("cooldown"));
     if (c.has("gateway")) {
       const std::string gateway = c.option("gateway");
       spec.gateway = gateway == "none" ? GatewayChoice{GatewayChoice::Kind::none, {}}
@@ -240,7 +240,7 @@ class World {
     change.auto_allocate_blocks = on("auto-allocate-blocks");
     if (c.has("max-blocks")) change.max_blocks_per_host = c.number("max-blocks", 0);
     if (c.has("cooldown")) {
-      change.ip_cooldown_seconds = static_cast<std::uint32_t>(Command::span_of(c.option("cooldown")).count());
+      change.ip_cooldown_seconds = static_cast<std::uint32_t>(Command::parse_span(c.option("cooldown")).count());
     }
     c.done();
     if (const auto done = decided(plan_set_config, change)) {
@@ -438,16 +438,16 @@ class World {
     say("{} records in one commit", register_.end_batch());
   }
   void wait(Command& c) {
-    clock_.advance(Command::span_of(c.word("a time")));
+    clock_.advance(Command::parse_span(c.word("a time")));
     c.done();
   }
   void reboot(Command& c) {
-    clock_.reboot(Command::span_of(c.option("down", "0s")));
+    clock_.reboot(Command::parse_span(c.option("down", "0s")));
     c.done();
   }
   void set_clock(Command& c) {
     const bool back = c.flag("back");
-    const std::chrono::seconds by = Command::span_of(c.word("a time"));
+    const std::chrono::seconds by = Command::parse_span(c.word("a time"));
     c.done();
     clock_.jump_wall(back ? -by : by);
   }
@@ -500,7 +500,7 @@ class World {
   }
   void collect(Command& c) {
     collect::Settings settings;
-    if (c.has("grace")) settings.grace = Command::span_of(c.option("grace"));
+    if (c.has("grace")) settings.grace = Command::parse_span(c.option("grace"));
     c.done();
     collect::RegisterView view;
     for (const Block* block : all<Block>()) view.add_block(*block, cooldowns_of(*block), now());

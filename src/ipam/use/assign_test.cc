@@ -130,7 +130,8 @@ class BesideCalico : public Cluster {
       core::Attribute attribute;
       attribute.handle_id = "k8s-pod-network." + std::to_string(i) + cidr;
       attribute.secondary["node"] = owner.name;
-      block = core::stamped(core::take_next(block, attribute, [](const net::Address&) { return false; })->block);
+      block = core::with_next_sequence_number(
+          core::take_next(block, attribute, [](const net::Address&) { return false; })->block);
       put(core::handle_key(*attribute.handle_id), core::Handle{*attribute.handle_id, {{cidr, 1}}, false});
     }
     put(core::block_key(block.cidr), block);

@@ -10,7 +10,7 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 
-#include "ipam/use/damage_telling.h"
+#include "ipam/use/damage_reporting_store.h"
 #include "ipam/use/inspect.h"
 #include "ipam/use/nodes.h"
 #include "ipam/use/pools.h"
@@ -43,7 +43,7 @@ class AuditTest : public testing::Test, public World {
     add("c1");
     add("c2");
     ASSERT_THAT(findings(), IsEmpty());
-    block_ = look(context)->pools[0].blocks[0].block;
+    block_ = read_overview(context)->pools[0].blocks[0].block;
   }
   void put_large_handle() {
     core::Handle large{"net.c3", {}, false};
@@ -164,7 +164,8 @@ TEST_F(AuditTest, SelectorsThatDoNotParseAndSwitchesThatContradictEachOther) {
 TEST_F(AuditTest, ReleaseYetToCome) {
   del("c1");
   EXPECT_THAT(findings(), IsEmpty());
-  for (core::Block block = look(context)->pools[0].blocks[0].block; core::Attribute & attribute : block.attributes) {
+  for (core::Block block = read_overview(context)->pools[0].blocks[0].block;
+       core::Attribute & attribute : block.attributes) {
     if (!attribute.cooling) continue;
     attribute.cooling->released_at = Instant{clock.now().wall + 1h, {}, {}};
     put(core::block_key(block.cidr), block);
@@ -314,7 +315,8 @@ TEST_F(AuditTest, OfManyPoolsInOnePlaceEachIsToldOnce) {
 TEST_F(AuditTest, PoolsReservationsAndSequences) {
   put(core::pool_key("b"), core::make_pool(spec("b", "10.1.0.0/24", 26)).value());
   put(core::reservation_key("pool-a"), std::nullopt);
-  put(core::high_water_mark_key(block_.cidr), core::HighWaterMark{core::stamped(block_).sequence_number});
+  put(core::high_water_mark_key(block_.cidr),
+      core::HighWaterMark{core::with_next_sequence_number(block_).sequence_number});
   const auto found = findings();
   EXPECT_THAT(found, Contains(HasSubstr("pool_overlap pool a: 10.1.0.0/28 overlaps pool b")));
   EXPECT_THAT(found, Contains(HasSubstr("reservation_missing pool a: no reservation keeps 10.1.0.0")));
@@ -657,7 +659,7 @@ TEST_F(Damaged, ABlockIsLeftAloneAndTheNodeClaimsAnother) {
   EXPECT_GT(given, 100);
   EXPECT_EQ(store.get(core::block_key(block), Deadline{}).value()->revision, damaged);
   EXPECT_TRUE(release_owner(context, World::request("c2").owner));
-  EXPECT_TRUE(look(context));
+  EXPECT_TRUE(read_overview(context));
   EXPECT_EQ(show_block(context, block).error().code, ErrorCode::corrupt);
 }
 
@@ -794,7 +796,7 @@ TEST(DamagedBesideABlock, IsToldOfTheBlockWithTheRemedy) {
 TEST_F(Damaged, IsToldOnce) {
   store.damage(core::pool_key("four"));
   std::vector<std::string> told;
-  DamageTelling telling(store, [&](const core::Key& key, const Error& error) {
+  DamageReportingStore telling(store, [&](const core::Key& key, const Error& error) {
     told.push_back(key.name);
     EXPECT_EQ(error.code, ErrorCode::corrupt);
   });
@@ -840,7 +842,7 @@ TEST_F(Damaged, OfManyOfAKindAFewAreNamed) {
   for (int i = 0; i < 1000; ++i) beneath.damage(core::handle_key("net.c" + std::to_string(i)));
   beneath.damage(core::pool_key("a"));
   std::vector<std::string> told;
-  DamageTelling telling(beneath, [&](const core::Key&, const Error& damage) { told.push_back(damage.message); });
+  DamageReportingStore telling(beneath, [&](const core::Key&, const Error& damage) { told.push_back(damage.message); });
   for (int pass = 0; pass < 2; ++pass) {
     for (const core::Kind kind : {core::Kind::handle, core::Kind::pool}) {
       ASSERT_TRUE(telling.for_each(

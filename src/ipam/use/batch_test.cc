@@ -373,7 +373,7 @@ TEST_F(BatchTest, AForeignWriterCostsOneMoreCommit) {
   EXPECT_EQ(calls.commit(on_meddled).commits, 2U);
   EXPECT_THAT(calls.fates(), Each(BatchFate::done));
   EXPECT_THAT(findings(), IsEmpty());
-  EXPECT_EQ(look(context).value().pools.at(0).usage.held, 6U);
+  EXPECT_EQ(read_overview(context).value().pools.at(0).usage.held, 6U);
 }
 
 TEST_F(BatchTest, AfterTwoConflictsACommitIsSmaller) {
@@ -472,7 +472,7 @@ TEST_P(LostBeneathAnother, ThatAddressIsTheAnswer) {
   const auto answer = assign(on_meddler_, request("one"));
   ASSERT_TRUE(answer) << answer.error().message;
   EXPECT_EQ(add("one"), std::get<core::Assigned>(*answer).addresses.at(0).address.to_string());
-  EXPECT_EQ(look(context)->pools[0].usage.held, 1U);
+  EXPECT_EQ(read_overview(context)->pools[0].usage.held, 1U);
   EXPECT_THAT(findings(), IsEmpty());
 }
 
@@ -517,7 +517,7 @@ TEST_F(BatchTest, RecordByRecordToo) {
   calls.commit(on_meddled);
   EXPECT_THAT(calls.fates(), Each(BatchFate::done));
   EXPECT_THAT(findings(), IsEmpty());
-  EXPECT_EQ(look(context).value().pools.at(0).usage.held, 4U);
+  EXPECT_EQ(read_overview(context).value().pools.at(0).usage.held, 4U);
 }
 
 /// Handles as they are, and blocks as they were: what a memory gives when a part of what is asked for must be read.

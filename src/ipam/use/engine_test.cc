@@ -45,7 +45,7 @@ TEST_F(Engine, WhatOtherNodesTookAndWhatTheyCannotTake) {
   config([](core::IpamConfig& c) { c.strict_affinity = true; });
   fill = fill_of_pools(context).value().front();
   EXPECT_EQ(fill.stranded, fill.free());
-  const auto shown = look(context).value().pools.front();
+  const auto shown = read_overview(context).value().pools.front();
   EXPECT_EQ(shown.usage.stranded, fill.stranded);
   EXPECT_EQ(shown.blocks.front().usage.stranded, fill.stranded);
   EXPECT_TRUE(fill.open().is_zero());
@@ -147,7 +147,7 @@ TEST_P(EngineFaults, AtEachCommitOfAddAndDelNothingIsLostOrHeldTwice) {
     EXPECT_EQ(held_addresses(context, {"net", name, "eth0"})->size(), 0U);
     EXPECT_THAT(findings(), IsEmpty());
   }
-  EXPECT_EQ(look(context)->pools[0].usage.held, 0U);
+  EXPECT_EQ(read_overview(context)->pools[0].usage.held, 0U);
 }
 
 INSTANTIATE_TEST_SUITE_P(All, EngineFaults,
@@ -161,7 +161,7 @@ class AlwaysFirst : public store::ForwardingStore {
   [[nodiscard]] Result<store::Revision> commit(std::span<const store::Write> writes, const store::WriteToken& token,
                                                Deadline deadline) override {
     core::Block block = std::get<core::Block>(*beneath().get(block_, deadline).value()->value);
-    const store::Write write{block_, core::stamped(std::move(block)), store::Condition::always()};
+    const store::Write write{block_, core::with_next_sequence_number(std::move(block)), store::Condition::always()};
     EXPECT_TRUE(beneath().commit({&write, 1}, {}, deadline));
     return ForwardingStore::commit(writes, token, deadline);
   }
@@ -174,7 +174,7 @@ class AlwaysFirst : public store::ForwardingStore {
 TEST_F(Engine, WaitsBetweenConflictsGrow) {
   pool("a", "10.1.0.0/24", 26);
   ASSERT_THAT(add("c0"), StartsWith("10.1.0."));
-  AlwaysFirst rivals(store, core::block_key(look(context)->pools[0].blocks[0].block.cidr));
+  AlwaysFirst rivals(store, core::block_key(read_overview(context)->pools[0].blocks[0].block.cidr));
   Context late{rivals, clock, random};
   std::chrono::nanoseconds waited{0}, quick{0};
   int waits = 0;
@@ -246,7 +246,7 @@ TEST_F(Engine, RacingThreadsOnOneNodeAndOnSeveral) {
   for (auto& thread : threads) thread.join();
   EXPECT_EQ(seen.size(), 160U);
   EXPECT_EQ((std::set<std::string>(seen.begin(), seen.end()).size()), 160U);
-  EXPECT_EQ(look(context)->pools[0].usage.held, 160U);
+  EXPECT_EQ(read_overview(context)->pools[0].usage.held, 160U);
 }
 
 /// A store in which somebody makes an overlapping pool at the n-th read of another client.
@@ -297,7 +297,7 @@ TEST_F(Engine, AClaimMadeAtAnyReadOfAnotherIsNotLost) {
     });
     const Context own{meddled, clock, random};
     ASSERT_TRUE(assign(own, request("mine")));
-    const std::uint64_t held = look(other)->pools[0].usage.held;
+    const std::uint64_t held = read_overview(other)->pools[0].usage.held;
     EXPECT_TRUE(held == 19U || held == 7U) << held << " at read " << at;
     const auto report = audit(other, {});
     EXPECT_THAT(report->findings, IsEmpty()) << "at read " << at;
@@ -314,7 +314,7 @@ TEST_F(Engine, ADelAtAnyReadOfAnAddForTheSameContainerLeavesAHandleThatCountsIt)
                          [&] { EXPECT_TRUE(release_owner(other, request("c").owner)) << "at read " << at; });
     const Context own{meddled, clock, random};
     ASSERT_TRUE(assign(own, request("c")));
-    const bool is_held = look(other)->pools[0].usage.held == 2U;
+    const bool is_held = read_overview(other)->pools[0].usage.held == 2U;
     const bool is_counted = fresh.get(core::handle_key("net.c"), Deadline{}).value().has_value();
     EXPECT_EQ(is_held, is_counted) << "at read " << at;
     EXPECT_THAT(audit(other, {})->findings, IsEmpty()) << "at read " << at;
@@ -454,7 +454,7 @@ TEST_F(Engine, ShowTellsEverythingAboutAnAddress) {
   EXPECT_EQ(show_address(context, ip("10.1.0.1"))->state, core::AddressState::reserved);
   EXPECT_EQ(show_address(context, ip("10.1.0.5"))->state, core::AddressState::free);
   EXPECT_EQ(show_address(context, ip("10.9.0.5")).error().code, ErrorCode::not_found);
-  const auto usage = look(context)->pools[0].usage;
+  const auto usage = read_overview(context)->pools[0].usage;
   EXPECT_EQ(usage.size, 8U);
   EXPECT_EQ(usage.reserved, 3U);
   EXPECT_EQ(usage.free(), 4U);

@@ -187,7 +187,7 @@ Result<std::uint64_t> for_each_block(const Context& context, const std::function
   return left_out;
 }
 
-Result<Overview> look(const Context& context) {
+Result<Overview> read_overview(const Context& context) {
   Overview overview;
   std::map<std::string, std::vector<BlockView>> blocks;
   TRY(Survey all, survey(context, [&](BlockView&& view) {

@@ -84,10 +84,10 @@ struct Overview {
   std::vector<PoolView> pools;
   std::vector<BlockView> stray_blocks;
 };
-[[nodiscard]] Result<Overview> look(const Context& context);
+[[nodiscard]] Result<Overview> read_overview(const Context& context);
 
-/// How full each pool is, ascending by name: the numbers of look(), without its blocks, one page of which at a time is
-/// in memory.
+/// How full each pool is, ascending by name: the numbers of read_overview(), without its blocks, one page of which at a
+/// time is in memory.
 [[nodiscard]] Result<std::vector<core::PoolFill>> fill_of_pools(const Context& context);
 
 /// The same, and what else holds for all of them.

@@ -58,7 +58,7 @@ TEST(EngineProperty, NoAddressHasTwoHoldersUnderAnyHistoryWithFaults) {
     for (int i = 0; i < 20; ++i)
       RC_ASSERT(release_owner(world.context, {"net", "c" + std::to_string(i), "eth0"}).has_value());
     world.clock.advance(11s);
-    const auto overview = look(world.context).value();
+    const auto overview = read_overview(world.context).value();
     for (const PoolView& pool : overview.pools) RC_ASSERT(pool.usage.held + pool.usage.cooling == 0U);
   }));
 }

@@ -7,7 +7,7 @@
 
 #include <fmt/format.h>
 
-#include "base/nearest.h"
+#include "base/did_you_mean.h"
 #include "base/printable.h"
 #include "base/texts.h"
 #include "ipam/use/inspect.h"

@@ -106,9 +106,9 @@ TEST_F(OperatorTest, RemovingANodeGivesUpItsBlocksAndKeepsAddresses) {
   EXPECT_EQ(refused.error().code, ErrorCode::refused_for_safety);
   EXPECT_THAT(refused.error().message, HasSubstr("holds 1 address (" + held + ")"));
   EXPECT_TRUE(remove_node(context, {"node-a", true, true}).value().record_deleted) << "a dry run says the same";
-  EXPECT_TRUE(look(context)->pools[0].blocks[0].block.affinity) << "and does nothing";
+  EXPECT_TRUE(read_overview(context)->pools[0].blocks[0].block.affinity) << "and does nothing";
   EXPECT_TRUE(remove_node(context, {"node-a", true, false}).value().record_deleted);
-  EXPECT_FALSE(look(context)->pools[0].blocks[0].block.affinity);
+  EXPECT_FALSE(read_overview(context)->pools[0].blocks[0].block.affinity);
   EXPECT_EQ(show_address(context, ip(held.c_str()))->handle_id, "net.c1");
   EXPECT_TRUE(show_address(context, ip(held.c_str()))->borrowed());
   EXPECT_FALSE(remove_node(context, {"node-a", true, false}).value().record_deleted) << "may be repeated";

@@ -538,7 +538,7 @@ class ToldAsConflict final : public store::ForwardingStore {
 void write_again(World& world, const core::Key& key) {
   const auto record = world.store.get(key, Deadline{}).value();
   if (!record || !std::holds_alternative<core::Block>(*record->value)) return;
-  world.put(key, core::stamped(std::get<core::Block>(*record->value)));
+  world.put(key, core::with_next_sequence_number(std::get<core::Block>(*record->value)));
 }
 
 /// An address is eaten by none of these, and a DEL leaves none.

@@ -50,7 +50,8 @@ void add_addresses(const core::Service& service, std::vector<TakenSpace>& taken)
         ErrorCode::refused_by_configuration,
         "pool {0} ({1}) was begun and never enabled, and is not the one that is wanted ({2}): `croft pool enable "
         "{0}` completes it, `croft pool disable {0}` and `croft pool delete {0}` make room",
-        there->name, there->cidr, there->name != spec.name ? "pool " + spec.name : core::disagreement(*there, spec));
+        there->name, there->cidr,
+        there->name != spec.name ? "pool " + spec.name : core::contradictions_between(*there, spec));
   }
   TRY(core::Pool pool, core::make_pool(spec));
   if (options.taken) {

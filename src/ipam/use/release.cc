@@ -215,7 +215,7 @@ Result<void> check_status(const Context& context, const StatusRequest& request,
                                                            [&](const core::Snapshot& snapshot, const Instant& now) {
                                                              return core::audit::try_assign(snapshot, request, now);
                                                            }));
-  if (auto why = core::audit::unready(answer, request.fail_when_full)) return fail(*std::move(why));
+  if (auto why = core::audit::why_not_ready(answer, request.fail_when_full)) return fail(*std::move(why));
   return check_writable(context);
 }
 

@@ -155,7 +155,7 @@ template <class Look>
     core::Reader reader(loader.snapshot());
     look(reader);
     missing = reader.missing();
-    return reader.complete() ? nullptr : &missing;
+    return reader.is_all_read() ? nullptr : &missing;
   });
 }
 
@@ -288,7 +288,7 @@ template <class Answer>
 /// The handling of a damaged record during a walk.
 enum class OnDamage : std::uint8_t {
   fail,  ///< it ends with the record's error: who visits rests on seeing all
-  skip,  ///< the others are visited (DamageTelling says what is left out)
+  skip,  ///< the others are visited (DamageReportingStore says what is left out)
   visit,
 };
 

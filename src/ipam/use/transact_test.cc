@@ -57,7 +57,7 @@ TEST_P(TransactTest, NoNewTryBeginsPastTheDeadline) {
       transact(world_.context, GetParam(), [&](const core::Snapshot& snapshot, const Instant&) -> core::Step<int> {
         core::Reader reader(snapshot);
         static_cast<void>(reader.get(core::node_key("n")));
-        if (!reader.complete()) return reader.missing();
+        if (!reader.is_all_read()) return reader.missing();
         ++tries;
         world_.clock.advance(4s);
         world_.node("n", {{"try", std::to_string(tries)}});  // somebody else, meanwhile
@@ -85,7 +85,7 @@ class RivalsTest : public testing::TestWithParam<std::chrono::milliseconds> {
     const auto decide = [&](const core::Snapshot& snapshot, const Instant&) -> core::Step<int> {
       core::Reader reader(snapshot);
       static_cast<void>(reader.get(core::node_key("n")));
-      if (!reader.complete()) return reader.missing();
+      if (!reader.is_all_read()) return reader.missing();
       began_last_ = world_.clock.now().since_boot;
       world_.clock.advance(GetParam());
       if (tries++ < rivals) world_.node("n", {{"try", std::to_string(tries)}});

@@ -15,7 +15,7 @@ Finding twice(FindingName name, const NodeRange& one, const NodeRange& other) {
 
 }  // namespace
 
-std::vector<Finding> audit_node_ranges(const NodeRangesSeen& seen, const SaidComparison& said,
+std::vector<Finding> audit_node_ranges(const NodeRangeOverview& seen, const SaidComparison& said,
                                        const std::vector<std::pair<std::string, Error>>& unreadable) {
   std::vector<Finding> findings;
   for (const auto& [outer, inner] : seen.collisions) findings.push_back(twice("node_range_twice", outer, inner));

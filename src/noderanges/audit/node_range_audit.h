@@ -6,13 +6,13 @@
 
 #include "base/result.h"
 #include "ipam/audit/findings.h"
-#include "noderanges/decide/node_range_look.h"
+#include "noderanges/decide/node_range_overview.h"
 
 namespace croft::core::audit {
 
 /// Finds contradictions in the ranges of nodes, by the records and by the nodes' objects, with the remedy.
 /// `unreadable`: what nodes' objects say that is no range, by node.
-[[nodiscard]] std::vector<Finding> audit_node_ranges(const NodeRangesSeen& seen, const SaidComparison& said,
+[[nodiscard]] std::vector<Finding> audit_node_ranges(const NodeRangeOverview& seen, const SaidComparison& said,
                                                      const std::vector<std::pair<std::string, Error>>& unreadable);
 
 /// Blocks that are the range of another node, by what the nodes' objects say (`spec.podCIDRs`): where that node gets

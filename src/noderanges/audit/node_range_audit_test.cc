@@ -14,7 +14,7 @@ namespace {
 using testing::HasSubstr;
 
 TEST(NodeRangeAudit, EachFaultNamesBothNodesAndTheRemedy) {
-  NodeRangesSeen seen;
+  NodeRangeOverview seen;
   seen.collisions.emplace_back(NodeRange{"p", prefix("10.2.0.0/24")}, NodeRange{"q", prefix("10.2.0.0/25")});
   seen.surplus.emplace_back("h", std::vector{prefix("10.3.0.0/24"), prefix("10.3.1.0/24")});
   SaidComparison said;

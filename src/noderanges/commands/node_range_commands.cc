@@ -43,13 +43,13 @@ struct SubnetEnvOptions {
 
 [[nodiscard]] Result<int> list_node_ranges(CommandLine& line) {
   return list(line, [&line](const engine::Context& context) -> Result<Listing> {
-    TRY(const core::NodeRangesSeen seen, engine::look_at_node_ranges(context));
+    TRY(const core::NodeRangeOverview seen, engine::read_node_range_overview(context));
     return Listing{"No node ranges.", table_of(seen.ranges, line.wide()),
                    line.wants_data() ? json_of(seen.ranges) : Data(), ""};
   });
 }
 
-[[nodiscard]] Result<int> show_ranges_of_node(CommandLine& line, const core::NodeRangesSeen& seen,
+[[nodiscard]] Result<int> show_ranges_of_node(CommandLine& line, const core::NodeRangeOverview& seen,
                                               const std::string& node) {
   std::vector<core::NodeRangeSeen> ranges = seen.ranges;
   std::erase_if(ranges, [&](const core::NodeRangeSeen& one) { return one.range.node != node; });
@@ -59,8 +59,8 @@ struct SubnetEnvOptions {
 }
 
 [[nodiscard]] Result<int> show_node_ranges(CommandLine& line, const std::string& node) {
-  TRY(const engine::Context context, line.look());
-  TRY(const core::NodeRangesSeen seen, engine::look_at_node_ranges(context));
+  TRY(const engine::Context context, line.open_to_look());
+  TRY(const core::NodeRangeOverview seen, engine::read_node_range_overview(context));
   if (!node.empty()) return show_ranges_of_node(line, seen, node);
   engine::NodeCidrsLook look;
   if (seen.set) {
@@ -76,7 +76,7 @@ struct SubnetEnvOptions {
   TRY(const engine::Context context, line.open(true));
   TRY(const core::NodeRangesConfigured done, engine::configure_node_ranges(context, read.spec));
   if (line.wants_data()) {
-    TRY(const core::NodeRangesSeen seen, engine::look_at_node_ranges(context));
+    TRY(const core::NodeRangeOverview seen, engine::read_node_range_overview(context));
     print(line.data_text(json_of(seen)));
     return 0;
   }
@@ -125,7 +125,7 @@ struct SubnetEnvOptions {
 
 [[nodiscard]] Result<int> subnet_env(CommandLine& line, const SubnetEnvOptions& options) {
   TRY(const engine::Context context, line.open());
-  TRY(const core::NodeRangesSeen seen, engine::look_at_node_ranges(context));
+  TRY(const core::NodeRangeOverview seen, engine::read_node_range_overview(context));
   TRY(const engine::NodeCidrsLook look, look_at_said(line));
   TRY(const std::string text, subnet_env_of(seen, options.node, options.mtu, options.ip_masquerade, look.said));
   if (options.out.empty()) {

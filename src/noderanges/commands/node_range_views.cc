@@ -22,7 +22,7 @@ std::string percent_taken(const core::ClusterCidrUse& use) {
 }
 
 /// The nodes with ranges that have no record, each once.
-std::vector<std::string> gone_in(const core::NodeRangesSeen& seen) {
+std::vector<std::string> gone_in(const core::NodeRangeOverview& seen) {
   std::vector<std::string> gone;
   for (const core::NodeRangeSeen& one : seen.ranges) {
     const bool is_new = std::ranges::find(gone, one.range.node) == gone.end();
@@ -37,7 +37,7 @@ struct Incomplete {
   std::vector<net::Prefix> said;
 };
 
-std::vector<Incomplete> incomplete_in(const core::NodeRangesSeen& seen, const std::vector<core::NodeRange>& said) {
+std::vector<Incomplete> incomplete_in(const core::NodeRangeOverview& seen, const std::vector<core::NodeRange>& said) {
   std::vector<Incomplete> all;
   for (const core::NodeRange& one : said) {
     if (all.empty() || all.back().node != one.node) all.push_back({one.node, {}});
@@ -53,7 +53,7 @@ std::vector<Incomplete> incomplete_in(const core::NodeRangesSeen& seen, const st
 }
 
 /// The nodes that get a range by being given one.
-std::vector<std::string> bare_in(const core::NodeRangesSeen& seen, const std::vector<core::NodeRange>& said) {
+std::vector<std::string> bare_in(const core::NodeRangeOverview& seen, const std::vector<core::NodeRange>& said) {
   std::vector<std::string> bare = seen.bare;
   std::erase_if(bare, [&](const std::string& node) {
     return std::ranges::find(said, node, &core::NodeRange::node) != said.end();
@@ -62,7 +62,7 @@ std::vector<std::string> bare_in(const core::NodeRangesSeen& seen, const std::ve
 }
 
 /// Ranges of a configuration before.
-std::vector<core::NodeRange> outside_in(const core::NodeRangesSeen& seen) {
+std::vector<core::NodeRange> outside_in(const core::NodeRangeOverview& seen) {
   std::vector<core::NodeRange> outside;
   for (const core::NodeRangeSeen& one : seen.ranges) {
     if (!one.cluster_cidr) outside.push_back(one.range);
@@ -70,7 +70,8 @@ std::vector<core::NodeRange> outside_in(const core::NodeRangesSeen& seen) {
   return outside;
 }
 
-std::vector<core::NodeRange> unrecorded_in(const core::NodeRangesSeen& seen, const std::vector<core::NodeRange>& said) {
+std::vector<core::NodeRange> unrecorded_in(const core::NodeRangeOverview& seen,
+                                           const std::vector<core::NodeRange>& said) {
   return core::compare_said(said, seen.records()).unrecorded;
 }
 
@@ -94,7 +95,7 @@ Data json_of(const std::vector<core::NodeRangeSeen>& ranges) {
   }));
 }
 
-std::string text_of(const core::NodeRangesSeen& seen, const std::vector<core::NodeRange>& said) {
+std::string text_of(const core::NodeRangeOverview& seen, const std::vector<core::NodeRange>& said) {
   if (!seen.set) return "node ranges are not configured\n";
   Table table({"CLUSTER-CIDR", "NODE-LENGTH", "RANGES", "TAKEN", "EXCLUDED", "FREE", "USED%"});
   for (const core::ClusterCidrUse& use : seen.use) {
@@ -125,7 +126,7 @@ std::string text_of(const core::NodeRangesSeen& seen, const std::vector<core::No
   return text;
 }
 
-Data json_of(const core::NodeRangesSeen& seen, const std::vector<core::NodeRange>& said) {
+Data json_of(const core::NodeRangeOverview& seen, const std::vector<core::NodeRange>& said) {
   const auto use_json = [](const core::ClusterCidrUse& use) -> Json {
     return {{"cidr", use.cluster.cidr.to_string()},
             {"nodeLength", use.cluster.node_length},
@@ -162,7 +163,7 @@ Data json_of(const core::NodeRangesReleased& released) {
   return Data(Json::array({json}));
 }
 
-Result<std::string> subnet_env_of(const core::NodeRangesSeen& seen, const std::string& node, int mtu,
+Result<std::string> subnet_env_of(const core::NodeRangeOverview& seen, const std::string& node, int mtu,
                                   bool ip_masquerade, const std::vector<core::NodeRange>& said) {
   const bool is_said = std::ranges::find(said, node, &core::NodeRange::node) != said.end();
   std::string text;

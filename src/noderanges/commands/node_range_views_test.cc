@@ -20,7 +20,7 @@ class NodeRangeViews : public testing::Test, public engine::World {
     const auto done = engine::configure_node_ranges(context, {std::move(clusters), std::move(excluded)});
     ASSERT_TRUE(done) << done.error().message;
   }
-  core::NodeRangesSeen seen() { return engine::look_at_node_ranges(context).value(); }
+  core::NodeRangeOverview seen() { return engine::read_node_range_overview(context).value(); }
 };
 
 TEST_F(NodeRangeViews, Ranges) {
@@ -120,7 +120,7 @@ TEST_F(NodeRangeViews, NodesWhoseObjectsSayOneFamily) {
 
 TEST(NodeRangeViewsEmpty, NotConfigured) {
   engine::World world;
-  const auto seen = engine::look_at_node_ranges(world.context).value();
+  const auto seen = engine::read_node_range_overview(world.context).value();
   EXPECT_EQ(text_of(seen), "node ranges are not configured\n");
   EXPECT_THAT(json_of(seen).json(), testing::HasSubstr("\"configured\": false"));
 }

@@ -32,7 +32,7 @@ class NodeRanges {
   /// and of engine::configure_node_ranges.
   [[nodiscard]] Result<void> configure(const NodeRangeFlags& flags) {
     if (flags.cluster_cidr.empty()) {
-      TRY(const core::NodeRangesSeen seen, engine::look_at_node_ranges(context_));
+      TRY(const core::NodeRangeOverview seen, engine::read_node_range_overview(context_));
       if (!seen.set) return fail(read_node_range_flags(flags).error());
       return {};
     }

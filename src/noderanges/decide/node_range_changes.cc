@@ -80,7 +80,7 @@ Step<NodeRangesConfigured> plan_configure_node_ranges(const Snapshot& snapshot, 
     const NodeRangeTable table(reader);
     TRY_VOID(table.check(reader));
 
-    std::vector<net::Prefix> excluded = table.claims().not_for_nodes();
+    std::vector<net::Prefix> excluded = table.claims().prefixes_kept_from_nodes();
     excluded.insert(excluded.end(), spec.excluded.begin(), spec.excluded.end());
     TRY_VOID(check_claims(spec, table.claims()));
     TRY_VOID(check_spec(spec, excluded));
@@ -457,7 +457,7 @@ Flow<void> NodeRangeTable::check(const Reader& reader) const {
 }
 
 std::vector<net::Prefix> NodeRangeTable::excluded() const {
-  std::vector<net::Prefix> result = claims_->not_for_nodes();
+  std::vector<net::Prefix> result = claims_->prefixes_kept_from_nodes();
   if (stored_) result.insert(result.end(), stored_->excluded.begin(), stored_->excluded.end());
   return result;
 }

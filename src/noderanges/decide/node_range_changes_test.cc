@@ -13,7 +13,7 @@
 #include <gtest/gtest.h>
 
 #include "base/net/test_values.h"
-#include "noderanges/decide/node_range_look.h"
+#include "noderanges/decide/node_range_overview.h"
 #include "register/records.h"
 #include "register/test_register.h"
 
@@ -259,8 +259,9 @@ class NodeRangeChanges : public testing::Test {
     return register_.decide<std::vector<NodeRangesAssigned>>(
         [&](const Snapshot& snapshot) { return plan_assign_node_ranges(snapshot, nodes, NodeRecord::make); });
   }
-  Result<NodeRangesSeen> look() {
-    return register_.decide<NodeRangesSeen>([](const Snapshot& snapshot) { return look_at_node_ranges(snapshot); });
+  Result<NodeRangeOverview> look() {
+    return register_.decide<NodeRangeOverview>(
+        [](const Snapshot& snapshot) { return read_node_range_overview(snapshot); });
   }
   void store(std::vector<ClusterCidr> cluster_cidrs, std::vector<net::Prefix> excluded = {}) {
     register_.put(node_range_set_key(), NodeRangeSet{1, std::move(cluster_cidrs), std::move(excluded), {}});

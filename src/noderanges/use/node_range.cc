@@ -105,7 +105,7 @@ bool has_two_of_a_family(const std::vector<net::Prefix>& cidrs) {
 }
 
 /// The ranges of nodes without record, by node.
-std::map<std::string, std::vector<net::Prefix>> gone_in(const core::NodeRangesSeen& seen) {
+std::map<std::string, std::vector<net::Prefix>> gone_in(const core::NodeRangeOverview& seen) {
   std::map<std::string, std::vector<net::Prefix>> gone;
   for (const core::NodeRangeSeen& one : seen.ranges) {
     if (!one.node_recorded) gone[one.range.node].push_back(one.range.cidr);
@@ -122,7 +122,7 @@ class Reconciling {
   }
 
   [[nodiscard]] Result<NodeRangesReconciled> run() {
-    TRY(result_.seen, look_at_node_ranges(context_));
+    TRY(result_.seen, read_node_range_overview(context_));
     if (const std::uint64_t epoch = context_.store.epoch(); memory_.epoch != epoch) {
       memory_ = {};
       memory_.epoch = epoch;
@@ -142,7 +142,7 @@ class Reconciling {
         result_.seen.surplus.empty() && (result_.seen.collisions.empty() || !may_have_surplus(context_));
     if (options_.dry_run || is_settled) return {};
     TRY(result_.surplus, give_back_surplus(context_, options_.said));
-    TRY(result_.seen, look_at_node_ranges(context_));
+    TRY(result_.seen, read_node_range_overview(context_));
     return {};
   }
 
@@ -154,7 +154,7 @@ class Reconciling {
     for (const auto& [node, cidrs] : gone) {
       for (const net::Prefix& cidr : cidrs) memory_.since.see(before, {node, cidr}, now);
     }
-    const std::size_t most = allowance(result_.seen.ranges.size());
+    const std::size_t most = removals_allowed(result_.seen.ranges.size());
     std::size_t left = most;
     std::size_t braked = 0;
     for (const auto& [node, cidrs] : gone) {
@@ -290,12 +290,12 @@ namespace {
 
 }  // namespace
 
-Result<core::NodeRangesSeen> look_at_node_ranges(const Context& context) {
-  auto seen = decided(context, core::look_at_node_ranges);
+Result<core::NodeRangeOverview> read_node_range_overview(const Context& context) {
+  auto seen = decided(context, core::read_node_range_overview);
   if (seen || seen.error().code != ErrorCode::permission_denied) return seen;
   // Nodes and ranges of Services, which this account may not read, are needed where there is a range.
   const auto has_some = has_node_ranges(context);
-  if (has_some && !*has_some) return core::NodeRangesSeen{};
+  if (has_some && !*has_some) return core::NodeRangeOverview{};
   return seen;
 }
 
@@ -356,7 +356,7 @@ Result<NodeCidrsAdopted> adopt_node_cidrs(const Context& context, NodeCidrs& cid
   NodeCidrsAdopted result;
   // The objects first: what is said after this look is compared with the records of after it too.
   TRY(const auto all, cidrs.all());
-  TRY(const core::NodeRangesSeen seen, look_at_node_ranges(context));
+  TRY(const core::NodeRangeOverview seen, read_node_range_overview(context));
   if (!seen.set) return result;
   auto recorded = seen.by_node();
   result.said = all_said(all);
@@ -399,13 +399,13 @@ Result<NodeCidrsAdopted> adopt_node_cidrs(const Context& context, NodeCidrs& cid
 Result<NodeCidrsSaid> say_node_cidrs(const Context& context, NodeCidrs& cidrs) {
   NodeCidrsSaid result;
   TRY(const auto all, cidrs.all());
-  TRY(core::NodeRangesSeen seen, look_at_node_ranges(context));
+  TRY(core::NodeRangeOverview seen, read_node_range_overview(context));
   if (!seen.set || seen.set->cluster_cidrs.empty()) return result;
   const std::vector<core::NodeRange> said_before = all_said(all);
   if (!seen.surplus.empty() || (!seen.collisions.empty() && !context.store.capabilities().atomic_commit)) {
     // Another gave one in the same moment, after the look at the records in this pass.
     TRY(result.surplus, give_back_surplus(context, said_before));
-    TRY(seen, look_at_node_ranges(context));
+    TRY(seen, read_node_range_overview(context));
   }
   auto recorded = seen.by_node();
   const net::Family first = seen.set->cluster_cidrs.front().cidr.family();

@@ -13,7 +13,7 @@
 #include "collector/use/node_facts.h"
 #include "ipam/use/transact.h"
 #include "noderanges/decide/node_range_changes.h"
-#include "noderanges/decide/node_range_look.h"
+#include "noderanges/decide/node_range_overview.h"
 
 // Node ranges: the prefixes that nodes take their pods' addresses from. Each call is one commit
 // (noderanges/decide/node_range_changes.h), but for reconcile, which makes several.
@@ -42,7 +42,7 @@ namespace croft::engine {
 [[nodiscard]] Result<core::NodeRangesReleased> release_node_ranges(const Context& context, const std::string& node,
                                                                    core::IfRecorded if_recorded, bool apply = true);
 
-[[nodiscard]] Result<core::NodeRangesSeen> look_at_node_ranges(const Context& context);
+[[nodiscard]] Result<core::NodeRangeOverview> read_node_range_overview(const Context& context);
 
 /// The memory of reconcile from one look to the next: since when, within this boot, a range's node has been gone. Only
 /// looks that saw nodes count; one that saw none, or less than half of those before, begins it anew.
@@ -70,7 +70,7 @@ struct ClusterCidrCounts {
 };
 
 struct NodeRangesReconciled {
-  core::NodeRangesSeen seen;                       ///< before anything was done
+  core::NodeRangeOverview seen;                    ///< before anything was done
   std::vector<core::NodeRangesAssigned> assigned;  ///< with `added`
   std::vector<core::NodeRangesAssigned> refused;   ///< with `refusal`
   std::vector<core::NodeRangesReleased> released;
@@ -84,7 +84,7 @@ struct NodeRangesReconciled {
 /// One pass: every node with a record gets the ranges it lacks; what nodes have that have been gone for the grace, in
 /// two looks at least, is given back, proven once more in the commit itself. The brake of the collector
 /// (collector/decide/judge.h) applies: a list of nodes that is empty, or has shrunk to less than half, proves nothing
-/// and begins the grace anew, and one pass gives back no more than allowance() of the ranges. Does nothing while
+/// and begins the grace anew, and one pass gives back no more than removals_allowed() of the ranges. Does nothing while
 /// node ranges are not configured. Errors: of the store; what was done before stays done, and the next pass goes on.
 [[nodiscard]] Result<NodeRangesReconciled> reconcile_node_ranges(const Context& context, GoneNodes& memory,
                                                                  const ReconcileOptions& options);

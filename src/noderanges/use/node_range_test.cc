@@ -52,7 +52,7 @@ struct NodeWorld : World {
     return text_of(adopt_node_range(context, node, prefix(cidr)));
   }
 
-  core::NodeRangesSeen seen() { return look_at_node_ranges(context).value(); }
+  core::NodeRangeOverview seen() { return read_node_range_overview(context).value(); }
   /// "CIDR node" of all records.
   std::vector<std::string> records() {
     std::vector<std::string> lines;
@@ -156,7 +156,7 @@ TEST(NodeRange, ADamagedPoolStopsWhoeverClaimsAndNobodyWhoLooks) {
   world.pool("p", "10.9.0.0/24", 26, 0);
   world.store.damage(core::pool_key("p"));
   EXPECT_THAT(world.take("b"), HasSubstr("corrupt"));
-  const auto seen = look_at_node_ranges(world.context);
+  const auto seen = read_node_range_overview(world.context);
   ASSERT_TRUE(seen) << seen.error().message;
   EXPECT_EQ(seen->ranges.size(), 1U);
 }

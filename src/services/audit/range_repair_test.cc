@@ -444,7 +444,7 @@ TEST(RangeDecision, TheFlagsSayWhatIsNotAsItsRecordSays) {
     const auto plan = reg.plan<Words>([&](const Snapshot& snapshot) -> Step<Words> {
       Reader reader(snapshot);
       const AddressClaims claims(reader);
-      if (!reader.complete()) return reader.missing();
+      if (!reader.is_all_read()) return reader.missing();
       return Plan<Words>{words_of(decide_addresses(seen, wanted, services, claims)), {}};
     });
     ASSERT_TRUE(plan) << row.what;

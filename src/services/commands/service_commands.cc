@@ -38,7 +38,7 @@ struct AuditFlags {
 
 [[nodiscard]] Result<engine::Context> open_store_of_services(CommandLine& line, const AuditFlags& flags,
                                                              bool only_looks) {
-  if (flags.etcd.endpoints.empty()) return only_looks ? line.look() : line.open();
+  if (flags.etcd.endpoints.empty()) return only_looks ? line.open_to_look() : line.open();
   TRY(line.store, open_etcd_store(flags.etcd, line.clock, kubernetes_registry));
   return engine::Context{*line.store, line.clock, line.random};
 }
@@ -404,7 +404,7 @@ struct NameOptions {
 }
 
 [[nodiscard]] Result<int> show_service(CommandLine& line, const NameOptions& options) {
-  TRY(const engine::Context context, line.look());
+  TRY(const engine::Context context, line.open_to_look());
   TRY(const auto stored, engine::get_service(context, {options.name_space, options.name}));
   if (!stored) return report_absent(options.name_space, options.name);
   print(line.wants_data() ? line.data_text(json_of(*stored)) : service_text(*stored));

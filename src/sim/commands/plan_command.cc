@@ -290,8 +290,8 @@ struct PlanOptions {
   Plan plan;
   if (!options.from.empty()) {
     line.store_url = options.from;
-    TRY(const engine::Context context, line.look());
-    TRY_VOID(sim::begin_with(plan, context.store, context.clock));
+    TRY(const engine::Context context, line.open_to_look());
+    TRY_VOID(sim::start_from_register(plan, context.store, context.clock));
     const auto scheme = store::scheme_of(options.from);
     plan.datastore = scheme == store::Scheme::etcd ? "etcd" : scheme == store::Scheme::sqlite ? "sqlite" : "kubernetes";
   }

@@ -31,7 +31,7 @@ std::optional<std::int64_t> number_of(std::string_view text) {
 }
 
 /// 1500ms or 30s; of a month at most.
-std::optional<Span> span_of(std::string_view text) {
+std::optional<Span> parse_span(std::string_view text) {
   const bool is_ms = text.ends_with("ms");
   if (!is_ms && !text.ends_with("s")) return {};
   const auto number = number_of(text.substr(0, text.size() - (is_ms ? 2 : 1)));
@@ -70,7 +70,7 @@ Take number(T& to, std::int64_t least, std::int64_t most = std::numeric_limits<s
 template <class T>
 Take time(T& to, Span least = Span{0}) {
   return [&to, least](std::string_view value) {
-    const auto given = span_of(value);
+    const auto given = parse_span(value);
     if (!given || *given < least) return false;
     to = std::chrono::duration_cast<T>(*given);
     return true;
@@ -126,7 +126,7 @@ using Words = std::span<const std::string_view>;
 
 [[nodiscard]] Result<Step> step_of(Words words) {
   const auto wrong = [](std::string what) { return fail(invalid_argument(std::move(what))); };
-  const auto at = span_of(words.front());
+  const auto at = parse_span(words.front());
   if (!at || *at < Span{0}) return wrong("no step: TIME VERB [NAME] [NODE] [for=TIME], with a TIME as 30s or 1500ms");
   const Cluster::Verb* verb = words.size() > 1 ? Cluster::verb_of(words[1]) : nullptr;
   if (verb == nullptr) return wrong("no such verb");

@@ -259,7 +259,7 @@ void Cache::committed(std::span<const Write> writes, const WriteToken& token, Re
 void Cache::doubt(std::span<const Write> writes) {
   for (const Write& write : writes) {
     if (write.key.kind == Kind::handle) {
-      keep(write.key, std::nullopt);
+      set(write.key, std::nullopt);
       ahead_.erase(write.key.name);
       if (doubted_.size() >= kAheadMax) doubted_.clear();
       doubted_.insert(write.key.name);
@@ -275,7 +275,7 @@ void Cache::put(const Key& key, std::optional<Record> record) {
     case core::Followed::all:
     case core::Followed::own_names:
     case core::Followed::own_node:
-      if (is_watched(key)) keep(key, std::move(record));
+      if (is_watched(key)) set(key, std::move(record));
       return;
     case core::Followed::claims:
       return record ? put_affinity(key, std::move(record)) : drop_affinity(key);
@@ -290,13 +290,13 @@ void Cache::put(const Key& key, std::optional<Record> record) {
         ahead_.emplace(key.name, *std::move(record));
         return;
       }
-      return keep(key, std::move(record));
+      return set(key, std::move(record));
     case core::Followed::nothing:
       return;
   }
 }
 
-void Cache::keep(const Key& key, std::optional<Record> record) {
+void Cache::set(const Key& key, std::optional<Record> record) {
   std::size_t one_more = 0, one_less = 0;
   if (record) {
     if (records_.insert_or_assign(key, *std::move(record)).second) one_more = 1;
@@ -311,7 +311,7 @@ void Cache::keep(const Key& key, std::optional<Record> record) {
 void Cache::put_affinity(const Key& key, std::optional<Record> record) {
   const bool is_own = is_own_name(key.name);
   const Revision since = record ? record->revision : Revision();
-  if (record && is_own) keep(key, std::move(record));
+  if (record && is_own) set(key, std::move(record));
   if (!affinity_names_.insert(key.name).second) return;
   const auto cidr = core::cidr_of(key);
   if (!cidr) return;
@@ -322,7 +322,7 @@ void Cache::put_affinity(const Key& key, std::optional<Record> record) {
 
 void Cache::drop_affinity(const Key& key) {
   if (affinity_names_.erase(key.name) == 0) return;
-  keep(key, std::nullopt);
+  set(key, std::nullopt);
   const auto cidr = core::cidr_of(key);
   if (!cidr) return;
   const Key block = core::block_key(*cidr);
@@ -350,14 +350,14 @@ void Cache::put_block(const Key& key, std::optional<Record> record) {
   const std::vector<std::string> gone = without(before, after);
   for (const std::string& id : without(after, before)) {
     const auto made = ++mentions_[id] == 1 ? ahead_.extract(id) : decltype(ahead_)::node_type();
-    if (made) keep(core::handle_key(id), std::move(made.mapped()));
+    if (made) set(core::handle_key(id), std::move(made.mapped()));
   }
-  keep(key, std::move(record));
+  set(key, std::move(record));
   for (const std::string& id : gone) {
     const auto mention = mentions_.find(id);
     if (mention == mentions_.end() || --mention->second > 0) continue;
     mentions_.erase(mention);
-    keep(core::handle_key(id), std::nullopt);
+    set(core::handle_key(id), std::nullopt);
   }
 }
 

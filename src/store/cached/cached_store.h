@@ -150,7 +150,7 @@ class Cache {
   void put_affinity(const Key& key, std::optional<Record> record);
   void drop_affinity(const Key& key);
   void put_block(const Key& key, std::optional<Record> record);
-  void keep(const Key& key, std::optional<Record> record);
+  void set(const Key& key, std::optional<Record> record);
 
   core::AffinityOwner node_;
   std::string own_names_;  ///< what the names of the node's own rows begin with

@@ -73,16 +73,18 @@ using Phase = Pause::Phase;
 
 }  // namespace
 
-bool takes(Kind kind, Kinds lacks) {
+bool can_keep(Kind kind, Kinds lacks) {
   // A Kubernetes API has its nodes itself.
   return !lacks.contains(kind) && (kind != Kind::node || lacks.contains(Kind::name_space));
 }
 
-bool is_harmless(Kind kind) { return kind == Kind::high_water_mark || kind == Kind::pool_set || is_hint(kind); }
+bool may_be_in_empty_target(Kind kind) {
+  return kind == Kind::high_water_mark || kind == Kind::pool_set || is_hint(kind);
+}
 
-Result<Due> due(Kind kind, const Value* in_source, const Value* in_target) {
+Result<Due> change_due(Kind kind, const Value* in_source, const Value* in_target) {
   if (in_source == nullptr) {
-    const bool stays = in_target == nullptr || (is_harmless(kind) && !is_hint(kind));
+    const bool stays = in_target == nullptr || (may_be_in_empty_target(kind) && !is_hint(kind));
     return Due{stays ? Due::What::nothing : Due::What::remove, std::nullopt};
   }
   if (in_target != nullptr) {
@@ -179,8 +181,8 @@ class Copier {
     core::Pauses pauses;
     if (source) pauses.source = source->pause;
     if (target) pauses.target = target->pause;
-    pauses.source_names_target = source && store::name_one_store(source->pause.other, context_.to.url);
-    pauses.target_names_source = target && store::name_one_store(target->pause.other, context_.from.url);
+    pauses.source_names_target = source && store::are_same_store(source->pause.other, context_.to.url);
+    pauses.target_names_source = target && store::are_same_store(target->pause.other, context_.from.url);
     return pauses;
   }
 
@@ -248,12 +250,12 @@ class Copier {
     for (const auto& [name, record] : here) {
       const auto found = there.find(name);
       const Record* present = found == there.end() ? nullptr : &found->second;
-      TRY(Due due, core::due(kind, &*record.value, present != nullptr ? &*present->value : nullptr));
+      TRY(Due due, core::change_due(kind, &*record.value, present != nullptr ? &*present->value : nullptr));
       TRY_VOID(take(&record, present, std::move(due)));
       if (found != there.end()) there.erase(found);
     }
     for (const auto& [name, record] : there) {
-      TRY(Due due, core::due(kind, nullptr, &*record.value));
+      TRY(Due due, core::change_due(kind, nullptr, &*record.value));
       TRY_VOID(take(nullptr, &record, std::move(due)));
     }
     return {};
@@ -273,7 +275,7 @@ class Copier {
       if (!target_takes(kind)) continue;
       const auto take = [&](const Record* here, const Record* there, const Due& due) -> Result<void> {
         count(due);
-        if (is_begin && there != nullptr && due.what != Due::What::nothing && !core::is_harmless(kind)) {
+        if (is_begin && there != nullptr && due.what != Due::What::nothing && !core::may_be_in_empty_target(kind)) {
           return fail(ErrorCode::refused_for_safety,
                       "TO has a register of its own ({}): empty it, or name another store", name_of_record(there->key));
         }
@@ -302,7 +304,9 @@ class Copier {
     return {};
   }
 
-  [[nodiscard]] bool target_takes(Kind kind) const { return core::takes(kind, context_.to.store.capabilities().lacks); }
+  [[nodiscard]] bool target_takes(Kind kind) const {
+    return core::can_keep(kind, context_.to.store.capabilities().lacks);
+  }
 
   /// Until a pass has nothing to do: a write that was on its way all the same, or a lost reply, costs one more.
   [[nodiscard]] Result<void> copy() {

@@ -28,9 +28,9 @@ inline constexpr std::array kCopiedKinds = {
 inline constexpr std::array kStayingKinds = {Kind::service, Kind::warm_address};
 
 /// Whether a store that lacks these kinds keeps records of a kind so that they can be written.
-[[nodiscard]] bool takes(Kind kind, Kinds lacks);
+[[nodiscard]] bool can_keep(Kind kind, Kinds lacks);
 /// An empty target may have these: numbers that never go back, and hints.
-[[nodiscard]] bool is_harmless(Kind kind);
+[[nodiscard]] bool may_be_in_empty_target(Kind kind);
 
 /// The change that a name in the target needs.
 struct Due {
@@ -41,7 +41,7 @@ struct Due {
 /// which never go back become the higher of the two, and that what only one format keeps stays with it: ForeignRest,
 /// the order of attributes, when a block was claimed. Error: refused_for_safety for a block of the target that somebody
 /// else wrote: each write makes its number higher, so no copy has a higher one than its source.
-[[nodiscard]] Result<Due> due(Kind kind, const Value* in_source, const Value* in_target);
+[[nodiscard]] Result<Due> change_due(Kind kind, const Value* in_source, const Value* in_target);
 
 enum class CopyStep : std::uint8_t {
   begin,  ///< nothing was copied: the target has to be empty

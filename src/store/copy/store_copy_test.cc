@@ -47,7 +47,7 @@ TEST(CopyStepTest, GoesOnWhereThePausesSayItIs) {
 }
 
 What what(Kind kind, const std::optional<Value>& here, const std::optional<Value>& there) {
-  const auto found = due(kind, here ? &*here : nullptr, there ? &*there : nullptr);
+  const auto found = change_due(kind, here ? &*here : nullptr, there ? &*there : nullptr);
   EXPECT_TRUE(found) << found.error().message;
   return found ? found->what : What::nothing;
 }
@@ -86,7 +86,8 @@ TEST(DueTest, ABlockIsTheSameInEveryFormat) {
   later.sequence_number.value += 1;
   EXPECT_EQ(what(Kind::block, later, other), What::write);
   const Value here = block, there = later;
-  EXPECT_THAT(due(Kind::block, &here, &there).error().message, HasSubstr("another program wrote block 10.0.0.0/28"));
+  EXPECT_THAT(change_due(Kind::block, &here, &there).error().message,
+              HasSubstr("another program wrote block 10.0.0.0/28"));
   Block nobodys = other;
   nobodys.affinity.reset();
   EXPECT_EQ(what(Kind::block, block, nobodys), What::write);

@@ -15,8 +15,8 @@
 #include "base/texts.h"
 #include "calico/etcd_records.h"
 #include "store/calico/codec.h"
-#include "store/etcd/calls.h"
 #include "store/etcd/format/api.h"
+#include "store/etcd/store_parts.h"
 #include "store/pause.h"
 
 namespace croft::store {

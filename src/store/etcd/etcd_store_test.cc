@@ -20,8 +20,8 @@
 #include "os/clock.h"
 #include "register/block.h"
 #include "store/conformance/conformance.h"
-#include "store/etcd/calls.h"
 #include "store/etcd/etcd_fixture.h"
+#include "store/etcd/store_parts.h"
 
 namespace croft::store {
 namespace {

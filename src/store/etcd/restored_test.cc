@@ -9,9 +9,9 @@
 #include <gtest/gtest.h>
 
 #include "store/cached/cached_store.h"
-#include "store/etcd/calls.h"
 #include "store/etcd/etcd_fixture.h"
 #include "store/etcd/etcd_store.h"
+#include "store/etcd/store_parts.h"
 #include "store/pause.h"
 
 namespace croft::store {

@@ -10,7 +10,7 @@
 
 #include "base/printable.h"
 #include "base/texts.h"
-#include "store/etcd/calls.h"
+#include "store/etcd/store_parts.h"
 #include "store/format/pause.h"
 #include "store/store.h"
 

@@ -13,7 +13,7 @@
 
 #include "base/assert.h"
 #include "base/texts.h"
-#include "store/etcd/calls.h"
+#include "store/etcd/store_parts.h"
 #include "store/free_block.h"
 
 namespace croft::store::etcd {

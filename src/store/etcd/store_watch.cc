@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/assert.h"
-#include "store/etcd/calls.h"
+#include "store/etcd/store_parts.h"
 
 namespace croft::store::etcd {
 namespace {

@@ -85,41 +85,41 @@ TEST(StoreUrl, IsShownWithoutUserAndPassword) {
 
 TEST(StoreUrl, MembersMakeAnEtcdAndNotTheirOrderOrAClientsFiles) {
   const char* url = "etcd:https://a:2379,https://b:2379?ca=/ca&cert=/mine";
-  EXPECT_TRUE(name_one_store(url, "etcd:https://b:2379,https://a:2379?ca=/ca&cert=/yours"));
-  EXPECT_FALSE(name_one_store(url, "etcd:https://a:2379?ca=/ca"));
-  EXPECT_FALSE(name_one_store(url, "etcd:http://a:2379,https://b:2379"));
-  EXPECT_TRUE(name_one_store("sqlite:/a", "sqlite:/a"));
-  EXPECT_FALSE(name_one_store("sqlite:/a", "sqlite:/b"));
-  EXPECT_FALSE(name_one_store("sqlite:/a", "etcd:/a"));
-  EXPECT_TRUE(name_one_store("nothing", "nothing"));
+  EXPECT_TRUE(are_same_store(url, "etcd:https://b:2379,https://a:2379?ca=/ca&cert=/yours"));
+  EXPECT_FALSE(are_same_store(url, "etcd:https://a:2379?ca=/ca"));
+  EXPECT_FALSE(are_same_store(url, "etcd:http://a:2379,https://b:2379"));
+  EXPECT_TRUE(are_same_store("sqlite:/a", "sqlite:/a"));
+  EXPECT_FALSE(are_same_store("sqlite:/a", "sqlite:/b"));
+  EXPECT_FALSE(are_same_store("sqlite:/a", "etcd:/a"));
+  EXPECT_TRUE(are_same_store("nothing", "nothing"));
 }
 
 TEST(StoreUrl, OfOneRegisterUrlsMayDiffer) {
-  EXPECT_EQ(name_one_register("sqlite:/a", "sqlite://a"), OneRegister::yes);
-  EXPECT_EQ(name_one_register("sqlite:/a", "sqlite:/b"), OneRegister::no);
-  EXPECT_EQ(name_one_register("sqlite:/a", "kube:/a"), OneRegister::no);
-  EXPECT_EQ(name_one_register("etcd:http://a:1", "kube:"), OneRegister::no);
-  EXPECT_EQ(name_one_register("etcd:http://a:1", "etcd:http://a:1?ca=/x"), OneRegister::yes);
-  EXPECT_EQ(name_one_register("etcd:http://a:1", "etcd:http://b:1"), OneRegister::not_said);
-  EXPECT_EQ(name_one_register("kube:/a", "kube:/a?group=projectcalico.org/v3"), OneRegister::not_said);
-  EXPECT_EQ(name_one_register("nothing", "other"), OneRegister::no);
+  EXPECT_EQ(compare_registers("sqlite:/a", "sqlite://a"), OneRegister::yes);
+  EXPECT_EQ(compare_registers("sqlite:/a", "sqlite:/b"), OneRegister::no);
+  EXPECT_EQ(compare_registers("sqlite:/a", "kube:/a"), OneRegister::no);
+  EXPECT_EQ(compare_registers("etcd:http://a:1", "kube:"), OneRegister::no);
+  EXPECT_EQ(compare_registers("etcd:http://a:1", "etcd:http://a:1?ca=/x"), OneRegister::yes);
+  EXPECT_EQ(compare_registers("etcd:http://a:1", "etcd:http://b:1"), OneRegister::not_said);
+  EXPECT_EQ(compare_registers("kube:/a", "kube:/a?group=projectcalico.org/v3"), OneRegister::not_said);
+  EXPECT_EQ(compare_registers("nothing", "other"), OneRegister::no);
 }
 
 TEST(StoreUrl, APathIsTheSameWithSlashesMore) {
   const char* url = "kube:/etc/cni/net.d/croft-kubeconfig?group=projectcalico.org/v3";
   for (const char* same : {"kube:/etc/cni/net.d//croft-kubeconfig?group=projectcalico.org/v3",
                            "kube://etc/./cni/net.d/./croft-kubeconfig/?group=projectcalico.org/v3"}) {
-    EXPECT_TRUE(name_one_store(url, same) && name_one_store(same, url)) << same;
+    EXPECT_TRUE(are_same_store(url, same) && are_same_store(same, url)) << same;
   }
-  EXPECT_TRUE(name_one_store("sqlite:/a/b.db", "sqlite:/a//b.db"));
+  EXPECT_TRUE(are_same_store("sqlite:/a/b.db", "sqlite:/a//b.db"));
   for (const char* other :
        {"kube:/etc/cni/net.d/croft-kubeconfig", "kube:/etc/cni/x/../net.d/croft-kubeconfig?group=projectcalico.org/v3",
         "kube:etc/cni/net.d/croft-kubeconfig?group=projectcalico.org/v3",
         "kube:/etc/cni/net.d/croft-kubeconfig?group=projectcalico.org//v3",
         "kube:", "kube:/etc/cni/net.dcroft-kubeconfig?group=projectcalico.org/v3"}) {
-    EXPECT_FALSE(name_one_store(url, other)) << other;
+    EXPECT_FALSE(are_same_store(url, other)) << other;
   }
-  EXPECT_FALSE(name_one_store("nothing/", "nothing//"));
+  EXPECT_FALSE(are_same_store("nothing/", "nothing//"));
 }
 
 }  // namespace

@@ -13,9 +13,9 @@
 #include "base/net/prefix.h"
 #include "base/printable.h"
 #include "base/time_text.h"
-#include "store/kube/form.h"
 #include "store/kube/format/api.h"
 #include "store/kube/object_list.h"
+#include "store/kube/object_mapping.h"
 
 namespace croft::store::kube {
 namespace {

@@ -201,14 +201,14 @@ TEST(OwnKinds, AreReadWhereTheyAreThereAndMayBe) {
                           Case{200, 500, true, false}}) {
     auto api = server(one.discovery, one.list);
     int denied = 0;
-    const auto may = may_read_own_kinds(
+    const auto may = may_read_croft_kinds(
         api, [&](const Error&) { ++denied; }, Deadline{});
     ASSERT_TRUE(may) << one.discovery;
     EXPECT_EQ(*may, one.are_read) << one.discovery << " " << one.list;
     EXPECT_EQ(denied, one.are_denied ? 1 : 0) << one.discovery << " " << one.list;
   }
   auto away = server(0, 403);
-  EXPECT_EQ(may_read_own_kinds(away, nullptr, Deadline{}).error().code, ErrorCode::unavailable);
+  EXPECT_EQ(may_read_croft_kinds(away, nullptr, Deadline{}).error().code, ErrorCode::unavailable);
 }
 
 const std::vector<NeededRights> kNeeded{{"g.io", "blocks", {"get", "create"}}, {"h.io", "pools", {"list"}}};

@@ -10,8 +10,8 @@
 #include <thread>
 
 #include "base/clock.h"
-#include "store/kube/form.h"
 #include "store/kube/object_list.h"
+#include "store/kube/object_mapping.h"
 
 namespace croft::store::kube {
 

@@ -38,9 +38,9 @@ class KubeWatch final : public Watch {
       if (objects_.keeps(key.kind)) feed_scope(key.kind, &key, {}, after, putting(key.kind, key, {}));
     }
     for (const core::Listing& listing : scope.lists) {
-      const auto form = objects_.form_of(listing.kind);
-      if (!form || !objects_.keeps(listing.kind)) continue;
-      for (const wire::kube::ApiSelection& select : (*form)->selections({listing.kind, listing.name_prefix, true})) {
+      const auto mapping = objects_.mapping_of(listing.kind);
+      if (!mapping || !objects_.keeps(listing.kind)) continue;
+      for (const wire::kube::ApiSelection& select : (*mapping)->selections({listing.kind, listing.name_prefix, true})) {
         feed_scope(listing.kind, nullptr, select, after, putting(listing.kind, {}, listing.name_prefix));
       }
     }
@@ -131,13 +131,13 @@ class KubeWatch final : public Watch {
   }
   /// Error: the kind has no objects, or the record can be none.
   [[nodiscard]] Result<Followed> followed_by(Kind kind, const Key* record, wire::kube::ApiSelection select) const {
-    TRY(const Form* form, objects_.form_of(kind));
+    TRY(const ObjectMapping* mapping, objects_.mapping_of(kind));
     Followed followed;
-    TRY(followed.asked.collection, wire::kube::collection_path(form->resource_of(kind)));
-    followed.asked.of = form->list_of(kind);
+    TRY(followed.asked.collection, wire::kube::collection_path(mapping->resource_of(kind)));
+    followed.asked.of = mapping->list_of(kind);
     followed.asked.select = std::move(select);
     if (record != nullptr) {
-      TRY(const std::string name, form->object_name(*record));
+      TRY(const std::string name, mapping->object_name(*record));
       followed.asked.select.field_selector = "metadata.name=" + name;
     }
     return followed;
@@ -147,8 +147,8 @@ class KubeWatch final : public Watch {
   [[nodiscard]] Take putting(Kind kind, std::optional<Key> record, std::string name_prefix) {
     return [this, kind, record = std::move(record), name_prefix = std::move(name_prefix)](
                const ApiObject& object, bool is_gone, Revision revision) -> Result<void> {
-      TRY(const Form* form, objects_.form_of(kind));
-      TRY(Stored stored, form->decode(kind, record ? &*record : nullptr, object.value, object.meta));
+      TRY(const ObjectMapping* mapping, objects_.mapping_of(kind));
+      TRY(Stored stored, mapping->decode(kind, record ? &*record : nullptr, object.value, object.meta));
       if (!stored.record.key.name.starts_with(name_prefix)) return {};
       const bool is_no_more = is_gone || stored.is_deleted;
       add(is_no_more ? Change::deleted(stored.record.key, revision) : Change::put(std::move(stored.record)));
@@ -270,8 +270,8 @@ class KubeStore final : public Store, public Pausable, public Naming {
     const bool is_let_go = !is_kept && write.key.kind == Kind::high_water_mark;
     if (is_write_question(write)) TRY_VOID(check_takes_writes(*objects, deadline));
     if (write.only_check || is_let_go || (!is_kept && !write.value)) return check(write, deadline);
-    TRY(const kube::Form* form, objects->form_of(write.key.kind));
-    TRY_VOID(form->check_write(write));
+    TRY(const kube::ObjectMapping* mapping, objects->mapping_of(write.key.kind));
+    TRY_VOID(mapping->check_write(write));
     TRY_VOID(check_is_ready(*objects, deadline));
     if (write.condition.kind == Condition::Kind::absent && !write.value) return check(write, deadline);
     if (write.condition.kind != Condition::Kind::any) return objects->write(write, token, deadline);
@@ -359,9 +359,9 @@ class KubeStore final : public Store, public Pausable, public Naming {
   [[nodiscard]] Result<std::string> place_of(const Key& key, Deadline deadline) override {
     TRY(const Objects* objects, as_found(deadline));
     if (!objects->keeps(key.kind)) return std::string(core::name_of(key.kind)) + "/" + key.name;
-    TRY(const kube::Form* form, objects->form_of(key.kind));
-    TRY(const std::string name, form->object_name(key));
-    return fmt::format("{}/{}", form->resource_of(key.kind).resource, name);
+    TRY(const kube::ObjectMapping* mapping, objects->mapping_of(key.kind));
+    TRY(const std::string name, mapping->object_name(key));
+    return fmt::format("{}/{}", mapping->resource_of(key.kind).resource, name);
   }
 
   /// A writer may have seen it ready just before, and an API server goes on with a request for a minute.
@@ -424,17 +424,17 @@ class KubeStore final : public Store, public Pausable, public Naming {
     const wire::calico::ApiGroup group = group_.value_or(wire::calico::ApiGroup::crd_v1);
     auto& objects = objects_[group];
     if (objects) return objects.get();
-    bool has_own = options_.own_kinds;
+    bool has_own = options_.croft_kinds;
     if (has_own && options_.own_denied) {
-      TRY(has_own, kube::may_read_own_kinds(*api_, options_.own_denied, deadline));
+      TRY(has_own, kube::may_read_croft_kinds(*api_, options_.own_denied, deadline));
     }
-    std::vector<std::unique_ptr<kube::Form>> forms;
-    if (has_own) forms.push_back(kube::make_own_form(digests_.sha256));
-    forms.push_back(kube::make_calico_form(group, digests_));
-    forms.push_back(kube::make_node_form());
-    forms.push_back(kube::make_namespace_form());
-    if (options_.services != nullptr) std::ranges::move(options_.services(), std::back_inserter(forms));
-    objects = std::make_unique<Objects>(*api_, std::move(forms), clock_);
+    std::vector<std::unique_ptr<kube::ObjectMapping>> mappings;
+    if (has_own) mappings.push_back(kube::make_croft_mapping(digests_.sha256));
+    mappings.push_back(kube::make_calico_mapping(group, digests_));
+    mappings.push_back(kube::make_node_mapping());
+    mappings.push_back(kube::make_namespace_mapping());
+    if (options_.services != nullptr) std::ranges::move(options_.services(), std::back_inserter(mappings));
+    objects = std::make_unique<Objects>(*api_, std::move(mappings), clock_);
     return objects.get();
   }
   /// After an error: whether Calico's records have gone to its other group since, as when they were migrated. An object
@@ -504,15 +504,15 @@ class KubeStore final : public Store, public Pausable, public Naming {
   }
 
   [[nodiscard]] static Result<void> check_kind(const Objects& objects, Kind kind) {
-    if (objects.keeps(kind)) TRY_VOID(objects.form_of(kind));
+    if (objects.keeps(kind)) TRY_VOID(objects.mapping_of(kind));
     return {};
   }
 
   /// As far as the API tells without a write: that its etcd is full, or that an admission policy refuses, it does not.
   [[nodiscard]] Result<void> check_takes_writes(Objects& objects, Deadline deadline) {
     TRY_VOID(check_is_ready(objects, deadline));
-    TRY(const kube::Form* form, objects.form_of(Kind::block));
-    const auto resource = form->resource_of(Kind::block);
+    TRY(const kube::ObjectMapping* mapping, objects.mapping_of(Kind::block));
+    const auto resource = mapping->resource_of(Kind::block);
     const kube::NeededRights needed{resource.group, resource.resource, {"update"}};
     const auto done = kube::check_rights(objects.api(), {&needed, 1}, deadline);
     // An unanswered question is nothing against it: a node must not go because of it.

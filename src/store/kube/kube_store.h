@@ -8,7 +8,7 @@
 #include "calico/crd.h"
 #include "store/forwarding_store.h"
 #include "store/kube/api.h"
-#include "store/kube/form.h"
+#include "store/kube/object_mapping.h"
 #include "store/store.h"
 
 namespace croft::store {
@@ -18,11 +18,11 @@ struct KubeStoreOptions {
   /// without asking, until it finds nothing there.
   std::optional<wire::calico::ApiGroup> group{};
   /// Without them none of Croft's own kinds are kept: all are absent, and a high-water mark is written nowhere.
-  bool own_kinds = true;
-  /// Given: Croft's own kinds are there as far as they can be read (kube::may_read_own_kinds).
+  bool croft_kinds = true;
+  /// Given: Croft's own kinds are there as far as they can be read (kube::may_read_croft_kinds).
   OnOwnDenied own_denied = nullptr;
-  /// kube::make_service_forms, for a store that sees Services.
-  std::vector<std::unique_ptr<kube::Form>> (*services)() = nullptr;
+  /// kube::make_service_mappings, for a store that sees Services.
+  std::vector<std::unique_ptr<kube::ObjectMapping>> (*services)() = nullptr;
   /// Called once, when Calico's records are found to have gone to its other group (docs/runbooks/kubernetes-crds.md):
   /// nothing is read or written any more. A daemon ends then, and is started anew. Absent: the error alone says so.
   void (*moved)() = nullptr;

@@ -40,12 +40,12 @@ class KubeBackend final : public ConformanceBackend {
                            {.group = group});
   }
   void damage(const Key& key) override {
-    std::vector<std::unique_ptr<kube::Form>> forms;
-    forms.push_back(kube::make_own_form(wire::kube::fake_digest));
-    forms.push_back(kube::make_calico_form(group, {wire::kube::fake_digest, wire::kube::fake_digest}));
-    for (const auto& form : forms) {
-      if (!form->has(key.kind)) continue;
-      cluster_->edit(form->path_of(key).value(), [](auto& object) {
+    std::vector<std::unique_ptr<kube::ObjectMapping>> mappings;
+    mappings.push_back(kube::make_croft_mapping(wire::kube::fake_digest));
+    mappings.push_back(kube::make_calico_mapping(group, {wire::kube::fake_digest, wire::kube::fake_digest}));
+    for (const auto& mapping : mappings) {
+      if (!mapping->has(key.kind)) continue;
+      cluster_->edit(mapping->path_of(key).value(), [](auto& object) {
         object["spec"]["formatVersion"] = "odd";
         object["spec"]["blockSize"] = "odd";
         object["spec"]["allocations"] = "odd";
@@ -53,7 +53,7 @@ class KubeBackend final : public ConformanceBackend {
     }
   }
   [[nodiscard]] bool writes(Kind kind) const override {
-    return wire::kube::own_kind_of(kind) != nullptr || wire::calico::has_crd(kind);
+    return wire::kube::croft_kind_of(kind) != nullptr || wire::calico::has_crd(kind);
   }
   [[nodiscard]] bool outlives_processes() const override { return false; }
   [[nodiscard]] kube::FakeCluster& cluster() { return *cluster_; }

@@ -15,7 +15,7 @@
 #include "base/texts.h"
 #include "store/format/pause.h"
 #include "store/kube/format/api.h"
-#include "store/kube/format/own_kinds.h"
+#include "store/kube/format/croft_kinds.h"
 
 namespace croft::store::kube {
 namespace {
@@ -68,27 +68,27 @@ void put_in_order(std::vector<Kept>& all, KeyOf key_of) {
 
 }  // namespace
 
-Objects::Objects(Api& api, std::vector<std::unique_ptr<Form>> forms, const Clock& clock)
+Objects::Objects(Api& api, std::vector<std::unique_ptr<ObjectMapping>> mappings, const Clock& clock)
     : api_(api),
-      forms_(std::move(forms)),
-      keeps_own_(std::ranges::any_of(forms_, [](const auto& form) { return form->has(Kind::pool_set); })),
+      mappings_(std::move(mappings)),
+      keeps_own_(std::ranges::any_of(mappings_, [](const auto& mapping) { return mapping->has(Kind::pool_set); })),
       clock_(clock) {}
 
 bool Objects::keeps(Kind kind) const {
   if (core::is_hint(kind) || kind == Kind::range_allocation || kind == Kind::foreign_service) return false;
-  return keeps_own_ || wire::kube::own_kind_of(kind) == nullptr;
+  return keeps_own_ || wire::kube::croft_kind_of(kind) == nullptr;
 }
 
-Result<const Form*> Objects::form_of(Kind kind) const {
-  for (const auto& form : forms_) {
-    if (form->has(kind)) return form.get();
+Result<const ObjectMapping*> Objects::mapping_of(Kind kind) const {
+  for (const auto& mapping : mappings_) {
+    if (mapping->has(kind)) return mapping.get();
   }
   return fail(ErrorCode::invalid_argument, "{} records are not kept in a Kubernetes API", core::name_of(kind));
 }
 
 Error Objects::error_of(const Answer& answer, Kind kind, std::string_view name) const {
-  const auto form = form_of(kind);
-  const auto resource = form ? (*form)->resource_of(kind) : wire::kube::ApiResource{};
+  const auto mapping = mapping_of(kind);
+  const auto resource = mapping ? (*mapping)->resource_of(kind) : wire::kube::ApiResource{};
   if (is_unknown(answer)) {
     return make_error(
         ErrorCode::refused_by_configuration,
@@ -114,9 +114,9 @@ void Objects::remember(const Key& key, const wire::kube::ApiObject& object) {
 Result<Revision> Objects::position(Deadline deadline) {
   // Both kinds are few.
   const Kind kind = keeps_own_ ? Kind::pool_set : Kind::pool;
-  TRY(const Form* form, form_of(kind));
-  ListAsked asked{.collection = {}, .of = form->list_of(kind), .page_objects = 1};
-  TRY(asked.collection, wire::kube::collection_path(form->resource_of(kind)));
+  TRY(const ObjectMapping* mapping, mapping_of(kind));
+  ListAsked asked{.collection = {}, .of = mapping->list_of(kind), .page_objects = 1};
+  TRY(asked.collection, wire::kube::collection_path(mapping->resource_of(kind)));
   const Answer answer = api_.call(first_page(asked), deadline);
   if (answer.outcome != Outcome::done) return fail(error_of(answer, kind, "list"));
   TRY(const ApiListPage page, wire::kube::decode_list(answer.body, asked.of));
@@ -131,20 +131,20 @@ std::string Objects::uid_of(const Key& key) const {
 
 // ---------------------------------------------------------------- reading
 
-Result<std::optional<Stored>> Objects::found_in(const Form& form, const Key& key, const Answer& answer) {
-  const bool is_none = is_absent(answer) || (is_unknown(answer) && form.about(key.kind).may_be_unknown);
+Result<std::optional<Stored>> Objects::found_in(const ObjectMapping& mapping, const Key& key, const Answer& answer) {
+  const bool is_none = is_absent(answer) || (is_unknown(answer) && mapping.about(key.kind).may_be_unknown);
   if (is_none) return std::optional<Stored>();
   if (answer.outcome != Outcome::done) return fail(error_of(answer, key.kind, key.name));
   TRY(auto object, wire::kube::decode_object(answer.body));
-  TRY(Stored stored, form.decode(key.kind, &key, object.value, object.meta));
+  TRY(Stored stored, mapping.decode(key.kind, &key, object.value, object.meta));
   remember(key, object);
   return std::optional(std::move(stored));
 }
 
 Result<std::optional<Stored>> Objects::look(const Key& key, Deadline deadline) {
-  TRY(const Form* form, form_of(key.kind));
-  TRY(std::string path, form->path_of(key));
-  return found_in(*form, key, api_.get(std::move(path), deadline));
+  TRY(const ObjectMapping* mapping, mapping_of(key.kind));
+  TRY(std::string path, mapping->path_of(key));
+  return found_in(*mapping, key, api_.get(std::move(path), deadline));
 }
 
 Result<std::optional<Record>> Objects::get(const Key& key, Deadline deadline) {
@@ -158,17 +158,17 @@ Result<std::vector<Objects::Part>> Objects::parts_of(const core::Listing& listin
                                                      bool only_names) const {
   std::vector<Part> parts;
   if (!keeps(listing.kind)) return parts;
-  TRY(const Form* form, form_of(listing.kind));
-  const FormKind about = form->about(listing.kind);
-  ListAsked asked{.collection = {}, .of = form->list_of(listing.kind), .may_be_unknown = about.may_be_unknown};
+  TRY(const ObjectMapping* mapping, mapping_of(listing.kind));
+  const MappedKind about = mapping->about(listing.kind);
+  ListAsked asked{.collection = {}, .of = mapping->list_of(listing.kind), .may_be_unknown = about.may_be_unknown};
   TRY(asked.collection, wire::kube::collection_path(about.resource));
-  asked.of.may_be_metadata = only_names && form->key_of_name(listing.kind, {});
-  for (const wire::kube::ApiSelection& select : form->selections(listing)) {
-    Part& part = parts.emplace_back(Part{&listing, form, asked});
+  asked.of.may_be_metadata = only_names && mapping->key_of_name(listing.kind, {});
+  for (const wire::kube::ApiSelection& select : mapping->selections(listing)) {
+    Part& part = parts.emplace_back(Part{&listing, mapping, asked});
     part.asked.select = select;
     // A node's own claims are looked at by each ADD. A server that has to ask its etcd goes through the affinities of
     // the whole cluster; its memory is as good. An agent that is told of a claim reads the block, and one that is not
-    // told of the last meets its block before it makes another (ipam/decide/claim.h).
+    // told of the last meets its block before it makes another (ipam/decide/claim_choice.h).
     if (listing.kind == Kind::affinity && claims_may_lag && !select.label_selector.empty()) {
       part.asked.resource_version = kAsRemembered;
     }
@@ -184,8 +184,8 @@ Result<Objects::Together> Objects::read(const Wanted& wanted, Deadline deadline)
   for (std::size_t i = 0; i < wanted.records.size(); ++i) {
     const Key& key = wanted.records[i];
     if (!keeps(key.kind)) continue;
-    TRY(const Form* form, form_of(key.kind));
-    auto path = form->path_of(key);
+    TRY(const ObjectMapping* mapping, mapping_of(key.kind));
+    auto path = mapping->path_of(key);
     if (path) {
       requests.push_back(Request{Request::Method::get, *std::move(path), {}});
       asked.push_back(i);
@@ -213,7 +213,7 @@ Result<Objects::Together> Objects::read(const Wanted& wanted, Deadline deadline)
     TRY(auto some, parts_of(keys.listing, wanted.claims_may_lag, true));
     for (Part& part : some) {
       if (!keys.but_length) continue;
-      const auto select = part.form->but_length(keys.listing.kind, *keys.but_length);
+      const auto select = part.mapping->but_length(keys.listing.kind, *keys.but_length);
       if (!select) continue;
       part.asked.select = *select;
       part.asked.resource_version = kAsRemembered;
@@ -226,8 +226,8 @@ Result<Objects::Together> Objects::read(const Wanted& wanted, Deadline deadline)
   auto answer = answers.begin();
   for (const std::size_t i : asked) {
     const Key& key = wanted.records[i];
-    TRY(const Form* form, form_of(key.kind));
-    TRY(auto found, found_in(*form, key, *answer++));
+    TRY(const ObjectMapping* mapping, mapping_of(key.kind));
+    TRY(auto found, found_in(*mapping, key, *answer++));
     if (found && !found->is_deleted) together.records[i] = std::move(found->record);
   }
   for (const Part& part : parts) {
@@ -282,9 +282,9 @@ Result<void> Objects::read_part(const Part& part, std::optional<Answer> first, c
   use.take = [&](const wire::kube::ApiObject& object) -> Result<void> {
     Stored stored;
     if (part.asked.of.may_be_metadata) {
-      stored.record.key = part.form->key_of_name(listing.kind, object.meta.name).value();
+      stored.record.key = part.mapping->key_of_name(listing.kind, object.meta.name).value();
     } else {
-      TRY(stored, part.form->decode(listing.kind, nullptr, object.value, object.meta));
+      TRY(stored, part.mapping->decode(listing.kind, nullptr, object.value, object.meta));
     }
     if (stored.is_deleted || !stored.record.key.name.starts_with(listing.name_prefix)) return {};
     return take(stored.record);
@@ -295,7 +295,7 @@ Result<void> Objects::read_part(const Part& part, std::optional<Answer> first, c
 
 // ---------------------------------------------------------------- writing
 
-Result<Revision> Objects::written(const Form& form, const Write& put, const Answer& answer) {
+Result<Revision> Objects::written(const ObjectMapping& mapping, const Write& put, const Answer& answer) {
   const Key& key = put.key;
   const auto object = wire::kube::decode_object(answer.body);
   if (!object) {
@@ -306,14 +306,14 @@ Result<Revision> Objects::written(const Form& form, const Write& put, const Answ
   remember(key, *object);
   if (wire::calico::has_crd(key.kind)) {
     // An admission webhook or policy may change anything on its way: who was told of an address must have it.
-    TRY(const Stored stored, form.decode(key.kind, &key, object->value, object->meta));
+    TRY(const Stored stored, mapping.decode(key.kind, &key, object->value, object->meta));
     if (!stored.record.value || !is_kept(*put.value, *stored.record.value)) {
       return fail(ErrorCode::refused_by_configuration,
                   "{} {} was written, but what the API has kept is not what was sent: either its "
                   "CustomResourceDefinition is of a version that lacks a member (look at it, and upgrade "
                   "Calico's definitions), or an admission webhook or policy changes it (exempt {}.{})",
-                  core::name_of(key.kind), key.name, form.resource_of(key.kind).resource,
-                  form.resource_of(key.kind).group);
+                  core::name_of(key.kind), key.name, mapping.resource_of(key.kind).resource,
+                  mapping.resource_of(key.kind).group);
     }
   }
   return revision_of(object->meta.resource_version);
@@ -325,19 +325,19 @@ Result<std::optional<Request>> Objects::first_request(const Write& write, const 
   const bool is_new = write.condition.kind == Condition::Kind::absent && write.value;
   const bool is_known = is_new || write.condition.kind == Condition::Kind::revision;
   if (write.only_check || !keeps(key.kind) || !is_known) return std::optional<Request>();
-  TRY(const Form* form, form_of(key.kind));
-  TRY_VOID(form->check_write(write));
+  TRY(const ObjectMapping* mapping, mapping_of(key.kind));
+  TRY_VOID(mapping->check_write(write));
   if (!is_new && revision.value == 0) return fail(conflict_on(key));  // no record has it
-  TRY(std::string path, form->path_of(key));
+  TRY(std::string path, mapping->path_of(key));
   if (is_new) {
-    TRY(path, wire::kube::collection_path(form->resource_of(key.kind)));
+    TRY(path, wire::kube::collection_path(mapping->resource_of(key.kind)));
     return Request{Request::Method::post, std::move(path),
-                   form->encode(key, *write.value, token, std::nullopt, clock_.now().wall)};
+                   mapping->encode(key, *write.value, token, std::nullopt, clock_.now().wall)};
   }
   const Basis basis{uid_of(key), resource_version_of(revision)};
   if (write.value) {
     return Request{Request::Method::put, std::move(path),
-                   form->encode(key, *write.value, token, basis, clock_.now().wall)};
+                   mapping->encode(key, *write.value, token, basis, clock_.now().wall)};
   }
   return Request{Request::Method::delete_object, std::move(path),
                  wire::kube::encode_delete_options({basis.uid, basis.resource_version})};
@@ -353,8 +353,8 @@ std::optional<Result<Revision>> Objects::settled_by(const Write& write, const An
   if (is_change && (is_absent(answer) || is_refused(ErrorCode::conflict))) return fail(conflict_on(key));
   if (answer.outcome != Outcome::done) return fail(error_of(answer, key.kind, key.name));
   if (!write.value) return Revision(write.condition.revision.value + 1);
-  const auto form = form_of(key.kind);
-  return form ? written(**form, write, answer) : fail(form.error());
+  const auto mapping = mapping_of(key.kind);
+  return mapping ? written(**mapping, write, answer) : fail(mapping.error());
 }
 
 Result<Revision> Objects::write(const Write& write, const WriteToken& token, Deadline deadline) {
@@ -389,7 +389,7 @@ constexpr std::string_view kInformation = "ClusterInformation default";
 [[nodiscard]] wire::kube::ApiResource informations(const Objects& objects, bool of_newer_group = false) {
   const auto newer = wire::calico::crd_kind_of(Kind::block, ApiGroup::v3);
   wire::kube::ApiResource resource{newer.group, newer.version, {}};
-  if (!of_newer_group) resource = objects.form_of(Kind::block).value()->resource_of(Kind::block);
+  if (!of_newer_group) resource = objects.mapping_of(Kind::block).value()->resource_of(Kind::block);
   resource.resource = "clusterinformations";
   return resource;
 }
@@ -471,8 +471,8 @@ Result<ApiGroup> discover_calico_group(Api& api, Deadline deadline) {
   return has_v3 && !has_v1 ? ApiGroup::v3 : ApiGroup::crd_v1;
 }
 
-Result<bool> may_read_own_kinds(Api& api, const OnOwnDenied& denied, Deadline deadline) {
-  TRY(const std::string path, wire::kube::collection_path(wire::kube::own_kind_of(Kind::pool_set)->resource()));
+Result<bool> may_read_croft_kinds(Api& api, const OnOwnDenied& denied, Deadline deadline) {
+  TRY(const std::string path, wire::kube::collection_path(wire::kube::croft_kind_of(Kind::pool_set)->resource()));
   wire::kube::ApiListQuery query;
   query.limit = 1;
   std::vector<Request> requests(2);

@@ -13,8 +13,8 @@
 #include "calico/crd.h"
 #include "store/forwarding_store.h"
 #include "store/kube/api.h"
-#include "store/kube/form.h"
 #include "store/kube/object_list.h"
+#include "store/kube/object_mapping.h"
 #include "store/pause.h"
 
 namespace croft::store::kube {
@@ -23,10 +23,10 @@ namespace croft::store::kube {
 class Objects {
  public:
   /// Both must outlive it.
-  Objects(Api& api, std::vector<std::unique_ptr<Form>> forms, const Clock& clock);
+  Objects(Api& api, std::vector<std::unique_ptr<ObjectMapping>> mappings, const Clock& clock);
 
   /// Error: invalid_argument for a kind that this store has not.
-  [[nodiscard]] Result<const Form*> form_of(Kind kind) const;
+  [[nodiscard]] Result<const ObjectMapping*> mapping_of(Kind kind) const;
   /// Whether there are records of a kind at all. Data beside a block is in the block's own object here, and goes with
   /// it. Hints are not kept (Capabilities::lacks), nor any of Croft's own kinds without a form for them.
   [[nodiscard]] bool keeps(Kind kind) const;
@@ -84,11 +84,12 @@ class Objects {
   [[nodiscard]] Error error_of(const Answer& answer, Kind kind, std::string_view name) const;
   /// An object as it is; nothing where there is none.
   [[nodiscard]] Result<std::optional<Stored>> look(const Key& key, Deadline deadline);
-  [[nodiscard]] Result<std::optional<Stored>> found_in(const Form& form, const Key& key, const Answer& answer);
+  [[nodiscard]] Result<std::optional<Stored>> found_in(const ObjectMapping& mapping, const Key& key,
+                                                       const Answer& answer);
   /// One selection of a listing, and where what it finds goes.
   struct Part {
     const core::Listing* listing = nullptr;
-    const Form* form = nullptr;
+    const ObjectMapping* mapping = nullptr;
     ListAsked asked;
     std::vector<Record>* records = nullptr;
     std::vector<Key>* keys = nullptr;
@@ -100,13 +101,13 @@ class Objects {
                                        const std::function<void()>& begin, const std::function<Deadline()>& until,
                                        const std::function<Result<void>(Record&)>& take);
   /// Error also: refused_by_configuration, when what the API has kept is not what was sent.
-  [[nodiscard]] Result<Revision> written(const Form& form, const Write& put, const Answer& answer);
+  [[nodiscard]] Result<Revision> written(const ObjectMapping& mapping, const Write& put, const Answer& answer);
   void remember(const Key& key, const wire::kube::ApiObject& object);
   /// Empty: not known.
   [[nodiscard]] std::string uid_of(const Key& key) const;
 
   Api& api_;
-  const std::vector<std::unique_ptr<Form>> forms_;
+  const std::vector<std::unique_ptr<ObjectMapping>> mappings_;
   const bool keeps_own_;
   const Clock& clock_;
   mutable std::mutex mutex_;
@@ -125,7 +126,7 @@ class Objects {
 /// For a program that only looks: whether Croft's own kinds can be read. False where the API does not serve their
 /// group, and where this account may not list them, which `denied` is told. RBAC refuses what is not there as well, so
 /// discovery is asked too. Errors: what kept it from being asked.
-[[nodiscard]] Result<bool> may_read_own_kinds(Api& api, const OnOwnDenied& denied, Deadline deadline);
+[[nodiscard]] Result<bool> may_read_croft_kinds(Api& api, const OnOwnDenied& denied, Deadline deadline);
 
 /// Whether Calico's data may be written, as it was when it was last asked. Safe to use from several threads.
 struct CalicoReadiness {

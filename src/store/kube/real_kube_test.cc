@@ -15,13 +15,13 @@
 namespace croft::store {
 namespace {
 
-using Forms = std::vector<std::unique_ptr<kube::Form>>;
+using Forms = std::vector<std::unique_ptr<kube::ObjectMapping>>;
 
-Forms forms() {
-  Forms forms;
-  forms.push_back(kube::make_own_form(os::sha256));
-  forms.push_back(kube::make_calico_form(wire::calico::ApiGroup::crd_v1, {os::sha256, os::sha3_256}));
-  return forms;
+Forms mappings() {
+  Forms mappings;
+  mappings.push_back(kube::make_croft_mapping(os::sha256));
+  mappings.push_back(kube::make_calico_mapping(wire::calico::ApiGroup::crd_v1, {os::sha256, os::sha3_256}));
+  return mappings;
 }
 
 class RealBackend final : public ConformanceBackend {
@@ -29,11 +29,11 @@ class RealBackend final : public ConformanceBackend {
   RealBackend() {
     constexpr std::chrono::seconds kPatience{120};  // what a test has made are thousands of objects
     const auto api = client(kPatience);
-    for (const auto& form : forms()) {
+    for (const auto& mapping : mappings()) {
       for (const core::KindTraits& traits : core::kKinds) {
-        if (!form->has(traits.kind)) continue;
+        if (!mapping->has(traits.kind)) continue;
         kube::Request request{kube::Request::Method::delete_object, {}, {}};
-        request.path = wire::kube::collection_path(form->resource_of(traits.kind)).value();
+        request.path = wire::kube::collection_path(mapping->resource_of(traits.kind)).value();
         const auto answer = api->call(request, Deadline::after(clock_.now(), kPatience));
         EXPECT_EQ(answer.outcome, kube::Answer::Outcome::done) << answer.error.message;
       }
@@ -44,10 +44,11 @@ class RealBackend final : public ConformanceBackend {
   }
   void damage(const Key& key) override {
     const auto api = client();
-    for (const auto& form : forms()) {
-      if (!form->has(key.kind)) continue;
+    for (const auto& mapping : mappings()) {
+      if (!mapping->has(key.kind)) continue;
       kube::Request request;
-      request.path = wire::kube::object_path(form->resource_of(key.kind), {}, form->object_name(key).value()).value();
+      request.path =
+          wire::kube::object_path(mapping->resource_of(key.kind), {}, mapping->object_name(key).value()).value();
       const auto answer = api->call(request, Deadline::after(clock_.now(), std::chrono::seconds{30}));
       ASSERT_EQ(answer.outcome, kube::Answer::Outcome::done) << answer.error.message;
       // What the schemas let pass and no record has.
@@ -67,7 +68,7 @@ class RealBackend final : public ConformanceBackend {
   [[nodiscard]] bool writes(Kind kind) const override {
     // Calico's definitions of this version lack members that the suite sets: see APIThatKeepsLess.
     if (kind == Kind::ipam_config) return false;
-    return wire::kube::own_kind_of(kind) != nullptr || wire::calico::has_crd(kind);
+    return wire::kube::croft_kind_of(kind) != nullptr || wire::calico::has_crd(kind);
   }
   [[nodiscard]] std::uint64_t waits_for_completeness() const override { return 1; }
 

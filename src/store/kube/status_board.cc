@@ -7,10 +7,10 @@
 
 #include "base/json/writer.h"
 #include "base/time_text.h"
-#include "store/kube/form.h"
 #include "store/kube/format/api.h"
-#include "store/kube/format/own_kinds.h"
+#include "store/kube/format/croft_kinds.h"
 #include "store/kube/object_list.h"
+#include "store/kube/object_mapping.h"
 
 namespace croft::store::kube {
 namespace {
@@ -132,7 +132,7 @@ Result<std::optional<std::string>> StatusBoard::ask(const Request& request) {
 }
 
 Result<StatusBoard::Shown> StatusBoard::show(const std::vector<core::PoolStatus>& pools) {
-  const wire::kube::OwnKind& kind = wire::kube::own_pool_kind();
+  const wire::kube::OwnKind& kind = wire::kube::croft_pool_kind();
   TRY(const std::string collection, wire::kube::collection_path(kind.resource()));
   const WallTime now = clock_.now().wall;
   Shown shown;
@@ -181,7 +181,7 @@ Result<StatusBoard::Shown> StatusBoard::show(const std::vector<core::PoolStatus>
 }
 
 Result<void> StatusBoard::show(const core::NodeRangeStatus& ranges) {
-  const wire::kube::OwnKind& kind = *wire::kube::own_kind_of(core::Kind::node_range_set);
+  const wire::kube::OwnKind& kind = *wire::kube::croft_kind_of(core::Kind::node_range_set);
   Request request;
   // As core::node_range_set_key() is called.
   TRY(request.path, wire::kube::object_path(kind.resource(), {}, "default"));

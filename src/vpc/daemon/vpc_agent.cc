@@ -273,7 +273,7 @@ class VpcAgentProgram {
     log_.info("serving node {} on {} from {}; water marks {} and {}, cooldown {} s", options_.node, options_.socket,
               options_.store, options_.low, options_.high, options_.cooldown_s);
     tended = this->tended(keeper);
-    keeper.actor().keep(
+    keeper.actor().start_rounds(
         [&] {
           const auto next = keeper.step();
           run_due(tended, daemon_, log_);

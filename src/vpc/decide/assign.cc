@@ -100,7 +100,7 @@ Step<Answer> plan_assign(const Snapshot& snapshot, const Request& request, const
     if (chosen == nullptr) {
       return Plan<Answer>{Empty{std::ranges::any_of(stock.addresses(), is_probing)}, std::move(writes)};
     }
-    answer.address = entered(*chosen, StockAddressState::held, now);
+    answer.address = with_state(*chosen, StockAddressState::held, now);
     answer.address.owner = request.owner;
     answer.address.pod = request.pod;
     answer.address.netns = request.netns;
@@ -142,7 +142,7 @@ Step<StockAddress> plan_record(const Snapshot& snapshot, const StockAddress& tol
       return fail(ErrorCode::already_exists, fmt::format("{} is {}", told.address.to_string(), who));
     }
     const bool is_new = known == nullptr || known->state != StockAddressState::held;
-    after = is_new ? entered(std::move(after), StockAddressState::held, now) : std::move(after);
+    after = is_new ? with_state(std::move(after), StockAddressState::held, now) : std::move(after);
     after.owner = is_new ? told.owner : after.owner;
     const auto fill = [](std::string& into, const std::string& from) {
       if (into.empty()) into = from;
@@ -250,7 +250,7 @@ Step<Assigned> plan_give_promised(const Snapshot& snapshot, const std::string& i
       after.recycled = known->recycled;
       after.recycled_at = known->recycled_at;
     }
-    after = entered(std::move(after), StockAddressState::held, now);
+    after = with_state(std::move(after), StockAddressState::held, now);
     after.owner = request.owner;
     after.pod = request.pod;
     after.netns = request.netns;

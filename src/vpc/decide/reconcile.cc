@@ -32,7 +32,7 @@ const LivePod* pod_of(const std::vector<LivePod>& pods, const PodIdentity& ident
 
 /// Records whose address lies on this node's interface, or is said to.
 bool is_in_the_cloud(StockAddressState state) {
-  return is_nobodys(state) || state == StockAddressState::held || state == StockAddressState::quarantined;
+  return has_no_holder(state) || state == StockAddressState::held || state == StockAddressState::quarantined;
 }
 
 /// Whether it is the pod that let go of it last: its status is late, and no witness against the record.
@@ -55,7 +55,7 @@ bool is_same_pod(const PodIdentity& holder, const PodIdentity& pod) {
 StockAddress with_doubts(const StockAddress& known, const Correction& one) {
   StockAddress after = known;
   const bool is_held = known.state == StockAddressState::held;
-  if (known.created != one.before->created || (!is_held && !is_nobodys(known.state))) return after;
+  if (known.created != one.before->created || (!is_held && !has_no_holder(known.state))) return after;
   std::set<StockDoubt> doubts(known.doubts.begin(), known.doubts.end());
   // A use of an address that was nobody's may be by the pod that has got it meanwhile.
   const bool may_be_its_holder = is_held && one.before->state != StockAddressState::held;
@@ -122,7 +122,7 @@ class Pass {
 
   /// Sets what speaks against it now, and says it for people. A source that does not speak leaves what it has said.
   std::string doubt(StockAddress& record) {
-    const bool is_free_for_others = is_nobodys(record.state);
+    const bool is_free_for_others = has_no_holder(record.state);
     if (!is_free_for_others && record.state != StockAddressState::held) return {};
     std::vector<StockDoubt> doubts;
     std::string why;
@@ -176,7 +176,7 @@ class Pass {
     const bool is_set_aside = record.state == StockAddressState::releasing ||
                               record.state == StockAddressState::lending ||
                               (record.state == StockAddressState::quarantined && !record.other_mac);
-    if ((!is_nobodys(record.state) && !is_set_aside) || !is_used_by_host(look_, record.address)) return false;
+    if ((!has_no_holder(record.state) && !is_set_aside) || !is_used_by_host(look_, record.address)) return false;
     is_used = true;
     const LivePod* user = user_of(look_, record.address);
     // A pod's own word keeps it from others as long as it lasts; for good it is put aside by what the host shows.
@@ -184,7 +184,7 @@ class Pass {
     const What what = user != nullptr ? What::held : What::set_aside;
     if (!is_due(record.address, what) || !look_.pods) return false;
     StockAddress after =
-        entered(here, user != nullptr ? StockAddressState::held : StockAddressState::quarantined, now_);
+        with_state(here, user != nullptr ? StockAddressState::held : StockAddressState::quarantined, now_);
     std::string why = kUsedByHost;
     if (user != nullptr) {
       after.pod = user->pod;
@@ -258,7 +258,8 @@ class Pass {
     if (user == nullptr && is_used_by_host(look_, given.address)) why += "; the host uses it";
     StockAddress after = record_of(given);
     after.created = now_.wall;
-    after = entered(std::move(after), user != nullptr ? StockAddressState::held : StockAddressState::quarantined, now_);
+    after =
+        with_state(std::move(after), user != nullptr ? StockAddressState::held : StockAddressState::quarantined, now_);
     if (user != nullptr) {
       after.verified = now_.wall;
       after.pod = user->pod;

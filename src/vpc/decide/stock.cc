@@ -89,11 +89,11 @@ bool is_of_subnet(const StockAddress& address, const std::string& subnet) {
   return may_be_same(address.subnet, subnet);
 }
 
-bool is_nobodys(StockAddressState state) {
+bool has_no_holder(StockAddressState state) {
   return state == StockAddressState::free || state == StockAddressState::cooling || state == StockAddressState::probing;
 }
 
-bool is_unsure(const StockAddress& address) { return is_nobodys(address.state) && !address.doubts.empty(); }
+bool is_unsure(const StockAddress& address) { return has_no_holder(address.state) && !address.doubts.empty(); }
 
 PlannedWrite put_of(StockAddress address) {
   const auto key = warm_address_key(address.address);
@@ -157,7 +157,7 @@ Step<bool> plan_describe(const Snapshot& snapshot, StockNode node) {
   });
 }
 
-StockAddress entered(StockAddress address, StockAddressState state, const Instant& now) {
+StockAddress with_state(StockAddress address, StockAddressState state, const Instant& now) {
   const bool is_elsewhere = state == StockAddressState::lending || state == StockAddressState::lent;
   address.state = state;
   address.since = now.wall;
@@ -188,7 +188,7 @@ StockAddress let_go(StockAddress address, std::chrono::seconds cooldown, const I
   const auto state = !why.empty()           ? StockAddressState::quarantined
                      : cooldown.count() > 0 ? StockAddressState::cooling
                                             : StockAddressState::free;
-  address = entered(std::move(address), state, now);
+  address = with_state(std::move(address), state, now);
   address.why = std::move(why);
   address.recycled = true;
   address.recycled_at = now.wall;

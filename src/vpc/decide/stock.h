@@ -73,7 +73,7 @@ class Stock {
 [[nodiscard]] bool is_holder(const StockAddress& address, const Owner& owner);
 
 /// The record as it is once it entered a state: without what belongs to another one.
-[[nodiscard]] StockAddress entered(StockAddress address, StockAddressState state, const Instant& now);
+[[nodiscard]] StockAddress with_state(StockAddress address, StockAddressState state, const Instant& now);
 
 /// As it is when its holder lets go: cooling, or free where the cooldown is 0; quarantined for its pod where it is
 /// promised to that (assign.h).
@@ -83,7 +83,7 @@ class Stock {
 [[nodiscard]] bool is_of_subnet(const StockAddress& address, const std::string& subnet);
 
 /// Whether no pod has an address in this state, and it may come to one.
-[[nodiscard]] bool is_nobodys(StockAddressState state);
+[[nodiscard]] bool has_no_holder(StockAddressState state);
 
 /// Whether it is nobody's, and something speaks against giving it to a pod.
 [[nodiscard]] bool is_unsure(const StockAddress& address);

@@ -81,7 +81,7 @@ class World {
     marks_.high = c.number("high", marks_.high);
     marks_.node_max = c.number("max", marks_.node_max);
     marks_.batch_max = c.number("batch", marks_.batch_max);
-    if (c.has("cooldown")) cooldown_ = Command::span_of(c.option("cooldown"));
+    if (c.has("cooldown")) cooldown_ = Command::parse_span(c.option("cooldown"));
     if (const auto checked = check_marks(marks_); !checked) say("{}", checked.error().message);
   }
   /// What it answers from now on; `left`: how many addresses its subnet has still; `used`: of so many of the next ones
@@ -107,21 +107,21 @@ class World {
   void restart(Command&) { memory_ = {}; }
   /// The agent begins anew too.
   void reboot(Command& c) {
-    stock_.clock.reboot(Command::span_of(c.word("how long it is down")));
+    stock_.clock.reboot(Command::parse_span(c.word("how long it is down")));
     memory_ = {};
     next_ = {};
     if (!stock_.decide(plan_mark_clocks)) throw Malformed("reboot");
   }
   void set_clock(Command& c) {
     const bool back = c.flag("back");
-    const auto span = Command::span_of(c.word("by how much"));
+    const auto span = Command::parse_span(c.word("by how much"));
     stock_.clock.jump_wall(back ? -span : span);
   }
-  void wait(Command& c) { stock_.clock.advance(Command::span_of(c.word("how long"))); }
+  void wait(Command& c) { stock_.clock.advance(Command::parse_span(c.word("how long"))); }
 
   /// All rounds that are due in that time; what they do, with the second at which they do it.
   void rounds(Command& c) {
-    const auto span = Command::span_of(c.word("for how long"));
+    const auto span = Command::parse_span(c.word("for how long"));
     const auto begin = now().since_boot, end = begin + span;
     next_ = begin;  // somebody rings: a round is due at once
     while (next_ <= end) {
@@ -138,7 +138,7 @@ class World {
       const std::uint32_t given = answer_ == Outcome::done ? std::min(wish.grow, left_) : 0;
       const bool is_exhausted = answer_ == Outcome::done && given == 0;
       const std::uint32_t good = take_in(given);
-      const Outcome outcome = is_exhausted ? Outcome::exhausted : given > 0 ? outcome_of_fill(given, good) : answer_;
+      const Outcome outcome = is_exhausted ? Outcome::exhausted : given > 0 ? judge_fill(given, good) : answer_;
       memory_ = after_growing(memory_, outcome, 0, now());
       next_ = std::max(now().since_boot, waiting_ > 0 ? memory_.one_not_before : memory_.grow_not_before);
       say("{:g}s asked for {}, got {}{} ({})", at, wish.grow, given,
@@ -225,7 +225,7 @@ class World {
     for (const auto& [byte, pod] : held) {
       stock_.take({given(at(byte), true)});
       const Request request = request_of(pod);
-      StockAddress record = entered(*stock_.find(at(byte)), StockAddressState::held, now());
+      StockAddress record = with_state(*stock_.find(at(byte)), StockAddressState::held, now());
       record.owner = request.owner;
       record.pod = request.pod;
       record.netns = request.netns;
@@ -240,7 +240,7 @@ class World {
   }
   template <StockAddressState State>
   void enter(Command& c) {
-    put(entered(known(c), State, now()));
+    put(with_state(known(c), State, now()));
   }
   void other_card(Command& c) {
     StockAddress record = known(c);
@@ -276,7 +276,7 @@ class World {
   }
   /// Time goes by, and a pass is made.
   void pass(Command& c) {
-    stock_.clock.advance(Command::span_of(c.word("how long")));
+    stock_.clock.advance(Command::parse_span(c.word("how long")));
     look_.begun = now();
     std::vector<StockIntent> intents;
     for (const auto& [key, value] : stock_.records.records()) {

@@ -55,13 +55,13 @@ StockAddress taken_in(const Given& given, const Instant& now) {
   address.created = now.wall;
   address.peer = given.from;
   if (!given.unfit.empty()) {
-    address = entered(std::move(address), StockAddressState::quarantined, now);
+    address = with_state(std::move(address), StockAddressState::quarantined, now);
     address.why = given.unfit;
     return address;
   }
   if (given.verified) address.verified = now.wall;
   address.doubts = given.doubts;
-  return entered(std::move(address), given.verified ? StockAddressState::free : StockAddressState::probing, now);
+  return with_state(std::move(address), given.verified ? StockAddressState::free : StockAddressState::probing, now);
 }
 
 Step<bool> plan_begin(const Snapshot& snapshot, const StockIntent& intent) {
@@ -104,7 +104,7 @@ Step<Changed> plan_probed(const Snapshot& snapshot, const std::vector<Probed>& p
   return change_each(snapshot, [&](Plan<Changed>& plan, const StockAddress& known) {
     const auto one = std::ranges::find(probed, known.address, &Probed::address);
     if (known.state != StockAddressState::probing || one == probed.end()) return;
-    StockAddress after = entered(known, one->other ? StockAddressState::quarantined : StockAddressState::free, now);
+    StockAddress after = with_state(known, one->other ? StockAddressState::quarantined : StockAddressState::free, now);
     after.other_mac = one->other;
     if (one->other) {
       after.why = fmt::format("{} answers for it on the wire", one->other->to_string());
@@ -129,7 +129,7 @@ Step<Changed> plan_return_to_cloud(const Snapshot& snapshot, const ReturnToCloud
     std::ranges::stable_sort(chosen, std::greater{}, [](const StockAddress* address) { return address->since; });
     if (!is_named && chosen.size() > what.count) chosen.resize(what.count);
     Plan<Changed> plan;
-    for (const StockAddress* address : chosen) add(plan, entered(*address, StockAddressState::releasing, now));
+    for (const StockAddress* address : chosen) add(plan, with_state(*address, StockAddressState::releasing, now));
     return plan;
   });
 }
@@ -146,7 +146,7 @@ Step<Changed> plan_not_returned(const Snapshot& snapshot, const std::vector<net:
     if (!is_releasing(known, addresses)) return;
     // An address that somebody else answers for is given to no pod, whatever else is known of it.
     const bool is_good = known.verified.has_value() && !known.other_mac;
-    StockAddress after = entered(known, is_good ? StockAddressState::free : StockAddressState::quarantined, now);
+    StockAddress after = with_state(known, is_good ? StockAddressState::free : StockAddressState::quarantined, now);
     if (is_good) after.doubts = doubts;
     if (!is_good) after.why = "it was to go back to the cloud, and is still here";
     add(plan, std::move(after));
@@ -180,7 +180,7 @@ Step<std::optional<StockAddress>> plan_lend(const Snapshot& snapshot, const Lend
                               lend.node, loans));
     }
     if (free <= lend.keeps) return Plan<std::optional<StockAddress>>{std::nullopt, {}};
-    StockAddress after = entered(*chosen, StockAddressState::lending, now);
+    StockAddress after = with_state(*chosen, StockAddressState::lending, now);
     if (!lend.node.empty()) after.extra[kLentToKey] = lend.node;
     after.request = lend.request;
     after.peer = lend.to.to_string();
@@ -192,7 +192,7 @@ Step<Changed> plan_lent(const Snapshot& snapshot, const net::Address& address, c
                         const Instant& now) {
   return change_each(snapshot, [&](Plan<Changed>& plan, const StockAddress& known) {
     if (!is_lending(known, address, request)) return;
-    StockAddress after = entered(known, StockAddressState::lent, now);
+    StockAddress after = with_state(known, StockAddressState::lent, now);
     if (const std::string* node = lent_to(known)) after.extra[kLentToKey] = *node;
     after.mac = net::Mac::parse(known.peer).value_or(known.mac);
     add(plan, std::move(after));
@@ -203,7 +203,7 @@ Step<Changed> plan_not_lent(const Snapshot& snapshot, const net::Address& addres
                             const Instant& now) {
   return change_each(snapshot, [&](Plan<Changed>& plan, const StockAddress& known) {
     if (!is_lending(known, address, request)) return;
-    StockAddress after = entered(known, StockAddressState::free, now);
+    StockAddress after = with_state(known, StockAddressState::free, now);
     after.peer.clear();
     add(plan, std::move(after));
   });
@@ -266,7 +266,7 @@ std::optional<std::string> why_not_more(const std::vector<StockAddress>& records
   return too_many_of_others(counts);
 }
 
-Outcome outcome_of_fill(std::size_t came, std::size_t usable) {
+Outcome judge_fill(std::size_t came, std::size_t usable) {
   return usable * 2 < came ? Outcome::conflict : Outcome::done;
 }
 

@@ -147,7 +147,7 @@ enum class Outcome : std::uint8_t {
 
 /// The outcome of a question that brought so many, of which pods may have `usable`. One that brought nothing new may
 /// have been answered with what an earlier one left.
-[[nodiscard]] Outcome outcome_of_fill(std::size_t came, std::size_t usable);
+[[nodiscard]] Outcome judge_fill(std::size_t came, std::size_t usable);
 
 /// The planner's memory from one round to the next; times are since boot, which nobody sets. Begins empty: what it
 /// would remember from before a restart costs at the worst one call of the cloud.

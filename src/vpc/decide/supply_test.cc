@@ -126,7 +126,7 @@ TEST_F(WarmSupply, WhatTheCloudSeemedToHaveTakenAwayComesBackWhenItGivesIt) {
 TEST_F(WarmSupply, WhatWasSetAsideComesBackWhenTheCloudGivesIt) {
   stock_.take({given("10.9.0.7", true)});
   const auto set_aside = [&](const std::string& why, std::optional<net::Mac> other) {
-    StockAddress after = entered(*stock_.find("10.9.0.7"), StockAddressState::quarantined, stock_.clock.now());
+    StockAddress after = with_state(*stock_.find("10.9.0.7"), StockAddressState::quarantined, stock_.clock.now());
     after.why = why;
     after.other_mac = other;
     stock_.records.put(warm_address_key(after.address), after);

@@ -52,7 +52,7 @@ class StockServerTest : public testing::Test {
     ASSERT_TRUE(server_->open_door(*std::move(listener), {}));
     static_cast<void>(keeper_->step());
     if (looks_first_) keeper_->look_before_serving();
-    if (keeps) keeper_->actor().keep([this] { return keeper_->step(); }, nullptr);
+    if (keeps) keeper_->actor().start_rounds([this] { return keeper_->step(); }, nullptr);
   }
   [[nodiscard]] StockWorld world() {
     StockWorld world{clock_, random_, *keeper_};

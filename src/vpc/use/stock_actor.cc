@@ -226,7 +226,7 @@ Writer StockActor::writer() const {
 
 // ---------------------------------------------------------------- rounds
 
-void StockActor::keep(std::function<nanoseconds()> round, std::function<void()> look) {
+void StockActor::start_rounds(std::function<nanoseconds()> round, std::function<void()> look) {
   ask([&] {
     round_ = std::move(round);
     look_ = std::move(look);

@@ -182,7 +182,7 @@ class StockActor {
 
   /// Has a worker do `round` when it is due: at the time that the last one returned (since boot), or sooner where
   /// StockState::is_due. tick() has another do `look` where may_give() is false.
-  void keep(std::function<std::chrono::nanoseconds()> round, std::function<void()> look);
+  void start_rounds(std::function<std::chrono::nanoseconds()> round, std::function<void()> look);
   void tick();
   /// Begins no more of them. Whether none was under way any more within this time.
   [[nodiscard]] bool end_rounds(std::chrono::nanoseconds patience);

@@ -206,7 +206,7 @@ void StockKeeper::grow(std::uint32_t count) {
   if (!taken) return done(warm::Outcome::away);  // as above
   // An address with a record came for a call whose reply was lost: it is settled so, and says nothing of others.
   const std::size_t came = given->size() - std::min(given->size(), taken->recorded);
-  const warm::Outcome outcome = warm::outcome_of_fill(came, taken->usable);
+  const warm::Outcome outcome = warm::judge_fill(came, taken->usable);
   done(outcome);
   if (outcome == warm::Outcome::conflict) {
     note_problem({ErrorCode::unavailable,

@@ -1,4 +1,4 @@
-#include "store/kube/form.h"
+#include "store/kube/object_mapping.h"
 
 #include <array>
 #include <charconv>
@@ -18,19 +18,19 @@
 
 namespace croft::store::kube {
 
-wire::kube::ApiListOf Form::list_of(Kind kind) const {
-  const FormKind is = about(kind);
+wire::kube::ApiListOf ObjectMapping::list_of(Kind kind) const {
+  const MappedKind is = about(kind);
   return {is.resource.api_version(), std::string(is.kind), false, is.kept};
 }
 
-Result<std::string> Form::path_of(const Key& key) const {
+Result<std::string> ObjectMapping::path_of(const Key& key) const {
   TRY(const std::string name, object_name(key));
-  const FormKind is = about(key.kind);
+  const MappedKind is = about(key.kind);
   const std::string name_space = is.is_namespaced ? key.name.substr(0, key.name.find('/')) : std::string();
   return wire::kube::object_path(is.resource, name_space, name);
 }
 
-Result<Stored> Form::stored_as(Key key, wire::JsonRef object, const wire::kube::ApiMeta& meta) {
+Result<Stored> ObjectMapping::stored_as(Key key, wire::JsonRef object, const wire::kube::ApiMeta& meta) {
   Stored stored;
   TRY(stored.record.revision, revision_of(meta.resource_version));
   stored.record.key = std::move(key);
@@ -106,12 +106,12 @@ std::map<std::string, std::string> labels_in(wire::JsonRef object) {
 constexpr KubernetesKind kNode{Kind::node, {{"", "v1", "nodes"}, "Node", false, false, kNodeKept}, node_in};
 constexpr KubernetesKind kNamespace{Kind::name_space, {{"", "v1", "namespaces"}, "Namespace"}, namespace_in};
 
-class KubernetesForm final : public Form {
+class KubernetesMapping final : public ObjectMapping {
  public:
-  explicit KubernetesForm(const KubernetesKind& kind) : kind_(kind) {}
+  explicit KubernetesMapping(const KubernetesKind& kind) : kind_(kind) {}
 
   [[nodiscard]] bool has(Kind kind) const override { return kind == kind_.record; }
-  [[nodiscard]] FormKind about(Kind) const override { return kind_.about; }
+  [[nodiscard]] MappedKind about(Kind) const override { return kind_.about; }
   [[nodiscard]] Result<std::string> object_name(const Key& key) const override {
     const std::size_t slash = kind_.about.is_namespaced ? key.name.find('/') : key.name.npos;
     std::string name = key.name.substr(slash + 1);
@@ -142,36 +142,36 @@ class KubernetesForm final : public Form {
 
 }  // namespace
 
-std::unique_ptr<Form> make_kubernetes_form(const KubernetesKind& kind) {
-  return std::make_unique<KubernetesForm>(kind);
+std::unique_ptr<ObjectMapping> make_kubernetes_mapping(const KubernetesKind& kind) {
+  return std::make_unique<KubernetesMapping>(kind);
 }
 wire::kube::ApiListOf list_of_nodes() { return {"v1", "Node", false, kNodeKept}; }
-std::unique_ptr<Form> make_node_form() { return make_kubernetes_form(kNode); }
-std::unique_ptr<Form> make_namespace_form() { return make_kubernetes_form(kNamespace); }
+std::unique_ptr<ObjectMapping> make_node_mapping() { return make_kubernetes_mapping(kNode); }
+std::unique_ptr<ObjectMapping> make_namespace_mapping() { return make_kubernetes_mapping(kNamespace); }
 
 namespace {
 
 using wire::kube::OwnKind;
 
 const OwnKind& own(Kind kind) {
-  const OwnKind* found = wire::kube::own_kind_of(kind);
+  const OwnKind* found = wire::kube::croft_kind_of(kind);
   CROFT_ASSERT(found != nullptr);
   return *found;
 }
 
-class OwnForm final : public Form {
+class CroftMapping final : public ObjectMapping {
  public:
-  explicit OwnForm(wire::kube::Digest sha256) : sha256_(std::move(sha256)) {}
+  explicit CroftMapping(wire::kube::Digest sha256) : sha256_(std::move(sha256)) {}
 
-  [[nodiscard]] bool has(Kind kind) const override { return wire::kube::own_kind_of(kind) != nullptr; }
-  [[nodiscard]] FormKind about(Kind kind) const override { return {own(kind).resource(), own(kind).kind}; }
+  [[nodiscard]] bool has(Kind kind) const override { return wire::kube::croft_kind_of(kind) != nullptr; }
+  [[nodiscard]] MappedKind about(Kind kind) const override { return {own(kind).resource(), own(kind).kind}; }
   [[nodiscard]] Result<std::string> object_name(const Key& key) const override {
-    return wire::kube::own_object_name(key.name, sha256_);
+    return wire::kube::croft_object_name(key.name, sha256_);
   }
   [[nodiscard]] std::vector<wire::kube::ApiSelection> selections(const core::Listing& listing) const override {
     const auto owner = wire::kube::owner_in_name(listing.name_prefix);
     if (!owner) return {{}};
-    return {{fmt::format("{}={}", wire::kube::kOwnerLabel, wire::kube::own_owner_label(*owner, sha256_)), {}}};
+    return {{fmt::format("{}={}", wire::kube::kOwnerLabel, wire::kube::croft_owner_label(*owner, sha256_)), {}}};
   }
 
   [[nodiscard]] Result<Stored> decode(Kind kind, const Key* key, wire::JsonRef object,
@@ -181,7 +181,7 @@ class OwnForm final : public Form {
     // The name is read by itself: what else is damaged belongs to a record all the same.
     const auto name = member_of(spec, "name");
     const bool is_named = key == nullptr && name && !name->text().empty() &&
-                          wire::kube::own_object_name(name->text(), sha256_) == meta.name;
+                          wire::kube::croft_object_name(name->text(), sha256_) == meta.name;
     if (is_named) stored.record.key.name = name->text();
     stored.record.value = read(stored.record.key, spec, meta);
     return stored;
@@ -194,13 +194,13 @@ class OwnForm final : public Form {
     const std::string is = basis && !basis->uid.empty() ? fmt::format(R"(,"uid":"{}")", basis->uid) : "";
     const std::string as = basis ? fmt::format(R"(,"resourceVersion":"{}")", basis->resource_version) : "";
     const std::string of = owner ? fmt::format(R"(,"labels":{{"{}":"{}"}})", wire::kube::kOwnerLabel,
-                                               wire::kube::own_owner_label(*owner, sha256_))
+                                               wire::kube::croft_owner_label(*owner, sha256_))
                                  : "";
     return fmt::format(
         R"({{"apiVersion":"{}","kind":"{}","metadata":{{"name":"{}"{}{}{},"annotations":{{"{}":"{}"}}}},"spec":{}}})",
-        wire::kube::kOwnApiVersion, own(key.kind).kind, wire::kube::own_object_name(key.name, sha256_), is, as, of,
+        wire::kube::kOwnApiVersion, own(key.kind).kind, wire::kube::croft_object_name(key.name, sha256_), is, as, of,
         wire::kube::kTokenAnnotation, hex_of(token.bytes),
-        wire::kube::own_spec(own(key.kind), key.name, wire::encode_record(value)));
+        wire::kube::croft_spec(own(key.kind), key.name, wire::encode_record(value)));
   }
 
  private:
@@ -210,7 +210,7 @@ class OwnForm final : public Form {
       return fail(ErrorCode::corrupt, "{} {} ({}): {}", own(key.kind).plural, meta.name, echo(key.name), why);
     };
     if (!spec) return damaged("it has no spec");
-    const auto record = wire::kube::read_own_spec(own(key.kind), *spec);
+    const auto record = wire::kube::read_croft_spec(own(key.kind), *spec);
     if (!record) return damaged(record.error().message);
     if (record->name != key.name) return damaged(fmt::format("spec.name is {}", echo(record->name)));
     auto value = wire::decode_record(key, record->record);
@@ -223,7 +223,9 @@ class OwnForm final : public Form {
 
 }  // namespace
 
-std::unique_ptr<Form> make_own_form(wire::kube::Digest sha256) { return std::make_unique<OwnForm>(std::move(sha256)); }
+std::unique_ptr<ObjectMapping> make_croft_mapping(wire::kube::Digest sha256) {
+  return std::make_unique<CroftMapping>(std::move(sha256));
+}
 
 namespace {
 
@@ -251,12 +253,12 @@ std::string with_record_named(std::string message, const Key& key) {
   return message;
 }
 
-class CalicoForm final : public Form {
+class CalicoMapping final : public ObjectMapping {
  public:
-  CalicoForm(ApiGroup group, wire::calico::Digests digests) : group_(group), digests_(std::move(digests)) {}
+  CalicoMapping(ApiGroup group, wire::calico::Digests digests) : group_(group), digests_(std::move(digests)) {}
 
   [[nodiscard]] bool has(Kind kind) const override { return wire::calico::has_crd(kind); }
-  [[nodiscard]] FormKind about(Kind kind) const override {
+  [[nodiscard]] MappedKind about(Kind kind) const override {
     const auto crd = wire::calico::crd_kind_of(kind, group_);
     return {{crd.group, crd.version, crd.plural}, crd.kind};
   }
@@ -364,8 +366,8 @@ class CalicoForm final : public Form {
 
 }  // namespace
 
-std::unique_ptr<Form> make_calico_form(ApiGroup group, wire::calico::Digests digests) {
-  return std::make_unique<CalicoForm>(group, std::move(digests));
+std::unique_ptr<ObjectMapping> make_calico_mapping(ApiGroup group, wire::calico::Digests digests) {
+  return std::make_unique<CalicoMapping>(group, std::move(digests));
 }
 
 }  // namespace croft::store::kube

@@ -1,4 +1,4 @@
-#include "store/kube/format/own_kinds.h"
+#include "store/kube/format/croft_kinds.h"
 
 #include <fstream>
 #include <iterator>
@@ -40,44 +40,44 @@ std::vector<std::pair<core::Key, core::Value>> samples() {
 TEST(OwnKinds, ARecordComesBackFromItsSpec) {
   std::set<core::Kind> seen;
   for (const auto& [key, value] : samples()) {
-    const OwnKind* kind = own_kind_of(key.kind);
+    const OwnKind* kind = croft_kind_of(key.kind);
     ASSERT_NE(kind, nullptr);
     seen.insert(key.kind);
-    const std::string spec = own_spec(*kind, key.name, encode_record(value));
+    const std::string spec = croft_spec(*kind, key.name, encode_record(value));
     const auto document = parse_json(spec);
     ASSERT_TRUE(document) << spec;
-    const auto own = read_own_spec(*kind, document->root());
+    const auto own = read_croft_spec(*kind, document->root());
     ASSERT_TRUE(own) << own.error().message;
     EXPECT_EQ(own->name, key.name);
     EXPECT_EQ(own->record, encode_record(value));
     EXPECT_EQ(decode_record(key, own->record).value(), value);
   }
-  EXPECT_EQ(seen.size(), own_kinds().size()) << "a kind without a sample";
+  EXPECT_EQ(seen.size(), croft_kinds().size()) << "a kind without a sample";
 }
 
 /// The API server has Go's float64 for what does not fit its int64.
 TEST(OwnKinds, NoNumberIsTooLargeForTheApi) {
-  const OwnKind& kind = *own_kind_of(core::Kind::high_water_mark);
+  const OwnKind& kind = *croft_kind_of(core::Kind::high_water_mark);
   const std::string spec =
-      own_spec(kind, "x", encode_record(core::HighWaterMark{core::SequenceNumber(~std::uint64_t{0})}));
+      croft_spec(kind, "x", encode_record(core::HighWaterMark{core::SequenceNumber(~std::uint64_t{0})}));
   EXPECT_EQ(spec, R"({"name":"x","formatVersion":1,"sequenceNumber":"18446744073709551615"})");
 }
 
 /// It keeps members in the order of their names, and adds none.
 TEST(OwnKinds, TheOrderOfMembersDoesNotMatter) {
-  const OwnKind& kind = *own_kind_of(core::Kind::removed_node);
+  const OwnKind& kind = *croft_kind_of(core::Kind::removed_node);
   const auto document =
       parse_json(R"({"node":"n","name":"n","held":{"b":"2","a":"1"},"formatVersion":1,"unknown":[1]})");
-  const auto own = read_own_spec(kind, document->root());
+  const auto own = read_croft_spec(kind, document->root());
   ASSERT_TRUE(own) << own.error().message;
   EXPECT_EQ(own->record, R"({"v":1,"node":"n","held":{"a":1,"b":2}})");
 }
 
 TEST(OwnKinds, WhatIsNoRecordIsNamed) {
-  const OwnKind& kind = *own_kind_of(core::Kind::node_range_set);
+  const OwnKind& kind = *croft_kind_of(core::Kind::node_range_set);
   const auto why = [&](const char* spec) {
     const auto document = parse_json(spec);
-    const auto own = read_own_spec(kind, document->root());
+    const auto own = read_croft_spec(kind, document->root());
     EXPECT_FALSE(own) << spec;
     EXPECT_TRUE(own || own.error().code == ErrorCode::corrupt);
     return own ? std::string() : own.error().message;
@@ -98,15 +98,15 @@ TEST(OwnKinds, WhatIsNoRecordIsNamed) {
 
 /// Its members are not ours to judge; that it is newer is.
 TEST(OwnKinds, ANewerVersionIsTakenForOne) {
-  const OwnKind& kind = *own_kind_of(core::Kind::pool_set);
+  const OwnKind& kind = *croft_kind_of(core::Kind::pool_set);
   const auto document = parse_json(R"({"name":"default","formatVersion":2,"other":true})");
-  const auto own = read_own_spec(kind, document->root());
+  const auto own = read_croft_spec(kind, document->root());
   ASSERT_TRUE(own) << own.error().message;
   EXPECT_EQ(decode_record(core::pool_set_key(), own->record).error().code, ErrorCode::newer_version);
 }
 
 TEST(OwnKinds, NamesOfObjects) {
-  const auto name = [](std::string_view record) { return own_object_name(record, fake_digest); };
+  const auto name = [](std::string_view record) { return croft_object_name(record, fake_digest); };
   for (const char* plain : {"default", "node-a", "a.b-c.d", "0"}) EXPECT_EQ(name(plain), plain);
   EXPECT_THAT(name("host/node-a/ipv4/10.0.0.64/26"),
               testing::MatchesRegex("host-node-a-ipv4-10-0-0-64-26-[0-9a-f]{16}"));
@@ -158,9 +158,9 @@ TEST(OwnKinds, TheDefinitionsInDeployKeepEachMember) {
     definitions.emplace(one.at("metadata").at("name"), std::move(one));
     at = next;
   }
-  EXPECT_EQ(definitions.size(), own_kinds().size() + 1);
+  EXPECT_EQ(definitions.size(), croft_kinds().size() + 1);
   EXPECT_TRUE(definitions.contains("croftpools.ipam.croft.dev"));
-  for (const OwnKind& kind : own_kinds()) {
+  for (const OwnKind& kind : croft_kinds()) {
     const auto found = definitions.find(fmt::format("{}.{}", kind.plural, kOwnGroup));
     ASSERT_NE(found, definitions.end()) << kind.plural;
     EXPECT_EQ(found->second.at("spec").at("names").at("kind"), kind.kind);

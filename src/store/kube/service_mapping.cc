@@ -1,6 +1,6 @@
 #include "base/printable.h"
 #include "services/format/kubernetes_objects.h"
-#include "store/kube/form.h"
+#include "store/kube/object_mapping.h"
 
 // The selection that finds what tells of addresses and node ports of Services (docs/formats/kubernetes.md#api). The
 // bitmaps beside them are in the etcd of the kube-apiservers alone.
@@ -25,10 +25,10 @@ constexpr KubernetesKind kServiceCidr{
 
 }  // namespace
 
-std::vector<std::unique_ptr<Form>> make_service_forms() {
-  std::vector<std::unique_ptr<Form>> forms;
-  for (const KubernetesKind& kind : {kService, kServiceCidr}) forms.push_back(make_kubernetes_form(kind));
-  return forms;
+std::vector<std::unique_ptr<ObjectMapping>> make_service_mappings() {
+  std::vector<std::unique_ptr<ObjectMapping>> mappings;
+  for (const KubernetesKind& kind : {kService, kServiceCidr}) mappings.push_back(make_kubernetes_mapping(kind));
+  return mappings;
 }
 
 }  // namespace croft::store::kube

@@ -23,13 +23,13 @@ inline constexpr std::size_t kToldOfAKindMax = 20;
 /// a record as long as it lives, and of more than kToldOfAKindMax of a kind only that there are more. It gives what
 /// that one gives. A program has it around its store, so that what is set aside somewhere is named. The store beneath
 /// must outlive it; `tell` may be called from several threads, one at a time.
-class DamageTelling final : public store::ForwardingStore {
+class DamageReportingStore final : public store::ForwardingStore {
  public:
   using Tell = std::function<void(const core::Key&, const Error&)>;
 
-  DamageTelling(store::Store& beneath, Tell tell) : ForwardingStore(beneath), tell_(std::move(tell)) {}
+  DamageReportingStore(store::Store& beneath, Tell tell) : ForwardingStore(beneath), tell_(std::move(tell)) {}
   /// The same with the store in its hands.
-  DamageTelling(std::unique_ptr<store::Store> beneath, Tell tell)
+  DamageReportingStore(std::unique_ptr<store::Store> beneath, Tell tell)
       : ForwardingStore(*beneath), owned_(std::move(beneath)), tell_(std::move(tell)) {}
 
   [[nodiscard]] Result<store::ReadAnswer> read(const core::Missing& wanted, Deadline deadline) override {

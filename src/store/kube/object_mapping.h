@@ -10,7 +10,7 @@
 #include "base/result.h"
 #include "calico/crd.h"
 #include "store/kube/format/api.h"
-#include "store/kube/format/own_kinds.h"
+#include "store/kube/format/croft_kinds.h"
 #include "store/store.h"
 
 // How records lie in a Kubernetes API (docs/formats/kubernetes-own.md, docs/formats/calico-crd.md): which resource,
@@ -33,7 +33,7 @@ struct Stored {
 };
 
 /// How URLs and objects name a kind.
-struct FormKind {
+struct MappedKind {
   wire::kube::ApiResource resource;
   std::string_view kind;                     ///< "CroftPoolSet", "IPAMBlock"
   bool is_namespaced = false;                ///< a record's name is NAMESPACE/NAME
@@ -42,16 +42,16 @@ struct FormKind {
 };
 
 /// Objects of some kinds. One of Croft's own kinds, one of Calico's; a store has both.
-class Form {
+class ObjectMapping {
  public:
-  Form() = default;
-  Form(const Form&) = delete;
-  Form& operator=(const Form&) = delete;
-  virtual ~Form() = default;
+  ObjectMapping() = default;
+  ObjectMapping(const ObjectMapping&) = delete;
+  ObjectMapping& operator=(const ObjectMapping&) = delete;
+  virtual ~ObjectMapping() = default;
 
   [[nodiscard]] virtual bool has(Kind kind) const = 0;
   /// For a kind that it has.
-  [[nodiscard]] virtual FormKind about(Kind kind) const = 0;
+  [[nodiscard]] virtual MappedKind about(Kind kind) const = 0;
   [[nodiscard]] wire::kube::ApiResource resource_of(Kind kind) const { return about(kind).resource; }
   /// How lists of a kind name it, and which members of their objects are read.
   [[nodiscard]] wire::kube::ApiListOf list_of(Kind kind) const;
@@ -96,22 +96,23 @@ class Form {
 [[nodiscard]] std::string resource_version_of(Revision revision);
 
 /// Croft's own kinds.
-[[nodiscard]] std::unique_ptr<Form> make_own_form(wire::kube::Digest sha256);
+[[nodiscard]] std::unique_ptr<ObjectMapping> make_croft_mapping(wire::kube::Digest sha256);
 /// Calico's, in one of its two groups.
-[[nodiscard]] std::unique_ptr<Form> make_calico_form(wire::calico::ApiGroup group, wire::calico::Digests digests);
+[[nodiscard]] std::unique_ptr<ObjectMapping> make_calico_mapping(wire::calico::ApiGroup group,
+                                                                 wire::calico::Digests digests);
 
 /// A kind of Kubernetes' own, which is only read.
 struct KubernetesKind {
   Kind record;
-  FormKind about;
+  MappedKind about;
   Result<Value> (*decode)(wire::JsonRef object, const wire::kube::ApiMeta& meta);
 };
-[[nodiscard]] std::unique_ptr<Form> make_kubernetes_form(const KubernetesKind& kind);
+[[nodiscard]] std::unique_ptr<ObjectMapping> make_kubernetes_mapping(const KubernetesKind& kind);
 /// A list of nodes, with what Croft reads of each: nothing of what is said of images, volumes and conditions.
 [[nodiscard]] wire::kube::ApiListOf list_of_nodes();
-[[nodiscard]] std::unique_ptr<Form> make_node_form();
-[[nodiscard]] std::unique_ptr<Form> make_namespace_form();
+[[nodiscard]] std::unique_ptr<ObjectMapping> make_node_mapping();
+[[nodiscard]] std::unique_ptr<ObjectMapping> make_namespace_mapping();
 /// Services, and ServiceCIDRs (networking.k8s.io/v1: Kubernetes 1.33 and newer).
-[[nodiscard]] std::vector<std::unique_ptr<Form>> make_service_forms();
+[[nodiscard]] std::vector<std::unique_ptr<ObjectMapping>> make_service_mappings();
 
 }  // namespace croft::store::kube

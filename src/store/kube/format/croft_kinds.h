@@ -23,7 +23,7 @@ inline constexpr std::string_view kOwnGroup = "ipam.croft.dev";
 inline constexpr std::string_view kOwnVersion = "v1alpha1";
 inline constexpr std::string_view kOwnApiVersion = "ipam.croft.dev/v1alpha1";
 /// The label of every own object: whose the record is, by the beginning of its name, so that a selector finds the
-/// records of one node. See own_owner_label().
+/// records of one node. See croft_owner_label().
 inline constexpr std::string_view kOwnerLabel = "ipam.croft.dev/owner";
 /// The write token of the commit that wrote an object, Croft's own or Calico's: 32 hex digits.
 inline constexpr std::string_view kTokenAnnotation = "ipam.croft.dev/write-token";
@@ -47,29 +47,29 @@ struct OwnKind {
 };
 
 /// All kinds of records, by Kind.
-[[nodiscard]] std::span<const OwnKind> own_kinds();
+[[nodiscard]] std::span<const OwnKind> croft_kinds();
 /// Null for a kind of record that is Calico's or Kubernetes', or that Croft doesn't keep in a Kubernetes API.
-[[nodiscard]] const OwnKind* own_kind_of(core::Kind kind);
+[[nodiscard]] const OwnKind* croft_kind_of(core::Kind kind);
 
 /// The view of a pool, under its name: the pool itself is Calico's object, in which nothing of Croft's is written. No
 /// record: nobody reads it to decide.
-[[nodiscard]] const OwnKind& own_pool_kind();
+[[nodiscard]] const OwnKind& croft_pool_kind();
 
 /// A digest: any bytes to its 32 bytes. SHA-256 wherever this header asks for one (os/digest.h).
 using Digest = std::function<std::string(std::string_view)>;
 
 /// The object's name. It is the record's where that can be one (a DNS subdomain of at most 200 characters that does not
 /// look like the other form); else its usable part, and 16 hex digits of its digest.
-[[nodiscard]] std::string own_object_name(std::string_view record_name, const Digest& sha256);
+[[nodiscard]] std::string croft_object_name(std::string_view record_name, const Digest& sha256);
 /// The value of kOwnerLabel for records whose names begin with `owner`, as "host/node-a" or "nobody": the first 40 hex
 /// digits of its digest.
-[[nodiscard]] std::string own_owner_label(std::string_view owner, const Digest& sha256);
+[[nodiscard]] std::string croft_owner_label(std::string_view owner, const Digest& sha256);
 /// The owner at the beginning of a record's name, or of a prefix of names; nothing when the prefix is too short to
 /// tell.
 [[nodiscard]] std::optional<std::string_view> owner_in_name(std::string_view name);
 
 /// A `spec` for a record in the canonical bytes of register/format. Asserts that they are such.
-[[nodiscard]] std::string own_spec(const OwnKind& kind, std::string_view record_name, std::string_view record);
+[[nodiscard]] std::string croft_spec(const OwnKind& kind, std::string_view record_name, std::string_view record);
 
 /// The content of a `spec`.
 struct OwnRecord {
@@ -78,6 +78,6 @@ struct OwnRecord {
 };
 /// Unknown members are passed over: the API server prunes them. Error: corrupt, naming the member: missing, of another
 /// type, no number.
-[[nodiscard]] Result<OwnRecord> read_own_spec(const OwnKind& kind, JsonRef spec);
+[[nodiscard]] Result<OwnRecord> read_croft_spec(const OwnKind& kind, JsonRef spec);
 
 }  // namespace croft::wire::kube

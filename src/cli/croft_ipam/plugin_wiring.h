@@ -4,7 +4,7 @@
 #include <optional>
 #include <string>
 
-#include "agent/door/agent.h"
+#include "agent/door/client.h"
 #include "base/clock.h"
 #include "base/result.h"
 #include "cni/door/cni_call.h"

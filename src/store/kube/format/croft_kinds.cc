@@ -1,4 +1,4 @@
-#include "store/kube/format/own_kinds.h"
+#include "store/kube/format/croft_kinds.h"
 
 #include <algorithm>
 #include <array>
@@ -141,16 +141,16 @@ bool ends_like_a_digest(std::string_view name) {
 
 }  // namespace
 
-std::span<const OwnKind> own_kinds() { return kKinds; }
+std::span<const OwnKind> croft_kinds() { return kKinds; }
 
-const OwnKind& own_pool_kind() { return kPoolKind; }
+const OwnKind& croft_pool_kind() { return kPoolKind; }
 
-const OwnKind* own_kind_of(Kind kind) {
+const OwnKind* croft_kind_of(Kind kind) {
   const auto found = std::ranges::find(kKinds, kind, &OwnKind::record);
   return found == kKinds.end() ? nullptr : &*found;
 }
 
-std::string own_object_name(std::string_view record_name, const Digest& sha256) {
+std::string croft_object_name(std::string_view record_name, const Digest& sha256) {
   if (record_name.size() <= kPlainNameBytesMax && is_dns_subdomain(record_name) && !ends_like_a_digest(record_name)) {
     return std::string(record_name);
   }
@@ -167,7 +167,7 @@ std::string own_object_name(std::string_view record_name, const Digest& sha256) 
   return name + hex_of(sha256(record_name)).substr(0, kDigestDigits);
 }
 
-std::string own_owner_label(std::string_view owner, const Digest& sha256) {
+std::string croft_owner_label(std::string_view owner, const Digest& sha256) {
   return hex_of(sha256(owner)).substr(0, kLabelDigits);
 }
 
@@ -181,7 +181,7 @@ std::optional<std::string_view> owner_in_name(std::string_view name) {
   return name.substr(0, second);
 }
 
-std::string own_spec(const OwnKind& kind, std::string_view record_name, std::string_view record) {
+std::string croft_spec(const OwnKind& kind, std::string_view record_name, std::string_view record) {
   const auto document = parse_json(record, {.bytes_max = kRecordBytesMax, .depth_max = 16});
   CROFT_ASSERT(document);
   const auto version = member_of(document->root(), "v");
@@ -191,7 +191,7 @@ std::string own_spec(const OwnKind& kind, std::string_view record_name, std::str
   return spec.out().raw("}").take();
 }
 
-Result<OwnRecord> read_own_spec(const OwnKind& kind, JsonRef spec) {
+Result<OwnRecord> read_croft_spec(const OwnKind& kind, JsonRef spec) {
   OwnRecord own;
   if (const auto name = member_of(spec, "name")) own.name = name->text();
   if (own.name.empty()) return fail(ErrorCode::corrupt, "spec.name: it is missing");

@@ -30,7 +30,7 @@ struct NodeRangeSeen {
 };
 
 /// All there is to see. Written by nobody: a Step only because it is read like one.
-struct NodeRangesSeen {
+struct NodeRangeOverview {
   std::optional<NodeRangeSet> set;  ///< nothing: node ranges are not configured
   std::vector<ClusterCidrUse> use;
   std::vector<NodeRangeSeen> ranges;  ///< ascending by CIDR
@@ -43,7 +43,7 @@ struct NodeRangesSeen {
   [[nodiscard]] std::vector<NodeRange> records() const;
   [[nodiscard]] std::map<std::string, std::vector<net::Prefix>> by_node() const;
 };
-[[nodiscard]] Step<NodeRangesSeen> look_at_node_ranges(const Snapshot& snapshot);
+[[nodiscard]] Step<NodeRangeOverview> read_node_range_overview(const Snapshot& snapshot);
 
 }  // namespace croft::core
 

@@ -1,4 +1,4 @@
-#include "ipam/decide/claim.h"
+#include "ipam/decide/claim_choice.h"
 
 #include <algorithm>
 #include <utility>

@@ -1,4 +1,4 @@
-#include "cli/croft_ipam/worlds.h"
+#include "cli/croft_ipam/plugin_wiring.h"
 
 #include <algorithm>
 #include <chrono>

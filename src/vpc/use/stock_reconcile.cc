@@ -379,7 +379,7 @@ Result<void> StockKeeper::release_unused(std::vector<net::Address> addresses, De
           ErrorCode::refused_for_safety,
           fmt::format("{} is in use, in the stock, or not this node's: nothing was released", address.to_string()));
     }
-    core::StockAddress record = warm::entered(*found, core::StockAddressState::quarantined, world_.clock.now());
+    core::StockAddress record = warm::with_state(*found, core::StockAddressState::quarantined, world_.clock.now());
     record.created = record.since;
     record.why = "an operator released it";
     set_aside.push_back({address, warm::Correction::What::set_aside, std::nullopt, record, record.why});

@@ -1,4 +1,4 @@
-#include "noderanges/decide/node_range_look.h"
+#include "noderanges/decide/node_range_overview.h"
 
 #include <algorithm>
 #include <iterator>
@@ -12,26 +12,26 @@
 
 namespace croft::core {
 
-std::vector<NodeRange> NodeRangesSeen::records() const {
+std::vector<NodeRange> NodeRangeOverview::records() const {
   std::vector<NodeRange> records;
   for (const NodeRangeSeen& one : ranges) records.push_back(one.range);
   return records;
 }
 
-std::map<std::string, std::vector<net::Prefix>> NodeRangesSeen::by_node() const {
+std::map<std::string, std::vector<net::Prefix>> NodeRangeOverview::by_node() const {
   std::map<std::string, std::vector<net::Prefix>> cidrs;
   for (const NodeRangeSeen& one : ranges) cidrs[one.range.node].push_back(one.range.cidr);
   return cidrs;
 }
 
-Step<NodeRangesSeen> look_at_node_ranges(const Snapshot& snapshot) {
-  return decide(snapshot, [&](Reader& reader) -> Flow<Plan<NodeRangesSeen>> {
+Step<NodeRangeOverview> read_node_range_overview(const Snapshot& snapshot) {
+  return decide(snapshot, [&](Reader& reader) -> Flow<Plan<NodeRangeOverview>> {
     const NodeRangeTable table(reader, AddressClaims::For::to_look);
     const auto& nodes = reader.keys({Kind::node, ""});
     TRY_VOID(table.check(reader));
     TRY(const auto sets, table.sets());
 
-    NodeRangesSeen seen;
+    NodeRangeOverview seen;
     if (table.is_configured()) seen.set = table.stored();
     for (const node_range::CidrSet& set : sets) {
       seen.use.push_back({set.cluster(), set.size(), set.taken(), set.excluded_count()});
@@ -63,7 +63,7 @@ Step<NodeRangesSeen> look_at_node_ranges(const Snapshot& snapshot) {
       });
       if (lacks) seen.bare.push_back(node);
     }
-    return Plan<NodeRangesSeen>{std::move(seen), {}};
+    return Plan<NodeRangeOverview>{std::move(seen), {}};
   });
 }
 

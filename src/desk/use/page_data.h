@@ -14,7 +14,7 @@
 namespace croft::engine {
 
 /// The register at one moment, as the page shows it.
-struct Scene {
+struct PageData {
   Instant begun{};
   std::vector<core::PoolFill> pools;  ///< ascending by name
   std::vector<NodeView> nodes;        ///< likewise
@@ -30,6 +30,6 @@ struct Scene {
 
 /// Reads all blocks, a page of them at a time. Services and blocks that cannot be read are a note. Errors: those of the
 /// store.
-[[nodiscard]] Result<Scene> read_scene(const Context& context);
+[[nodiscard]] Result<PageData> read_page_data(const Context& context);
 
 }  // namespace croft::engine

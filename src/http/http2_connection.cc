@@ -1,3 +1,5 @@
+#include "http/http2_connection.h"
+
 #include <poll.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
@@ -22,7 +24,6 @@
 #include "base/assert.h"
 #include "base/printable.h"
 #include "base/texts.h"
-#include "http/http2_connection.h"
 #include "os/file_descriptor.h"
 
 namespace croft::os {

@@ -1,9 +1,10 @@
+#include "calico/etcd_records.h"
+
 #include <variant>
 
 #include "base/assert.h"
 #include "base/printable.h"
 #include "base/texts.h"
-#include "calico/etcd_records.h"
 #include "calico/json.h"
 #include "register/format/canonical_json.h"
 #include "register/format/field_table.h"

@@ -1,4 +1,4 @@
-#include "desk/use/scene.h"
+#include "desk/use/page_data.h"
 
 #include <algorithm>
 #include <array>
@@ -40,21 +40,21 @@ AddressMap::Block block_of(const BlockView& view) {
   return {};
 }
 
-[[nodiscard]] Result<void> add_service_ranges(const Context& context, Scene& scene) {
+[[nodiscard]] Result<void> add_service_ranges(const Context& context, PageData& data) {
   TRY(const auto objects, service_cidrs(context));
-  for (const TakenSpace& one : objects) scene.service_ranges.push_back(one.cidr);
-  TRY_VOID(add_bitmap_ranges(context, scene.service_ranges));
-  std::ranges::sort(scene.service_ranges);
-  const auto same = std::ranges::unique(scene.service_ranges);
-  scene.service_ranges.erase(same.begin(), same.end());
-  scene.are_service_ranges_known = true;
+  for (const TakenSpace& one : objects) data.service_ranges.push_back(one.cidr);
+  TRY_VOID(add_bitmap_ranges(context, data.service_ranges));
+  std::ranges::sort(data.service_ranges);
+  const auto same = std::ranges::unique(data.service_ranges);
+  data.service_ranges.erase(same.begin(), same.end());
+  data.are_service_ranges_known = true;
   return {};
 }
 
-[[nodiscard]] Result<void> add_services(const Context& context, Scene& scene) {
+[[nodiscard]] Result<void> add_services(const Context& context, PageData& data) {
   TRY(const auto services, list_services(context));
   for (const StoredService& one : services) {
-    for (const net::Address& address : core::addresses_of(one.service)) scene.map.add(address, Mark::service);
+    for (const net::Address& address : core::addresses_of(one.service)) data.map.add(address, Mark::service);
   }
   return {};
 }
@@ -66,27 +66,27 @@ Mark mark_of(core::AddressState state, bool is_borrowed) {
   return is_borrowed ? Mark::borrowed : kMarks[static_cast<std::size_t>(state)];
 }
 
-Result<Scene> read_scene(const Context& context) {
-  Scene scene;
-  scene.begun = context.clock.now();
-  TRY(Survey seen, survey(context, [&](const BlockView& view) { scene.map.add_block(block_of(view)); }));
-  scene.pools = std::move(seen.pools);
-  scene.strict_affinity = seen.strict_affinity;
-  scene.map.set_reserved(std::move(seen.reserved));
-  TRY(scene.nodes, list_nodes(context));
+Result<PageData> read_page_data(const Context& context) {
+  PageData data;
+  data.begun = context.clock.now();
+  TRY(Survey seen, survey(context, [&](const BlockView& view) { data.map.add_block(block_of(view)); }));
+  data.pools = std::move(seen.pools);
+  data.strict_affinity = seen.strict_affinity;
+  data.map.set_reserved(std::move(seen.reserved));
+  TRY(data.nodes, list_nodes(context));
   if (seen.unreadable_blocks > 0) {
-    scene.notes.push_back(
+    data.notes.push_back(
         counted_as(seen.unreadable_blocks, "block cannot be read and is", "blocks cannot be read and are") +
         " not shown; croft check names them");
   }
-  if (const auto done = add_service_ranges(context, scene); !done) {
-    scene.notes.push_back("the ranges of Services are not known: " + done.error().message);
+  if (const auto done = add_service_ranges(context, data); !done) {
+    data.notes.push_back("the ranges of Services are not known: " + done.error().message);
   }
-  if (const auto done = add_services(context, scene); !done) {
-    scene.notes.push_back("Services are not shown: " + done.error().message);
+  if (const auto done = add_services(context, data); !done) {
+    data.notes.push_back("Services are not shown: " + done.error().message);
   }
-  scene.map.freeze();
-  return scene;
+  data.map.freeze();
+  return data;
 }
 
 }  // namespace croft::engine
