@@ -5,11 +5,9 @@
 #include <map>
 #include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "base/clock.h"
-#include "base/time_text.h"
 #include "history/decide/forecast.h"
 #include "ipam/use/inspect.h"
 

@@ -150,12 +150,6 @@ struct RangesSeen {
   std::map<std::string, Leaks> leaks;                          ///< of the passes before, by name
 };
 
-/// A part that could not be done. The others were.
-struct RangeFailure {
-  std::string range;
-  Error error;
-};
-
 /// The ranges of addresses. A range that is not given by `wanted` stays as its record says. A range that is made, or
 /// moved, is refused where somebody else claims its addresses. Values of a range that nobody says are a failure that
 /// asks for the flag; so are two records of one family. A record that the flags leave out stays, as in the reference:

@@ -14,8 +14,6 @@
 
 namespace croft::engine {
 
-using core::audit::RangeFailure;
-
 /// The ranges as they are to be. One with neither flag nor record is made by nobody, and Services that hold values of
 /// it are a failure that asks for the flag.
 struct RangeRepairOptions : core::ServiceRanges {
@@ -26,6 +24,12 @@ struct RangeRepairOptions : core::ServiceRanges {
 struct RangeRepairMemory {
   std::map<std::string, core::audit::Leaks> ranges;  ///< by name
   std::uint64_t epoch = 0;  ///< of the register (store::Store::epoch): in another, all begins anew
+};
+
+/// A part that could not be done. The others were.
+struct RangeFailure {
+  std::string range;
+  Error error;
 };
 
 struct RangeRepairReport {
