@@ -34,7 +34,7 @@ enum class Printed : std::uint8_t {
 [[nodiscard]] std::string printable(std::string_view text, Printed how);
 
 /// Where the last `@` is, or the last `%40`, which is one as URLs write it in a password; npos: none.
-[[nodiscard]] inline std::size_t last_at(std::string_view text) {
+[[nodiscard]] inline std::size_t last_at_sign(std::string_view text) {
   const std::size_t plain = text.rfind('@'), encoded = text.rfind("%40");
   if (plain == text.npos || encoded == text.npos) return std::min(plain, encoded);
   return std::max(plain, encoded);
@@ -51,7 +51,7 @@ enum class Printed : std::uint8_t {
     result.append(text.substr(0, begin + kBefore.size()));
     text.remove_prefix(begin + kBefore.size());
     // A password may have any character: the last one of this URL ends it.
-    const std::size_t at = last_at(text.substr(0, text.find(kBefore)));
+    const std::size_t at = last_at_sign(text.substr(0, text.find(kBefore)));
     if (at == text.npos) continue;
     result.append(kHidden);
     text.remove_prefix(at);

@@ -110,7 +110,7 @@ MaybeFault take_variables(std::span<const Source> sources, const GetVariable& va
 }
 
 MaybeFault split_endpoints(const Setting& setting, std::vector<std::string>& out) {
-  if (last_at(setting.value) != setting.value.npos) {  // what stands before it may be a secret: it is not shown
+  if (last_at_sign(setting.value) != setting.value.npos) {  // what stands before it may be a secret: it is not shown
     return bad_value(setting.name,
                      "has a user in it: give endpoints alone, and the variables ETCD_USERNAME and "
                      "ETCD_PASSWORD to the runtime");

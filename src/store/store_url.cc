@@ -64,7 +64,7 @@ std::string without_user(std::string_view url) {
   // A password may have any of the characters that end it elsewhere, so the last one counts. Without "//" what is
   // behind "?" is an option, as a context that has one by right.
   const std::size_t slashes = url.find("//");
-  const std::size_t at = slashes != url.npos ? last_at(url) : url.substr(0, url.find('?')).rfind('@');
+  const std::size_t at = slashes != url.npos ? last_at_sign(url) : url.substr(0, url.find('?')).rfind('@');
   if (at == url.npos) return std::string(url);
   const std::size_t colon = url.find(':');
   std::size_t from = 0;

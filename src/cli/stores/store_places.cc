@@ -67,7 +67,7 @@ Result<EtcdPlace> parse_etcd_url(const std::string& url) {
       return fail(ErrorCode::invalid_argument, "store {} names no endpoint: give etcd:https://10.0.0.1:2379,…",
                   echo(store::without_user(url)));
     }
-    if (last_at(endpoint) != endpoint.npos) {  // what stands before it may be a secret: it is not shown
+    if (last_at_sign(endpoint) != endpoint.npos) {  // what stands before it may be a secret: it is not shown
       return fail(ErrorCode::invalid_argument,
                   "store: an etcd endpoint has no user and no password in it: give ?user=NAME&password-file=FILE");
     }

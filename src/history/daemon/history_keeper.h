@@ -105,7 +105,7 @@ class HistoryKeeper {
     bool is_first = true;
     while (!is_ending()) {
       const auto done = recorder.step();
-      last_ = recorder.last();
+      last_ = recorder.last_step();
       if (!done) return done;
       if (std::exchange(is_first, false)) {
         log_.info("history: {} holders are recorded in {}", recorder.open_count(), one_line(flags_.path));

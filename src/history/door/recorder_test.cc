@@ -354,7 +354,7 @@ TEST(Recorder, TheNextRecorderKnowsThatTheClockWasSetBackWhileNobodyRecorded) {
   world.clock.jump_wall(-300s);
   EXPECT_FALSE(world.step()) << "it notices";
   world.clock.advance(2s);
-  const Instant last = world.recorder->last();
+  const Instant last = world.recorder->last_step();
   world.start(last);
   world.steps(600s);
   EXPECT_FALSE(world.asked(address, set - 299s).is_sure) << "c1's first, and nobody's then";

@@ -71,7 +71,7 @@ class Recorder {
   [[nodiscard]] Result<void> step();
 
   /// When it last stepped.
-  [[nodiscard]] const Instant& last() const { return last_; }
+  [[nodiscard]] const Instant& last_step() const { return last_; }
   /// That many addresses are held.
   [[nodiscard]] std::size_t open_count() const { return open_.size(); }
 

@@ -96,7 +96,7 @@ std::string block_details(const engine::BlockView& view, const std::optional<cor
     print(line.data_text(json_of(std::vector{view})));
     return 0;
   }
-  TRY(const auto claim, engine::affinity_of(context, view.block));
+  TRY(const auto claim, engine::read_owner_affinity(context, view.block));
   print(block_details(view, claim) + "\n");
   print(draw(view, line.in_colour()), Printed::coloured);
   return 0;

@@ -247,7 +247,7 @@ Result<BlockView> show_block(const Context& context, const net::Prefix& cidr) {
   return fail(ErrorCode::not_found, "there is no block {}; `croft block list` names them", cidr);
 }
 
-Result<std::optional<core::Affinity>> affinity_of(const Context& context, const core::Block& block) {
+Result<std::optional<core::Affinity>> read_owner_affinity(const Context& context, const core::Block& block) {
   if (!block.affinity) return std::optional<core::Affinity>();
   const core::Key key = core::affinity_key(*block.affinity, block.cidr);
   TRY(const auto record, get_sound(context, key, deadline_of_use_case(context)));

@@ -104,7 +104,8 @@ struct Survey {
 [[nodiscard]] Result<BlockView> show_block(const Context& context, const net::Prefix& cidr);
 
 /// The claim of a block's owner on it; absent when there is none, and for a block of nobody.
-[[nodiscard]] Result<std::optional<core::Affinity>> affinity_of(const Context& context, const core::Block& block);
+[[nodiscard]] Result<std::optional<core::Affinity>> read_owner_affinity(const Context& context,
+                                                                        const core::Block& block);
 
 /// All addresses that are held, cooling or reserved, ascending.
 [[nodiscard]] Result<std::vector<AddressView>> list_addresses(const Context& context);
