@@ -223,6 +223,8 @@ class ServiceCidr {
   std::uint32_t size_ = 0;
 };
 
+using ServiceAddresses = BitmapRange<ServiceCidr>;
+
 /// The prefixes that a cluster's Services get their addresses from.
 struct ServiceCidrs {
   net::Prefix primary;

@@ -321,8 +321,6 @@ using net::Address;
 using net::Prefix;
 
 ServiceCidr cidr(std::string_view text) { return ServiceCidr::parse(text).value(); }
-using ServiceAddresses = BitmapRange<ServiceCidr>;
-
 ServiceAddresses addresses(std::string_view text) { return ServiceAddresses(cidr(text)); }
 
 std::vector<Address> taken_of(const ServiceAddresses& range) {
