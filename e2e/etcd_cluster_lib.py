@@ -31,7 +31,7 @@ class Network:
 
     def __init__(self, world):
         self.hub = world.netns("hub")
-        self.hub.run("ip", "link", "add", "br0", "type", "bridge")
+        self.hub.run("ip", "link", "add", "br0", "address", "02:00:00:00:00:01", "type", "bridge")  # else a new port may change its MAC, which others have in their ARP
         self.hub.run("ip", "link", "set", "br0", "up")
         self.hub.run("ip", "address", "add", "192.0.2.254/24", "dev", "br0")
         self.members = [self.join(world, f"m{i}", f"192.0.2.{i}") for i in (1, 2, 3)]

@@ -124,7 +124,7 @@ def test():
     require_programs("ip", "nsenter", "sysctl", "ping")
     enter_own_namespace()
     with World("vpc", sys.argv[1]) as world:
-        run("ip", "link", "add", "br0", "type", "bridge")
+        run("ip", "link", "add", "br0", "address", "02:00:00:00:00:01", "type", "bridge")  # else a new port may change its MAC, which others have in their ARP
         run("ip", "address", "add", f"{GATEWAY}/24", "dev", "br0")
         run("ip", "link", "set", "br0", "up")
         cloud = Cloud(world, "cloud", HOSTS, prefix="10.9.0", listen=GATEWAY, addresses=HOSTS)

@@ -130,7 +130,7 @@ class Cluster:
 
     def _make_network(self):
         run("ip", "link", "set", "lo", "up")
-        run("ip", "link", "add", "lan", "type", "bridge")
+        run("ip", "link", "add", "lan", "address", "02:00:00:00:00:01", "type", "bridge")  # else a new port may change its MAC, which others have in their ARP
         run("ip", "address", "add", f"{CONTROL}/{NODES.prefixlen}", "dev", "lan", *AT_ONCE)
         run("ip", "link", "set", "lan", "up")
         pathlib.Path("/proc/sys/net", FORWARDING).write_text("1")
