@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <ctime>
 #include <string>
@@ -47,7 +48,7 @@ inline CertificateWithKey make_certificate(const CertificateWithKey* authority, 
     ASN1_TIME_set(into,
                   static_cast<std::time_t>(std::chrono::floor<std::chrono::seconds>(time.time_since_epoch()).count()));
   };
-  static long serial = 0;
+  static std::atomic<long> serial = 0;
   X509_set_version(one, 2);
   ASN1_INTEGER_set(X509_get_serialNumber(one), ++serial);
   set_time(X509_getm_notBefore(one), validity.from);
