@@ -30,7 +30,7 @@ function(croft_static_twin program sources parts)
 endfunction()
 
 # croft_apart(file.cc...): compiled alone also with CROFT_TOGETHER. For dialects of one format, in which the same private
-# name means the same thing of another.
+# name means the same thing of another, and where what is inlined must not hang on the file's neighbours.
 function(croft_apart)
   set_source_files_properties(${ARGN} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
 endfunction()

@@ -78,11 +78,11 @@ def by_every_channel(world):
                       ("node", "label", "n" + evil, "a=b"), ("node", "label", "node-a", "a" + evil + "=b" + evil),
                       ("host-local", "check", "--dir", str(directory)), ("host-local", "list", "--dir", str(directory)),
                       ("host-local", "list", "--dir", str(directory), "-o", "json"),
-                      ("host-local", "check", "--dir", str(directory), "-o", "yaml"), ("service", "list"),
-                      ("service", "create", evil), ("explain", "--node", evil)):
+                      ("host-local", "check", "--dir", str(directory), "-o", "yaml"), ("service", "list"), ("service", "create", evil), ("explain", "--node", evil)):
         done = subprocess.run([world.bin / "croft", "--store", store, *arguments], capture_output=True, check=False)
         expect_plain(f"croft {arguments!r} stdout", done.stdout)
         expect_plain(f"croft {arguments!r} stderr", done.stderr)
+        expect(b"taken for a new one" not in done.stderr, "a name that no node may have is refused, and is no new node's")
         if "json" in arguments and done.stdout:
             json.loads(done.stdout)
     for arguments in (("controller", "--once", "--grace", "1ms"),
