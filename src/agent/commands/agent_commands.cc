@@ -29,7 +29,7 @@ nlohmann::ordered_json properties_of(const AgentStatus& status) {
           {"blocksAhead", number_64_json(status.blocks_ahead)}};
 }
 
-std::string table_of(const AgentStatus& status) {
+std::string status_text(const AgentStatus& status) {
   Table table({"PROPERTY", "VALUE"});
   const char* const truth = status.cache_in_use ? "true" : "false: it asks the store each time";
   const nlohmann::ordered_json properties = properties_of(status);
@@ -62,7 +62,7 @@ std::string table_of(const AgentStatus& status) {
   const auto status = edge::agent_status(socket, line.clock);
   if (!status) return fail(unanswered(socket, status.error()));
   print(line.wants_data() ? line.data_text(Data(nlohmann::ordered_json::array({properties_of(*status)})))
-                          : table_of(*status));
+                          : status_text(*status));
   return 0;
 }
 

@@ -24,7 +24,7 @@ namespace {
 using std::chrono::nanoseconds;
 
 constexpr std::size_t kEndpointsMax = 16;
-constexpr nanoseconds kPauseMin = std::chrono::milliseconds{25};
+constexpr nanoseconds kRetryPause = std::chrono::milliseconds{25};
 
 [[nodiscard]] Deadline earlier(Deadline a, Deadline b) { return a.at_since_boot < b.at_since_boot ? a : b; }
 
@@ -230,7 +230,7 @@ class EtcdClient final : public Client {
 
   void pause(std::size_t attempt, Deadline deadline) {
     if (attempt + 1 < members()) return;  // the other members at once; then slower
-    const nanoseconds span = connections_.spread(kPauseMin * (1 + attempt), 100);
+    const nanoseconds span = connections_.spread(kRetryPause * (1 + attempt), 100);
     const nanoseconds left = deadline.at_since_boot - clock_.now().since_boot;
     if (left > nanoseconds{0}) std::this_thread::sleep_for(std::min(span, left));
   }

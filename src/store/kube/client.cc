@@ -28,7 +28,7 @@ using Next = Verdict::Next;
 constexpr std::chrono::minutes kTokenAgeMax{1};
 /// API servers allow as much.
 constexpr std::chrono::minutes kSkewMax{1};
-constexpr nanoseconds kPauseMin = std::chrono::milliseconds{25};
+constexpr nanoseconds kRetryPause = std::chrono::milliseconds{25};
 /// How often a request that was told to wait (429, 503) is sent again; as client-go.
 constexpr std::size_t kWaitsMax = 10;
 /// Requests on their way at once; a server takes about 100 streams, and watches have some of them.
@@ -322,7 +322,7 @@ class Client final : public Api {
     const bool stays = waits && verdict.answer.http_status != 503 && made.on.connection->is_usable();
     if (!stays && servers() > 1) connections_.leave(made.on);
     if (!stays && count < servers()) return true;  // the other servers at once; then slower
-    const nanoseconds span = waits ? verdict.wait : kPauseMin * static_cast<std::int64_t>(count);
+    const nanoseconds span = waits ? verdict.wait : kRetryPause * static_cast<std::int64_t>(count);
     const nanoseconds pause = connections_.spread(span, 10);
     if (now.since_boot + pause >= deadline.at_since_boot) return false;
     if (options_.sleep) {
