@@ -52,7 +52,7 @@ class CalicoIpamTest : public testing::Test {
                                directory_.file("run/calico/ipam.lock") + "\"" + asked.more +
                                R"(,"ipam":{"type":"calico-ipam","store":"memory:")" + asked.ipam + "}}";
     host.read_stdin = [config] { return Result<std::string>(config); };
-    host.compare_netns = [](const std::string&) { return NetnsAnswer::different; };
+    host.compare_netns = [](const std::string&) { return os::SameNamespace::no; };
     return run_cni(calico_ipam_plugin(world_), host);
   }
   CniAnswer add(const std::string& container, const std::string& ipam = "", const std::string& args = "") {

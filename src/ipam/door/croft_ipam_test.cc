@@ -83,7 +83,7 @@ class CroftIpamTest : public testing::Test {
                                R"(","name":"net","nodename":"node-a","ipam":{"type":"croft-ipam")" + ipam + "}" + more +
                                "}";
     host.read_stdin = [config] { return Result<std::string>(config); };
-    host.compare_netns = [](const std::string&) { return NetnsAnswer::different; };
+    host.compare_netns = [](const std::string&) { return os::SameNamespace::no; };
     return run_cni(croft_ipam_plugin(world_), host);
   }
 
