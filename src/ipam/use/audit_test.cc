@@ -190,8 +190,8 @@ TEST_F(AuditTest, TheRuntimeOfOneNodeSaysNothingOfOthers) {
   add("c3", "node-b");
   clock.advance(60s);
   const core::audit::LiveAttachments other = runtime({{"net", "x", "eth0"}});
-  EXPECT_EQ(audit(context, other).value().findings.size(), 3U);
-  EXPECT_EQ(audit(context, other, kCollectAgeMin, "node-b").value().findings.size(), 1U);
+  EXPECT_EQ(audit(context, {other}).value().findings.size(), 3U);
+  EXPECT_EQ(audit(context, {.live = other, .node = "node-b"}).value().findings.size(), 1U);
 }
 
 TEST_F(AuditTest, BesideForeignWritersPoolsWithoutGatewayNeedNoReservations) {
@@ -329,7 +329,7 @@ TEST_F(AuditTest, WhatTheRuntimeDoesNotKnowIsNamedWithItsRemedy) {
   const core::audit::LiveAttachments live = runtime({{"net", "c1", "eth0"}});
   EXPECT_THAT(findings(live), IsEmpty()) << "younger than a minute";
   clock.advance(60s);
-  const auto report = audit(context, live).value();
+  const auto report = audit(context, {live}).value();
   ASSERT_EQ(report.findings.size(), 1U);
   EXPECT_THAT(report.findings[0].what, HasSubstr("container c2"));
   EXPECT_THAT(report.findings[0].remedy, HasSubstr("--handle net.c2 --sequence "));
@@ -338,7 +338,7 @@ TEST_F(AuditTest, WhatTheRuntimeDoesNotKnowIsNamedWithItsRemedy) {
 
 TEST_F(AuditTest, AnEmptyCacheProvesNothing) {
   clock.advance(60s);
-  const auto report = audit(context, core::audit::LiveAttachments{}).value();
+  const auto report = audit(context, {core::audit::LiveAttachments{}}).value();
   EXPECT_THAT(findings(core::audit::LiveAttachments{}), ElementsAre(HasSubstr("cache_empty")));
   for (const core::audit::Allocation& allocation : report.allocations) EXPECT_FALSE(allocation.unattached);
 }
@@ -367,7 +367,7 @@ TEST_F(AuditTest, WhoLivesWithAnAddressThatHeDoesNotHoldIsNamed) {
   live.entries[3].addresses = live.entries[4].addresses = {ip("10.1.0.12")};
   live.entries[3].netns = core::RuntimeAttachment::Netns::gone;
   live.entries[4].netns = core::RuntimeAttachment::Netns::unclear;
-  const auto found = audit(context, live).value().findings;
+  const auto found = audit(context, {live}).value().findings;
   ASSERT_EQ(found.size(), 2U);
   EXPECT_EQ(found[0].id, "not_held");
   EXPECT_THAT(found[0].what, AllOf(HasSubstr("container new interface eth0 in network net for pod shop/web has it"),
@@ -413,7 +413,7 @@ TEST_F(AuditTest, AContainerInTwoCachesIsToldOnce) {
 TEST_F(AuditTest, OfPodsThatRunTheFirstTenAreNamed) {
   const auto of = [&](std::vector<core::audit::RunningPod> pods) {
     std::vector<std::string> texts;
-    const AuditReport report = audit(context, {}, kCollectAgeMin, "", listed(std::move(pods))).value();
+    const AuditReport report = audit(context, {}, listed(std::move(pods))).value();
     for (const core::audit::Finding& one : report.findings) texts.push_back(one.subject + " " + one.what);
     return texts;
   };
@@ -454,7 +454,7 @@ class HalfMoved : public testing::Test, public World {
     for (const auto& [i, address] : pods) {
       running.push_back({{"p" + address, "shop", ""}, fmt::format("node-{}", i), {ip(address.c_str())}});
     }
-    return audit(context, {}, kCollectAgeMin, "", listed(std::move(running)), ranges_).value().findings;
+    return audit(context, {.pod_ranges = ranges_}, listed(std::move(running))).value().findings;
   }
   std::vector<core::NodeRange> ranges_;
 };
@@ -473,11 +473,11 @@ TEST_F(HalfMoved, TheCacheOfTheNodeItselfSaysNoOther) {
   core::audit::LiveAttachments live = runtime({{"cbr0", "c1", "eth0"}, {"cbr0", "c2", "eth0"}});
   live.entries[0].addresses = {ip("10.244.2.5")};
   live.entries[1].addresses = {ip("10.244.2.6")};
-  const auto told = audit(context, live, kCollectAgeMin, "node-2").value().findings;
+  const auto told = audit(context, {.live = live, .node = "node-2"}).value().findings;
   ASSERT_EQ(told.size(), 1U);
   EXPECT_EQ(told[0].id, "node_not_moved");
   EXPECT_EQ(told[0].subject, "node node-2");
-  EXPECT_EQ(audit(context, live, kCollectAgeMin, "node-3").value().findings.at(0).id, "not_held");
+  EXPECT_EQ(audit(context, {.live = live, .node = "node-3"}).value().findings.at(0).id, "not_held");
 }
 
 TEST_F(HalfMoved, APodCidrThatNobodyClaimedIsToldWithTheClaim) {
@@ -512,14 +512,14 @@ TEST_F(HalfMoved, WhatTheRegisterLostIsStillTold) {
 TEST_F(AuditTest, AnEntryThatCannotBeReadIsNamed) {
   core::audit::LiveAttachments live = runtime({{"net", "c1", "eth0"}, {"net", "c2", "eth0"}});
   live.unreadable = {{"net-c3-eth0", "/cache/results/net-c3-eth0: invalid JSON: larger than 4194304 bytes"}};
-  auto report = audit(context, live).value();
+  auto report = audit(context, {live}).value();
   ASSERT_THAT(report.findings, testing::SizeIs(1));
   EXPECT_EQ(report.findings[0].id, "cache_unreadable");
   EXPECT_EQ(report.findings[0].subject, "net-c3-eth0");
   EXPECT_THAT(report.findings[0].what, HasSubstr("/cache/results/net-c3-eth0: invalid JSON: larger than"));
   EXPECT_THAT(report.findings[0].remedy, HasSubstr("crictl"));
   for (int i = 0; i < 30; ++i) live.unreadable.push_back(live.unreadable.front());
-  report = audit(context, live).value();
+  report = audit(context, {live}).value();
   ASSERT_THAT(report.findings, testing::SizeIs(11));
   EXPECT_THAT(report.findings.back().what, HasSubstr("21 more"));
 }
@@ -543,7 +543,7 @@ TEST_F(AuditTest, TwoLivingContainersOfOnePodAreNamedWithIt) {
   clock.advance(60s);
   const auto owner = [](const char* id) { return core::Owner{"net", id, "eth0"}; };
   core::audit::LiveAttachments live = runtime({owner("c1"), owner("c2"), owner("c3"), owner("c4")});
-  EXPECT_EQ(audit(context, live).value().findings.at(0).pod, (core::PodIdentity{"web", "shop", "uid-1"}));
+  EXPECT_EQ(audit(context, {live}).value().findings.at(0).pod, (core::PodIdentity{"web", "shop", "uid-1"}));
   EXPECT_THAT(findings(live), ElementsAre(AllOf(StartsWith("pod_twice "), HasSubstr("container c3 holds"))));
   // In a container nobody can say what is there; still only one of them is the pod's.
   live.entries[3].netns = core::RuntimeAttachment::Netns::unmounted;
