@@ -30,12 +30,9 @@ using wire::cni::Code;
 Result<void> ask_plugin_status(wire::cni::Network network, const Clock& clock, Random& random) {
   os::make_files_private();
   const edge::CroftIpamWorld world{
-      .open_store = [&](const std::string& url,
-                        store::OpenMode) { return open_store(url, store::OpenMode::existing, clock); },
-      .clock = clock,
-      .random = random,
-      .host_name = {},
-      .log = [](const std::string&, const std::string&) {}};
+      {clock, random},
+      [&](const std::string& url, store::OpenMode) { return open_store(url, store::OpenMode::existing, clock); },
+      [](const std::string&, const std::string&) {}};
   const edge::CniPlugin plugin = edge::croft_ipam_plugin(world);
   const auto trouble = plugin.handlers.status({wire::cni::Command::status, {}, std::move(network)});
   return trouble ? Result<void>(fail(error_of(*trouble).in("the plugin's STATUS"))) : Result<void>();

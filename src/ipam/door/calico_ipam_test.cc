@@ -115,14 +115,12 @@ class CalicoIpamTest : public testing::Test {
   std::optional<wire::cni::DatastoreChoice> opened_;
   std::optional<Error> broken_;
   CalicoIpamWorld world_{
+      {clock_, random_, "host"},
       [this](const wire::cni::DatastoreChoice& choice, store::OpenMode) -> Result<std::unique_ptr<store::Store>> {
         opened_ = choice;
         if (broken_) return fail(*broken_);
         return std::make_unique<store::MemoryStore>(data_.data());
       },
-      clock_,
-      random_,
-      "host",
       [this](const char* name) { return variables_[name]; },
       [this](const std::string&, const std::string& line, std::uint64_t) { log_.push_back(line); }};
 };
