@@ -314,7 +314,7 @@ TEST_F(OfAnOlderCopy, AndPutUnderTheLookItself) {
   EXPECT_TRUE(b_.may_give());
 }
 
-// ---- pods that keep their address (vpc/use/stock_lending.cc)
+// ---- pods that keep their address (vpc/use/stock_transfers.cc)
 
 class Promised : public Borrowing {
  protected:
