@@ -118,7 +118,7 @@ def keeps_fixed_addresses(world, kube, account):
                  "the cloud delivers it there, and the claim says so")
     delete("node-f", "c1", "db-0", old)
     expect_equal(owner_of(address), "node-g", "after the late DEL of the old one")
-    # A late ADD of the pod that is gone, and one of whose claim is wrong. Other wrong claims: vpc_cluster_test.cc, stock_lending_test.cc.
+    # A late ADD of the pod that is gone, and one of whose claim is wrong. Other wrong claims: vpc_cluster_test.cc, stock_transfers_test.cc.
     fails("node-f", "late", "db-0", old, "another one by now", uid)
     kube.make(CLAIMS, "VpcIpClaim", "db-2", spec={"ip": address}, status={"mac": ""})
     fails("node-f", "db-2", "db-2", kube.make_pod("db-2", annotations=KEEPS), address, "two claims name it")

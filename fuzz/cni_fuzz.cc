@@ -31,7 +31,6 @@ using croft::edge::CniAnswer;
 using croft::edge::CniHost;
 using croft::edge::CniPlugin;
 using croft::edge::CniRequest;
-using croft::edge::NetnsAnswer;
 using croft::wire::JsonKind;
 using croft::wire::JsonRef;
 using namespace croft::wire::cni;
@@ -42,7 +41,7 @@ struct Stage {
   CniHost host;
   bool limits = false;
   bool stdin_fails = false;
-  NetnsAnswer netns = NetnsAnswer::different;
+  croft::os::SameNamespace netns = croft::os::SameNamespace::no;
   std::string input;
 };
 
@@ -59,9 +58,9 @@ void set_variable(Stage& stage, std::string_view name, std::string_view value) {
   if (is("LIMITS")) stage.limits = true;
   if (is("STDIN")) stage.stdin_fails = true;
   if (is("NETNS")) {
-    stage.netns = value == "same"   ? NetnsAnswer::same
-                  : value == "gone" ? NetnsAnswer::cannot_open
-                                    : NetnsAnswer::own_cannot_open;
+    stage.netns = value == "same"   ? croft::os::SameNamespace::yes
+                  : value == "gone" ? croft::os::SameNamespace::cannot_open
+                                    : croft::os::SameNamespace::own_cannot_open;
   }
 }
 

@@ -27,16 +27,12 @@ std::vector<Result<Revision>> Store::commit_each(std::span<const Write> writes, 
 }
 
 Result<std::optional<Record>> Store::get(const Key& key, Deadline deadline) {
-  core::Missing wanted;
-  wanted.records.insert(key);
-  TRY(ReadAnswer answer, read(wanted, deadline));
+  TRY(ReadAnswer answer, read({{key}, {}, {}, {}}, deadline));
   return std::move(answer.records.front());
 }
 
 Result<std::vector<Record>> Store::list(const core::Listing& listing, Deadline deadline) {
-  core::Missing wanted;
-  wanted.lists.insert(listing);
-  TRY(ReadAnswer answer, read(wanted, deadline));
+  TRY(ReadAnswer answer, read({{}, {listing}, {}, {}}, deadline));
   return std::move(answer.lists.front());
 }
 
@@ -56,8 +52,9 @@ Result<Fate> Store::fate_of(std::span<const Write> writes, const WriteToken& tok
   return Fate::may_still_come;
 }
 
-Error conflict_on(const Key& key) {
-  return make_error(ErrorCode::conflict, "{} {} was changed by somebody else; read again", name_of(key.kind), key.name);
+Error conflict_on(const Key& key, std::string_view file) {
+  return make_error(ErrorCode::conflict, "{} {}{}{} was changed by somebody else; read again", name_of(key.kind),
+                    key.name, file.empty() ? "" : " in ", file);
 }
 
 Error paused(const core::Pause& pause) {

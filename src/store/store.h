@@ -259,8 +259,8 @@ class Store {
   [[nodiscard]] Result<std::vector<Record>> list(const core::Listing& listing, Deadline deadline);
 };
 
-/// The error of a commit whose condition on a key did not hold.
-[[nodiscard]] Error conflict_on(const Key& key);
+/// The error of a commit whose condition on a key did not hold; `file`: of a store that is one.
+[[nodiscard]] Error conflict_on(const Key& key, std::string_view file = {});
 
 // The requests that every backend refuses before it does anything, in the same words. All errors: invalid_argument.
 

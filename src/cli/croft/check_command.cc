@@ -261,20 +261,14 @@ void keep_seen_before(const engine::AuditReport& first, engine::AuditReport& sec
 
 /// Living addresses are read after the register: a DEL, or an ADD, in between looks like an address that is nobody's.
 /// So what is told of the living is what a second look tells too, of the same address; it is told as that one has it.
-[[nodiscard]] Result<engine::AuditReport> audit_twice(const engine::Context& context,
-                                                      const std::optional<core::audit::LiveAttachments>& live,
-                                                      const std::vector<core::NodeRange>& pod_ranges, ClusterPods& pods,
-                                                      const CheckOptions& options) {
-  const auto look = [&](const auto& attachments) -> Result<engine::AuditReport> {
-    return engine::audit(
-        context, attachments, std::chrono::seconds(options.cache.grace_seconds), options.cache.node,
-        [&] { return pods.running(); }, pod_ranges, options.cache.words());
-  };
-  TRY(engine::AuditReport first, look(live));
+[[nodiscard]] Result<engine::AuditReport> audit_twice(const engine::Context& context, core::audit::Runtime runtime,
+                                                      ClusterPods& pods, const CheckOptions& options) {
+  const auto running = [&] { return pods.running(); };
+  TRY(engine::AuditReport first, engine::audit(context, runtime, running));
   if (std::ranges::none_of(first.findings, is_of_living)) return first;
   engine::wait(context, kSecondLook, Deadline{});
-  TRY(const auto again, read_runtime_cache_again(options.cache));
-  TRY(engine::AuditReport second, look(again));
+  TRY(runtime.live, read_runtime_cache_again(options.cache));
+  TRY(engine::AuditReport second, engine::audit(context, std::move(runtime), running));
   keep_seen_before(first, second, is_of_living);
   return second;
 }
@@ -292,20 +286,18 @@ void keep_seen_twice(const engine::AuditReport& first, engine::AuditReport& seco
 }
 
 /// One look, or two where that is asked for and the first found somebody gone.
-[[nodiscard]] Result<engine::AuditReport> look_as_asked(const engine::Context& context,
-                                                        const std::optional<core::audit::LiveAttachments>& live,
-                                                        const std::vector<core::NodeRange>& pod_ranges,
+[[nodiscard]] Result<engine::AuditReport> look_as_asked(const engine::Context& context, core::audit::Runtime runtime,
                                                         CommandLine& line, const CheckOptions& options) {
   TRY(const auto cluster, Cluster::of(line));
   ClusterPods pods(line, options.cache.node, cluster.get());
-  TRY(engine::AuditReport report, audit_twice(context, live, pod_ranges, pods, options));
+  TRY(engine::AuditReport report, audit_twice(context, runtime, pods, options));
   pods.find_leaks(context, report);
   const bool has_gone = std::ranges::any_of(report.findings, is_of_gone);
   std::string looks = "; seen in one look";
   if (options.wait_seconds > 0 && has_gone) {
     engine::wait(context, std::chrono::seconds(options.wait_seconds), Deadline{});
-    TRY(const auto again, read_runtime_cache_again(options.cache));
-    TRY(engine::AuditReport second, audit_twice(context, again, pod_ranges, pods, options));
+    TRY(runtime.live, read_runtime_cache_again(options.cache));
+    TRY(engine::AuditReport second, audit_twice(context, std::move(runtime), pods, options));
     pods.find_leaks(context, second);
     keep_seen_twice(report, second);
     report = std::move(second);
@@ -382,11 +374,14 @@ void keep_seen_twice(const engine::AuditReport& first, engine::AuditReport& seco
   TRY(engine::Context context, line.open_to_look());
   context.time_limit = kCheckLimit;
   TRY_VOID(engine::wait_for_first_answer(context));
-  TRY(const auto live, read_runtime_cache(context, options.cache));
+  core::audit::Runtime runtime{.grace = std::chrono::seconds(options.cache.grace_seconds),
+                               .node = options.cache.node,
+                               .asked_with = options.cache.words()};
+  TRY(runtime.live, read_runtime_cache(context, options.cache));
   // Before the register is read: what is made up for in between would look as if it waited for nothing.
   TRY(const auto not_done, releases_not_done(line, options));
-  TRY(const auto ranges, telling_pod_ranges(line, context));
-  TRY(engine::AuditReport report, look_as_asked(context, live, ranges, line, options));
+  TRY(runtime.pod_ranges, telling_pod_ranges(line, context));
+  TRY(engine::AuditReport report, look_as_asked(context, runtime, line, options));
   for (const auto& [kind, why] : report.not_allowed) line.note_not_read(plural_of(kind), why);
   const auto add = [&report](const Result<AuditFindings>& more) -> Result<void> {
     if (!more) return fail(more.error());
@@ -396,12 +391,12 @@ void keep_seen_twice(const engine::AuditReport& first, engine::AuditReport& seco
   TRY_VOID(add(look_at_pause(line)));
   TRY_VOID(add(not_done));
   TRY_VOID(add(look_at_ranges(line, context, report.findings)));
-  TRY_VOID(add(core::audit::audit_pod_ranges(report.blocks_of_nodes, ranges)));
+  TRY_VOID(add(core::audit::audit_pod_ranges(report.blocks_of_nodes, runtime.pod_ranges)));
   TRY_VOID(add(look_at_fullness(line, context)));
   TRY_VOID(add(look_at_taken_space(line, context)));
   if (!options.report_path.empty()) {
-    const ReportOrigin origin{CROFT_VERSION, line.store_url, line.clock.now().wall, live && !live->entries.empty(),
-                              !line.cluster_url.empty()};
+    const ReportOrigin origin{CROFT_VERSION, line.store_url, line.clock.now().wall,
+                              runtime.live && !runtime.live->entries.empty(), !line.cluster_url.empty()};
     const auto written = os::write_output_file(options.report_path, report_of(report, origin));
     if (!written) return fail(written.error().in("--report"));
   }

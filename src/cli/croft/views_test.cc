@@ -286,7 +286,7 @@ class ReportTest : public testing::Test, public engine::World {
     del("c4");
   }
   std::string text(const std::optional<core::audit::LiveAttachments>& live) {
-    const auto report = engine::audit(context, live).value();
+    const auto report = engine::audit(context, {live}).value();
     return report_of(report, {"1.2.3", "sqlite:/x", clock.now().wall, live.has_value()});
   }
 };

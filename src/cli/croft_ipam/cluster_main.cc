@@ -116,21 +116,13 @@ using wire::cni::DatastoreChoice;
 int serve_calico_ipam(const edge::CniHost& host) {
   const os::SystemClock clock;
   os::SystemRandom random;
-  const NodePaths paths = node_paths();
   const edge::CalicoIpamWorld world{
+      ipam_world(clock, random),
       [&](const DatastoreChoice& choice, store::OpenMode mode) { return open_datastore(choice, mode, clock); },
-      clock,
-      random,
-      os::host_name().value_or(""),
       os::from_environment,
       [](const std::string& file, const std::string& line, std::uint64_t bytes_max) {
         os::append_log_line(log_place(file), line, bytes_max);
       },
-      [&](const std::string& socket) { return find_agent(socket, clock); },
-      paths.agent_socket,
-      paths.tombstones,
-      paths.fault,
-      device_of_living(clock),
   };
   return edge::serve_cni(edge::calico_ipam_plugin(world), host, os::write_json_to_standard_output,
                          os::write_standard_error);

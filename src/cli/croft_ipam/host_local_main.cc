@@ -5,7 +5,7 @@
 #include <string>
 
 #include "cli/croft_ipam/plugin_main.h"
-#include "hostlocal/directory/open_reservations.h"
+#include "hostlocal/directory/directory_reservations.h"
 #include "hostlocal/door/host_local.h"
 #include "os/clock.h"
 #include "os/files.h"

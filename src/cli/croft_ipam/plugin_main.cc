@@ -12,20 +12,6 @@ namespace {
 
 std::string_view name_of(std::string_view called_as) { return called_as.substr(called_as.rfind('/') + 1); }
 
-edge::NetnsAnswer compare_netns(const std::string& path) {
-  switch (os::is_own_network_namespace(path)) {
-    case os::SameNamespace::yes:
-      return edge::NetnsAnswer::same;
-    case os::SameNamespace::no:
-      return edge::NetnsAnswer::different;
-    case os::SameNamespace::cannot_open:
-      return edge::NetnsAnswer::cannot_open;
-    case os::SameNamespace::own_cannot_open:
-      return edge::NetnsAnswer::own_cannot_open;
-  }
-  return edge::NetnsAnswer::cannot_open;
-}
-
 int refuse_name(std::string_view name) {
   const wire::cni::Error error{wire::cni::Code::refused,
                                "this file is not \"" + std::string(name) +
@@ -54,7 +40,7 @@ int serve(int argc, char** argv, std::span<const Personality> personalities, std
   const edge::CniHost host{
       wire::cni::Environment::from([](const char* variable) -> const char* { return std::getenv(variable); }),
       [] { return os::read_standard_input(wire::kStdinBytesMax + 1); },
-      compare_netns,
+      os::is_own_network_namespace,
   };
   for (const Personality& personality : personalities) {
     if (personality.name != name) continue;

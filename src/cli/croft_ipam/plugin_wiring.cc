@@ -22,6 +22,8 @@ namespace {
 /// The kernel answers in microseconds, or while somebody else changes its tables a little later.
 constexpr std::chrono::seconds kKernelTime{1};
 
+/// A value that is neither an absolute path nor "none" would be another place for each directory that a runtime calls
+/// from, and nobody finds a DEL left in one.
 std::string path_named_by(const char* variable, const char* otherwise, std::string_view none,
                           std::optional<Error>& fault) {
   std::string named = os::from_environment(variable);
@@ -75,38 +77,29 @@ constexpr const char* kVariable = "CROFT_CALL_SO_FAR";
 
 }  // namespace
 
-std::unique_ptr<edge::Agent> find_agent(const std::string& socket, const Clock& clock) {
-  const auto status = os::file_status(socket);
-  return status && *status ? edge::agent_at(socket, clock) : nullptr;
-}
-
-engine::DeviceOf device_of_living(const Clock& clock) {
-  return [&clock](const net::Address& address) {
+edge::IpamWorld ipam_world(const Clock& clock, Random& random) {
+  edge::IpamWorld world{clock, random, os::host_name().value_or("")};
+  // Most machines without an agent have no such file.
+  world.find_agent = [&clock](const std::string& socket) {
+    const auto status = os::file_status(socket);
+    return status && *status ? edge::agent_at(socket, clock) : nullptr;
+  };
+  world.agent_socket = path_named_by("CROFT_AGENT", edge::kDefaultAgentSocket, edge::kNoAgent, world.misplaced);
+  world.tombstones = path_named_by("CROFT_TOMBSTONES", edge::kDefaultTombstones, edge::kNoTombstones, world.misplaced);
+  // This process's network namespace is the node's: main plugins start their IPAM plugin before they enter the
+  // container's.
+  world.device_of = [&clock](const net::Address& address) {
     return os::device_of_living(address, clock, Deadline::after(clock.now(), kKernelTime));
   };
-}
-
-NodePaths node_paths() {
-  NodePaths paths;
-  paths.agent_socket = path_named_by("CROFT_AGENT", edge::kDefaultAgentSocket, edge::kNoAgent, paths.fault);
-  paths.tombstones = path_named_by("CROFT_TOMBSTONES", edge::kDefaultTombstones, edge::kNoTombstones, paths.fault);
-  return paths;
+  return world;
 }
 
 edge::CroftIpamWorld croft_ipam_world(const Clock& clock, Random& random) {
-  const NodePaths paths = node_paths();
   return {
+      ipam_world(clock, random),
       {},
-      clock,
-      random,
-      os::host_name().value_or(""),
       [](const std::string& file, const std::string& line) { os::append_log_line(log_place(file), line); },
-      [&clock](const std::string& socket) { return find_agent(socket, clock); },
-      paths.agent_socket,
-      paths.tombstones,
-      paths.fault,
       nullptr,
-      device_of_living(clock),
       kTurns,
   };
 }

@@ -87,11 +87,11 @@ MaybeError check_version(const CniPlugin& plugin, CniRequest& request) {
 MaybeError check_netns(const CniHost& host, Command command) {
   const bool concerned = command == Command::add || command == Command::del;
   if (!concerned || host.environment.overrides_netns_check()) return {};
-  const NetnsAnswer answer = host.compare_netns(host.environment.netns);
-  if (answer == NetnsAnswer::same) {
+  const os::SameNamespace answer = host.compare_netns(host.environment.netns);
+  if (answer == os::SameNamespace::yes) {
     return wire::cni::Error{Code::invalid_netns, "plugin's netns and netns from CNI_NETNS should not be the same", {}};
   }
-  if (answer != NetnsAnswer::own_cannot_open) return {};
+  if (answer != os::SameNamespace::own_cannot_open) return {};
   return wire::cni::Error{Code::invalid_netns, "get plugin's netns failed", {}};
 }
 

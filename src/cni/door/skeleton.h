@@ -10,6 +10,7 @@
 #include "cni/format/environment.h"
 #include "cni/format/network.h"
 #include "cni/format/result.h"
+#include "os/process.h"
 
 // The dispatcher of a CNI plugin: from environment and standard input to one call of a handler and one JSON document.
 // It follows the reference's order of checks (docs/notes/cni.md#error-order), because the order decides which error
@@ -48,21 +49,15 @@ struct CniPlugin {
   bool limits_owner = false;
 };
 
-/// Whether CNI_NETNS is the network namespace the plugin itself runs in.
-enum class NetnsAnswer {
-  different,
-  same,
-  cannot_open,      ///< the path does not open: not an error, DEL comes after the namespace is gone
-  own_cannot_open,  ///< /proc/self/ns/net does not open
-};
-
 /// The world around one call.
 struct CniHost {
   wire::cni::Environment environment;
   /// Reads standard input to its end, but no more than kStdinBytesMax + 1 bytes. Called at most once, never for
   /// VERSION.
   std::function<Result<std::string>()> read_stdin;
-  std::function<NetnsAnswer(const std::string& path)> compare_netns;
+  /// Whether CNI_NETNS is the network namespace the plugin itself runs in. A path that does not open is no error: DEL
+  /// comes after the namespace is gone.
+  std::function<os::SameNamespace(const std::string& path)> compare_netns;
 };
 
 /// The output of the process before it ends.

@@ -25,7 +25,7 @@ struct Call {
   wire::cni::Environment environment{"ADD", "dummy", "/var/run/netns/x", "eth0", "", "/opt/cni/bin", ""};
   std::string input = kConfig;
   std::optional<Error> input_error;
-  NetnsAnswer netns = NetnsAnswer::different;
+  os::SameNamespace netns = os::SameNamespace::no;
 
   std::vector<std::string> events;
   std::optional<CniRequest> seen;
@@ -274,22 +274,22 @@ TEST(Skeleton, ErrorsOfStdinAndOfHandlers) {
 TEST(Skeleton, OwnNetnsIsRefusedBeforeAddAndAfterDel) {
   for (const char* command : {"ADD", "DEL"}) {
     Call call(command);
-    call.netns = NetnsAnswer::same;
+    call.netns = os::SameNamespace::yes;
     EXPECT_EQ(call.outcome(), "8 plugin's netns and netns from CNI_NETNS should not be the same");
     EXPECT_EQ(call.seen.has_value(), std::string(command) == "DEL");
-    call.netns = NetnsAnswer::own_cannot_open;
+    call.netns = os::SameNamespace::own_cannot_open;
     EXPECT_EQ(call.outcome(), "8 get plugin's netns failed");
-    call.netns = NetnsAnswer::cannot_open;
+    call.netns = os::SameNamespace::cannot_open;
     EXPECT_EQ(call.run().exit_code, 0);
     EXPECT_TRUE(call.seen);
-    call.netns = NetnsAnswer::same;
+    call.netns = os::SameNamespace::yes;
     for (const char* yes : {"1", "True"}) {
       call.environment.netns_override = yes;
       EXPECT_EQ(call.run().exit_code, 0);
     }
   }
   Call check("CHECK");
-  check.netns = NetnsAnswer::same;
+  check.netns = os::SameNamespace::yes;
   EXPECT_EQ(check.outcome(), "");
 }
 

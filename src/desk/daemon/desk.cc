@@ -85,7 +85,7 @@ class Checker {
       hidden = listed.error();
       return std::vector<core::audit::RunningPod>();
     };
-    TRY(engine::AuditReport report, engine::audit(context_, {}, engine::kCollectAgeMin, "", running));
+    TRY(engine::AuditReport report, engine::audit(context_, {}, running));
     TRY_VOID(find_leaks(pods, hidden, report));
     found.notes = std::move(report.notes);
     for (const auto& [kind, why] : report.not_allowed) found.notes.push_back(why.message);

@@ -20,7 +20,7 @@
 #include "cni/format/environment.h"
 #include "hostlocal/commands/host_local_views.h"
 #include "hostlocal/decide/audit.h"
-#include "hostlocal/directory/open_reservations.h"
+#include "hostlocal/directory/directory_reservations.h"
 #include "hostlocal/door/host_local_facts.h"
 #include "hostlocal/reservations.h"
 #include "hostlocal/use/host_local_import.h"

@@ -21,7 +21,7 @@ using testing::IsEmpty;
 class HostLocalTest : public testing::Test {
  protected:
   CniAnswer run(const std::string& command, const std::string& ipam, const std::string& more = "",
-                const std::string& version = "1.1.0", NetnsAnswer netns = NetnsAnswer::different) {
+                const std::string& version = "1.1.0", os::SameNamespace netns = os::SameNamespace::no) {
     CniHost host;
     host.environment = {command, "dummy", "/run/netns/x", "eth0", "", "/opt/cni/bin", ""};
     const std::string config = R"({"cniVersion":")" + version + R"(","name":"net")" +
@@ -95,10 +95,10 @@ TEST_F(HostLocalTest, AMissingResolvConfFailsAddBeforeAnythingIsTouched) {
 }
 
 TEST_F(HostLocalTest, TheNamespaceIsComparedBeforeAddAndAfterDel) {
-  EXPECT_EQ(run("ADD", kRange, "", "1.0.0", NetnsAnswer::same).exit_code, 1);
+  EXPECT_EQ(run("ADD", kRange, "", "1.0.0", os::SameNamespace::yes).exit_code, 1);
   EXPECT_THAT(data_.files, IsEmpty());
   data_.put("10.1.2.2"_ip, Holder{"dummy", "eth0"});
-  EXPECT_THAT(run("DEL", kRange, "", "1.0.0", NetnsAnswer::same).out, HasSubstr("\"code\": 8"));
+  EXPECT_THAT(run("DEL", kRange, "", "1.0.0", os::SameNamespace::yes).out, HasSubstr("\"code\": 8"));
   EXPECT_THAT(data_.files, IsEmpty());
 }
 

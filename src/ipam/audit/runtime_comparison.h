@@ -43,11 +43,11 @@ struct RunningPod {
 
 /// The runtime whose attachments are compared with what is held.
 struct Runtime {
-  std::optional<LiveAttachments> live;  ///< absent: nothing is compared
-  std::chrono::seconds grace{60};       ///< an address held for less is not: the runtime learns of it after its ADD
-  std::string node;                     ///< only what is held on it is: one runtime knows one node. Empty: everything
-  std::vector<RunningPod> pods;         ///< of the cluster; empty where they are not known
-  std::vector<NodeRange> pod_ranges;    ///< what nodes' objects say (`spec.podCIDRs`); empty where it is not known
+  std::optional<LiveAttachments> live{};  ///< absent: nothing is compared
+  std::chrono::seconds grace{60};         ///< an address held for less is not: the runtime learns of it after its ADD
+  std::string node{};                     ///< only what is held on it is: one runtime knows one node. Empty: everything
+  std::vector<RunningPod> pods{};         ///< of the cluster; empty where they are not known
+  std::vector<NodeRange> pod_ranges{};    ///< what nodes' objects say (`spec.podCIDRs`); empty where it is not known
   std::string asked_with{};  ///< the options by which `croft ip release` looks at `live` again: " --cni-cache /v/cni"
 };
 

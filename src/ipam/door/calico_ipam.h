@@ -4,44 +4,28 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <optional>
 #include <string>
 
-#include "agent/door/client.h"
-#include "base/clock.h"
 #include "base/result.h"
 #include "calico/netconf.h"
 #include "cni/door/skeleton.h"
 #include "ipam/decide/assign.h"
-#include "ipam/use/assign.h"
+#include "ipam/door/croft_ipam.h"
 #include "store/store.h"
 #include "store/store_url.h"
 
 namespace croft::edge {
 
-/// The outside of the personality `calico-ipam`; `app` fills it in.
-struct CalicoIpamWorld {
+/// The outside of the personality `calico-ipam`.
+struct CalicoIpamWorld : IpamWorld {
   /// Opens the register that the configuration names.
   std::function<Result<std::unique_ptr<store::Store>>(const wire::cni::DatastoreChoice& choice, store::OpenMode mode)>
       open_store;
-  const Clock& clock;
-  Random& random;
-  /// This host's own name, lower case; the node's name when nothing else says it.
-  std::string host_name;
   /// Reads the environment.
   wire::cni::GetVariable variable;
   /// Takes one line, without newline; the file is replaced when it has outgrown `bytes_max`. Never fails.
   /// `log_file` is empty when the configuration names none.
   std::function<void(const std::string& log_file, const std::string& line, std::uint64_t bytes_max)> log;
-  /// The agent behind a socket; nothing when there is none there.
-  std::function<std::unique_ptr<Agent>(const std::string& socket)> find_agent = {};
-  std::string agent_socket = {};
-  /// Where DELs leave what they can't release now (cni/door/tombstones.h); empty: nowhere.
-  std::string tombstones = {};
-  /// An error in the places above: every call is refused with it.
-  std::optional<Error> misplaced = {};
-  /// Asks the node's kernel who lives with an address; null: nobody is asked.
-  engine::DeviceOf device_of = nullptr;
 };
 
 /// How long ADD and DEL wait for the host-wide lock before they go on without it, and how long they may then take.

@@ -52,7 +52,7 @@ class CalicoIpamTest : public testing::Test {
                                directory_.file("run/calico/ipam.lock") + "\"" + asked.more +
                                R"(,"ipam":{"type":"calico-ipam","store":"memory:")" + asked.ipam + "}}";
     host.read_stdin = [config] { return Result<std::string>(config); };
-    host.compare_netns = [](const std::string&) { return NetnsAnswer::different; };
+    host.compare_netns = [](const std::string&) { return os::SameNamespace::no; };
     return run_cni(calico_ipam_plugin(world_), host);
   }
   CniAnswer add(const std::string& container, const std::string& ipam = "", const std::string& args = "") {
@@ -115,14 +115,12 @@ class CalicoIpamTest : public testing::Test {
   std::optional<wire::cni::DatastoreChoice> opened_;
   std::optional<Error> broken_;
   CalicoIpamWorld world_{
+      {clock_, random_, "host"},
       [this](const wire::cni::DatastoreChoice& choice, store::OpenMode) -> Result<std::unique_ptr<store::Store>> {
         opened_ = choice;
         if (broken_) return fail(*broken_);
         return std::make_unique<store::MemoryStore>(data_.data());
       },
-      clock_,
-      random_,
-      "host",
       [this](const char* name) { return variables_[name]; },
       [this](const std::string&, const std::string& line, std::uint64_t) { log_.push_back(line); }};
 };

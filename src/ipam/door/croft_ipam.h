@@ -17,17 +17,12 @@
 
 namespace croft::edge {
 
-/// The outside of the personality `croft-ipam`; `app` fills it in.
-struct CroftIpamWorld {
-  /// Opens a store by its URL.
-  std::function<Result<std::unique_ptr<store::Store>>(const std::string& url, store::OpenMode mode)> open_store;
+/// The outside that `croft-ipam` shares with `calico-ipam`; `app` fills it in.
+struct IpamWorld {
   const Clock& clock;
   Random& random;
-  /// The node's name when the configuration gives none.
-  std::string host_name;
-  /// Takes one line for each decision, without newline; never fails.
-  /// `log_file` is empty when the configuration names none.
-  std::function<void(const std::string& log_file, const std::string& line)> log;
+  /// This host's own name; the node's when nothing else says it. `calico-ipam` needs it in lower case.
+  std::string host_name = {};
   /// The agent behind a socket; null when there is no such socket. Without it every call goes to the store.
   std::function<std::unique_ptr<Agent>(const std::string& socket)> find_agent{};
   /// The agent's socket when the configuration names none.
@@ -36,12 +31,21 @@ struct CroftIpamWorld {
   std::string tombstones = {};
   /// An error in the places above: every call is refused with it.
   std::optional<Error> misplaced = {};
+  /// Asks the node's kernel who lives with an address; null: nobody is asked.
+  engine::DeviceOf device_of = nullptr;
+};
+
+/// The outside of the personality `croft-ipam`.
+struct CroftIpamWorld : IpamWorld {
+  /// Opens a store by its URL.
+  std::function<Result<std::unique_ptr<store::Store>>(const std::string& url, store::OpenMode mode)> open_store;
+  /// Takes one line for each decision, without newline; never fails.
+  /// `log_file` is empty when the configuration names none.
+  std::function<void(const std::string& log_file, const std::string& line)> log;
   /// The wishes in the annotations of a pod and its namespace, from the Kubernetes API that a store's URL names; for
   /// ipam.annotations "api". Null: there is none.
   std::function<Result<core::AnnotatedWishes>(const std::string& store_url, const core::PodIdentity& pod)>
       ask_for_wishes = nullptr;
-  /// Asks the node's kernel who lives with an address; null: nobody is asked.
-  engine::DeviceOf device_of = nullptr;
   /// Where calls that go to a store of another machine take turns (cni/door/tombstones.h); empty: they don't.
   std::string turns = {};
   /// Goes on in the sibling where the store is not of this machine alone.

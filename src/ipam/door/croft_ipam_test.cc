@@ -83,7 +83,7 @@ class CroftIpamTest : public testing::Test {
                                R"(","name":"net","nodename":"node-a","ipam":{"type":"croft-ipam")" + ipam + "}" + more +
                                "}";
     host.read_stdin = [config] { return Result<std::string>(config); };
-    host.compare_netns = [](const std::string&) { return NetnsAnswer::different; };
+    host.compare_netns = [](const std::string&) { return os::SameNamespace::no; };
     return run_cni(croft_ipam_plugin(world_), host);
   }
 
@@ -98,7 +98,8 @@ class CroftIpamTest : public testing::Test {
   std::optional<Silence> silence_;
   std::function<void()> before_open_;  ///< what happens once, right before a store is opened
   std::vector<std::string> log_;
-  CroftIpamWorld world_{[this](const std::string&, store::OpenMode mode) -> Result<std::unique_ptr<store::Store>> {
+  CroftIpamWorld world_{{clock_, random_, "host"},
+                        [this](const std::string&, store::OpenMode mode) -> Result<std::unique_ptr<store::Store>> {
                           if (const auto meanwhile = std::exchange(before_open_, {})) meanwhile();
                           if (broken_) return fail(*broken_);
                           if (!exists_ && mode == store::OpenMode::existing)
@@ -111,7 +112,6 @@ class CroftIpamTest : public testing::Test {
                           }
                           return std::make_unique<Mute>(std::move(store), clock_, *silence_);
                         },
-                        clock_, random_, "host",
                         [this](const std::string&, const std::string& line) { log_.push_back(line); }};
 };
 

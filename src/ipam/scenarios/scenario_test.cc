@@ -30,7 +30,7 @@
 #include "noderanges/decide/node_range_changes.h"
 #include "register/service.h"
 #include "register/test_register.h"
-#include "services/audit/range_repair.h"
+#include "services/audit/range_audit.h"
 #include "services/decide/service_changes.h"
 
 // Decisions told as text: ipam/scenarios/testdata/*/*.txt. A file is a test. With CROFT_REWRITE_SCENARIOS set, each

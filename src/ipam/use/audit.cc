@@ -140,9 +140,7 @@ Result<void> wait_for_first_answer(const Context& context) {
   return fail(there.error().in("the store does not answer"));
 }
 
-Result<AuditReport> audit(const Context& context, const std::optional<core::audit::LiveAttachments>& live,
-                          std::chrono::seconds grace, const std::string& live_node, const RunningPods& pods,
-                          std::vector<core::NodeRange> pod_ranges, std::string asked_with) {
+Result<AuditReport> audit(const Context& context, core::audit::Runtime runtime, const RunningPods& pods) {
   const store::Capabilities can = context.store.capabilities();
   const bool has_own_services = can.services != core::System::kubernetes && !can.lacks.contains(core::Kind::service);
   core::Missing everything = core::audit::wanted_by_audit(has_own_services);
@@ -165,12 +163,9 @@ Result<AuditReport> audit(const Context& context, const std::optional<core::audi
     const bool is_told = one.error.code == ErrorCode::permission_denied && one.key.kind != core::Kind::range_allocation;
     if (is_told) not_allowed.emplace(one.key.kind, one.error);
   }
-  std::vector<core::audit::RunningPod> running;
   if (pods != nullptr) {
-    TRY(running, pods());
+    TRY(runtime.pods, pods());
   }
-  const core::audit::Runtime runtime{
-      live, grace, live_node, std::move(running), std::move(pod_ranges), std::move(asked_with)};
   const Instant now = context.clock.now();
   core::audit::RegisterAudit look(found->snapshot, found->unreadable, runtime, now);
   if (are_handles_apart) {

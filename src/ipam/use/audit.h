@@ -40,15 +40,11 @@ using RunningPods = std::function<Result<std::vector<core::audit::RunningPod>>()
 
 /// Reads the whole register once, without any lock (of handles a page at a time, where the store has no common moment
 /// for all), and reports what contradicts itself (core::audit::RegisterAudit).
-/// Records that change meanwhile may show up as findings; a second look tells. With `live`, also addresses whose
-/// attachment is not among them, unless they are held for less than `grace`. With `live_node` only what is held on that
-/// node is compared with `live`. Reports each address of `live` and `pods` whose user does not hold it. Both are read
-/// after the blocks, so that every holder is among them; `pod_ranges`, from the nodes' objects, tells which addresses
-/// host-local gave. `asked_with`: Runtime's. Changes nothing. Without the right to read a kind the rest is judged;
-/// pools and blocks are needed.
-[[nodiscard]] Result<AuditReport> audit(const Context& context, const std::optional<core::audit::LiveAttachments>& live,
-                                        std::chrono::seconds grace = kCollectAgeMin, const std::string& live_node = "",
-                                        const RunningPods& pods = nullptr, std::vector<core::NodeRange> pod_ranges = {},
-                                        std::string asked_with = {});
+/// Records that change meanwhile may show up as findings; a second look tells. With `runtime.live`, also addresses
+/// whose attachment is not among them. Reports each address of it and of `pods`, which become `runtime.pods`, whose
+/// user does not hold it. The pods are asked for after the blocks are read, so that every holder is among them. Changes
+/// nothing. Without the right to read a kind the rest is judged; pools and blocks are needed.
+[[nodiscard]] Result<AuditReport> audit(const Context& context, core::audit::Runtime runtime,
+                                        const RunningPods& pods = nullptr);
 
 }  // namespace croft::engine

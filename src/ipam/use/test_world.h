@@ -145,7 +145,7 @@ struct World {
     return live;
   }
   std::vector<std::string> findings(const std::optional<core::audit::LiveAttachments>& live = {}) {
-    const auto report = audit(context, live);
+    const auto report = audit(context, {live});
     if (!report) return {report.error().message};
     std::vector<std::string> texts;
     for (const core::audit::Finding& f : report->findings)

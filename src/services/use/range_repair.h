@@ -7,10 +7,10 @@
 #include <vector>
 
 #include "ipam/use/transact.h"
-#include "services/audit/range_repair.h"
+#include "services/audit/range_audit.h"
 
 // The repair of the ranges of Services on a store: Croft's own or the etcd of a Kubernetes. The decisions, and
-// why they harm nobody, are in services/audit/range_repair.h.
+// why they harm nobody, are in services/audit/range_audit.h.
 
 namespace croft::engine {
 

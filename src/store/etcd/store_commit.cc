@@ -99,9 +99,7 @@ void add_condition(const Write& write, const std::string& place, Transaction& tx
     const bool holds = condition.target() == Compare::VERSION
                            ? kv == nullptr
                            : kv != nullptr && kv->mod_revision() == condition.mod_revision();
-    if (holds) continue;
-    return make_error(ErrorCode::conflict, "{} {} was changed by somebody else; read again",
-                      name_of(txn.compared[i]->kind), txn.compared[i]->name);
+    if (!holds) return conflict_on(*txn.compared[i]);
   }
   return {ErrorCode::conflict, "a record was changed by somebody else; read again", {}};
 }

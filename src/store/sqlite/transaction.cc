@@ -33,11 +33,6 @@ bool extend(sqlite3_file* file, std::int64_t bytes) {
          file->pMethods->xFileControl(file, SQLITE_FCNTL_SIZE_HINT, &wanted) == SQLITE_OK && bytes_of(file) >= bytes;
 }
 
-Error conflict_on(const Database& database, const Key& key) {
-  return make_error(ErrorCode::conflict, "{} {} in {} was changed by somebody else; read again",
-                    core::name_of(key.kind), key.name, database.path());
-}
-
 void roll_back(Database& database) {
   // Some failures have ended the transaction already. When the rollback itself fails, nothing was committed either.
   if (database.in_transaction()) static_cast<void>(database.run("ROLLBACK"));
@@ -86,7 +81,7 @@ class Group {
     }
     TRY(const Effect effect, effect_of(database_, commit.writes));
     if (effect.failed_condition != nullptr) {
-      results_.push_back(fail(conflict_on(database_, *effect.failed_condition)));
+      results_.push_back(fail(conflict_on(*effect.failed_condition, database_.path())));
       return {};
     }
     ++revision_.value;

@@ -35,7 +35,7 @@ class CroftVpcTest : public testing::Test {
     const std::string version = command == "GC" ? "1.1.0" : "1.0.0";
     host.read_stdin = [text = R"({"cniVersion": ")" + version + R"(", "name": "vpc", "ipam": {"type": "croft-vpc")" +
                               ipam + "}" + more + "}"]() -> Result<std::string> { return text; };
-    host.compare_netns = [](const std::string&) { return NetnsAnswer::different; };
+    host.compare_netns = [](const std::string&) { return os::SameNamespace::no; };
     return run_cni(croft_vpc_plugin(world_), host);
   }
   /// What stands behind a name in an answer, up to the comma or quote behind it.

@@ -6,7 +6,6 @@
 
 #include <fmt/format.h>
 
-#include "http/grpc_server.h"
 #include "vpc/decide/assign.h"
 
 namespace croft::edge {

@@ -12,7 +12,7 @@
 #include "agent/door/server.h"
 #include "base/clock.h"
 #include "base/result.h"
-#include "http/grpc_listener.h"
+#include "http/grpc_server.h"
 #include "register/owner.h"
 #include "vpc/format/messages.h"
 #include "vpc/use/stock_actor.h"

@@ -139,8 +139,7 @@ struct RangeRepair {
 
 [[nodiscard]] RangeRepair repair_node_ports(const PortRangeSeen& range, std::span<const ServiceUse> services);
 
-// Which ranges a pass of the repair looks at, what they are to be, and where it has to give up (range_repair.h repairs
-// one).
+// Which ranges a pass of the repair looks at, what they are to be, and where it has to give up.
 
 /// The ranges that there may be, in the order of a report.
 inline constexpr std::array<std::string_view, 3> kRangeNames{kServiceIps, kSecondaryServiceIps, kServiceNodePorts};

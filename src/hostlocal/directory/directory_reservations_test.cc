@@ -1,4 +1,4 @@
-#include "hostlocal/directory/open_reservations.h"
+#include "hostlocal/directory/directory_reservations.h"
 
 #include <fcntl.h>
 #include <sys/file.h>

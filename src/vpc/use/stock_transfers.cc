@@ -1,5 +1,5 @@
-// How a StockKeeper borrows addresses from other nodes, lends them its own, and brings one that is promised to a pod by
-// name to this node.
+// How addresses come to a StockKeeper from other nodes and go to them: borrowed, lent, and brought here since they are
+// promised to a pod by name.
 
 #include <algorithm>
 #include <functional>

@@ -1,4 +1,4 @@
-#include "services/audit/range_repair.h"
+#include "services/audit/range_audit.h"
 
 #include <algorithm>
 #include <limits>

@@ -35,6 +35,17 @@ class Borrowing : public testing::Test {
     ASSERT_EQ(b_.counts().free, 4U);
     a_.peers.said = {{"node-2", 4}};
   }
+  /// B has asked the cloud for one more a minute ago, and heard nothing.
+  void ask_unheard() {
+    fill_b();
+    cloud_.fate = [] { return CallFate::request_lost; };
+    b_.wait(5);
+    static_cast<void>(b_.keeper->step());
+    b_.wait(0);
+    cloud_.fate = [] { return CallFate::done; };
+    ASSERT_EQ(b_.view().intents.size(), 1U);
+    clock_.advance(61s);
+  }
   void expect_one_owner_each(const std::string& when) {
     EXPECT_EQ(a_.recorded(), cloud_.of(a_.mac())) << when;
     EXPECT_EQ(b_.recorded(), cloud_.of(b_.mac())) << when;
@@ -314,7 +325,7 @@ TEST_F(OfAnOlderCopy, AndPutUnderTheLookItself) {
   EXPECT_TRUE(b_.may_give());
 }
 
-// ---- pods that keep their address (vpc/use/stock_lending.cc)
+// ---- pods that keep their address (vpc/use/stock_transfers.cc)
 
 class Promised : public Borrowing {
  protected:
@@ -532,14 +543,7 @@ TEST_F(Promised, DeathBeforeAnyCallLosesNothing) {
 
 /// It did once: the look had the address, the record said `lent`, and so the call that was not heard of had brought it.
 TEST_F(Borrowing, WhatIsLentDuringALookHasNotCome) {
-  fill_b();
-  cloud_.fate = [] { return CallFate::request_lost; };
-  b_.wait(5);
-  static_cast<void>(b_.keeper->step());
-  b_.wait(0);
-  cloud_.fate = [] { return CallFate::done; };
-  ASSERT_EQ(b_.view().intents.size(), 1U);
-  clock_.advance(61s);
+  ask_unheard();
   bool has_looked = false;
   cloud_.after_look = [&] {
     if (std::exchange(has_looked, true)) return;
@@ -558,14 +562,7 @@ TEST_F(Borrowing, WhatIsLentDuringALookHasNotCome) {
 
 /// The same of one that went back to the cloud; no call of this process tells of it.
 TEST_F(Borrowing, WhatIsGivenBackDuringALookHasNotCome) {
-  fill_b();
-  cloud_.fate = [] { return CallFate::request_lost; };
-  b_.wait(5);
-  static_cast<void>(b_.keeper->step());
-  b_.wait(0);
-  cloud_.fate = [] { return CallFate::done; };
-  ASSERT_EQ(b_.view().intents.size(), 1U);
-  clock_.advance(61s);
+  ask_unheard();
   const net::Address went = *b_.recorded().begin();
   cloud_.after_look = [&] {
     cloud_.set_owner(went, std::nullopt);
