@@ -76,6 +76,16 @@ TEST_F(CommandTree, AMissingCommandIsAskedFor) {
   EXPECT_EQ(error("pool create a"), "none");            // the parser says that --cidr is missing
 }
 
+/// Something may be lost by it.
+TEST_F(CommandTree, WhatTakesSomethingAwayCanBeTriedBefore) {
+  each(model, {}, [](const CommandModel& command, const std::vector<std::string>& path) {
+    const bool takes = command.name == "delete" || command.name == "remove" || command.name == "release";
+    if (!takes) return;
+    const auto is_dry_run = [](const auto& option) { return std::ranges::count(option.names, "--dry-run") > 0; };
+    EXPECT_TRUE(std::ranges::any_of(command.options, is_dry_run)) << testing::PrintToString(path);
+  });
+}
+
 TEST_F(CommandTree, SingularAndPluralAreOne) {
   for (const char* text : {"pools ls", "pool list", "nodes list", "node ranges ls", "ips ls", "services ls"}) {
     Program program;

@@ -516,7 +516,7 @@ namespace {
 
 struct RemoveOptions {
   std::string kind, name;
-  bool force = false;
+  bool force = false, dry_run = false;
 };
 
 /// Error: invalid_argument, naming the nearest kinds or all.
@@ -600,7 +600,8 @@ struct RemoveOptions {
     anew = std::move(node);
   }
   const store::Write write{key, std::move(anew), store::Condition::if_revision(record->revision)};
-  TRY_VOID(engine::commit_once(context, {&write, 1}, deadline));
+  if (!options.dry_run) TRY_VOID(engine::commit_once(context, {&write, 1}, deadline));
+  if (options.dry_run) print("nothing was changed (--dry-run); without it: ");
   if (is_beside) {
     print(
         fmt::format("what Croft keeps beside {0} removed, {0} itself stays: it has no gateway and no cooldown, and "
@@ -625,6 +626,7 @@ void add_record_commands(CLI::App& app, CommandLine& line) {
   remove->add_option("NAME", options->name, "Its name")->required();
   remove->add_flag("--force", options->force,
                    "Remove it even if addresses, ports or ranges in use could then be given to others");
+  remove->add_flag("--dry-run", options->dry_run, "Show what would happen and change nothing");
   remove->footer("A readable record is not removed. See docs/runbooks/damaged-records.md for what each kind means.");
 }
 

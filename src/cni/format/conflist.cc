@@ -160,6 +160,13 @@ Result<Network> network_as_called(const NetworkList& list) {
     return fail(ErrorCode::invalid_argument, "{} is no UTF-8: the network configuration would name another",
                 echo(*text));
   }
+  const bool says_addresses = !list.pools_v4.empty() || !list.pools_v6.empty() || !list.assign_v4 || list.assign_v6;
+  if (list.main == MainPlugin::flannel && (says_addresses || list.mtu != 0)) {
+    return fail(ErrorCode::invalid_argument,
+                "flannel takes its networks and the MTU from subnet.env, so that --ipv4-pool, --ipv6-pool, --ipv6, "
+                "--no-ipv4 and --mtu would do nothing. Leave them out, and set these in flanneld's net-conf.json or "
+                "with `croft node range`");
+  }
   const auto whole = parse_json(encode_network_list(list));
   if (!whole) {
     return fail(ErrorCode::invalid_argument, "the network configuration would be no JSON: {}", whole.error().message);

@@ -57,7 +57,7 @@ struct NetworkList {
 [[nodiscard]] std::string encode_network_list(const NetworkList& list);
 
 /// The list as the plugin of its first entry gets it from the runtime. Error: invalid_argument, of a text that is no
-/// UTF-8, which the file would not have as it is, and of the network's name.
+/// UTF-8, which the file would not have as it is, of what flannel would not be told, and of the network's name.
 [[nodiscard]] Result<Network> network_as_called(const NetworkList& list);
 
 }  // namespace croft::wire::cni

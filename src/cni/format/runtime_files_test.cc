@@ -84,6 +84,24 @@ TEST(NetworkList, IsCalledByItsNameAlone) {
   EXPECT_EQ(refusal([](auto& list) { list.store = "kube:/etc/n\xc3\xa9t/croft-kubeconfig"; }), "");
 }
 
+TEST(NetworkList, RefusesWhatFlannelWouldNotBeTold) {
+  void (*const changes[])(NetworkList&) = {
+      [](auto& list) { list.pools_v4 = {"a"}; }, [](auto& list) { list.pools_v6 = {"six"}; },
+      [](auto& list) { list.assign_v6 = true; }, [](auto& list) { list.assign_v4 = false; },
+      [](auto& list) { list.mtu = 1400; }};
+  for (const auto change : changes) {
+    NetworkList list = example(MainPlugin::flannel);
+    EXPECT_TRUE(network_as_called(list));
+    change(list);
+    const auto checked = network_as_called(list);
+    ASSERT_FALSE(checked);
+    EXPECT_EQ(checked.error().code, ErrorCode::invalid_argument);
+    EXPECT_NE(checked.error().message.find("from subnet.env"), std::string::npos) << checked.error().message;
+    list.main = MainPlugin::bridge;
+    EXPECT_TRUE(network_as_called(list)) << network_as_called(list).error().message;
+  }
+}
+
 TEST(NetworkList, SaysPoolsAndMtuWhereTheyAreSaid) {
   NetworkList list = example(MainPlugin::bridge);
   list.pools_v4 = {"a", "b"};

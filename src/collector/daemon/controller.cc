@@ -361,15 +361,21 @@ class Controller {
                 options_.dry_run ? ", dry run: nothing is written" : "");
     }
     TRY_VOID(serve_metrics());
+    // All other flags are judged before those of node ranges, which are written into the store.
+    if (options_.repair_service_ranges) {
+      TRY_VOID(service_ranges_.configure(options_.node_ranges.service_cluster_ip_range,
+                                         options_.service_node_port_range, options_.dry_run));
+    }
+    // Each controller has one, whoever leads.
+    std::unique_ptr<Desk> desk;
+    if (!options_.once) {
+      TRY(desk, Desk::start(options_.desk, options_.store_url, daemon_, log_, options_.history.path));
+    }
     // An option that can't work is refused at once. All else may be mended, as a damaged record or a pool that is in
     // the way, and leaks are collected meanwhile.
     if (options_.allocate_node_cidrs) {
       const auto done = prepare_node_ranges();
       if (!done && done.error().code == ErrorCode::invalid_argument) return fail(done.error());
-    }
-    if (options_.repair_service_ranges) {
-      TRY_VOID(service_ranges_.configure(options_.node_ranges.service_cluster_ip_range,
-                                         options_.service_node_port_range, options_.dry_run));
     }
     if (options_.once) return run_once();
     // The supervisor starts the ended process again; nothing has to ask for that, where others could keep it from an
@@ -378,8 +384,6 @@ class Controller {
                                   [](const std::string& text) { end_stuck(text); });
     // Each controller has its own, whoever leads.
     const HistoryKeeper history(context_, options_.history, daemon_, log_, metrics_);
-    // Each controller has one, whoever leads.
-    TRY(const auto desk, Desk::start(options_.desk, options_.store_url, daemon_, log_, options_.history.path));
     os::tell_service_manager("READY=1");
     if (election_ != nullptr) election_->start(log_, metrics_);
     auto code = run_until_stopped();

@@ -71,8 +71,8 @@ class Install {
     edge::InstallTurn turn(options_.configurations);
     if (!options_.dry_run) TRY_VOID(turn.begin(daemon_.clock, Deadline::after(daemon_.clock.now(), kTurnTime)));
     TRY_VOID(judge());
-    TRY_VOID(check_main_plugin());
     TRY_VOID(wire::cni::network_as_called(options_.network));
+    TRY_VOID(check_main_plugin());
     TRY_VOID(read_programs());
     plan_.network_file = options_.network_file;
     plan_.network_name = options_.network.name;

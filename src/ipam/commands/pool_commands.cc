@@ -183,12 +183,12 @@ struct ShowPoolOptions {
   return 0;
 }
 
-struct DeletePoolOptions {
+struct DeleteOptions {
   std::string name;
   bool dry_run = false;
 };
 
-[[nodiscard]] Result<int> delete_pool(CommandLine& line, const DeletePoolOptions& options) {
+[[nodiscard]] Result<int> delete_pool(CommandLine& line, const DeleteOptions& options) {
   const std::string& name = options.name;
   TRY(const engine::Context context, line.open());
   if (options.dry_run) {
@@ -405,10 +405,10 @@ struct CreateOptions {
   return 0;
 }
 
-[[nodiscard]] Result<int> remove(CommandLine& line, const std::string& name) {
+[[nodiscard]] Result<int> remove(CommandLine& line, const DeleteOptions& options) {
   TRY(const engine::Context context, line.open());
-  TRY_VOID(engine::delete_reservation(context, name));
-  print(fmt::format("reservation/{} deleted\n", name));
+  TRY_VOID(engine::delete_reservation(context, options.name, !options.dry_run));
+  print(fmt::format("reservation/{} {}\n", options.name, options.dry_run ? "would be deleted" : "deleted"));
   return 0;
 }
 
@@ -430,9 +430,10 @@ void add_reservation_commands(CLI::App& app, CommandLine& line) {
       return list(l, [&l](const engine::Context& context) { return look_at(l, context); });
     };
   });
-  const auto [deletion, name] =
+  const auto [deletion, deleted] =
       add_command(*noun, line, "delete", "Delete a reservation; a pool's own goes with its pool", remove);
-  deletion->add_option("NAME", *name, "Name of the reservation")->required();
+  deletion->add_option("NAME", deleted->name, "Name of the reservation")->required();
+  deletion->add_flag("--dry-run", deleted->dry_run, "Show what would happen and change nothing");
 }
 
 namespace {

@@ -161,10 +161,10 @@ Result<bool> create_reservation(const Context& context, const core::Reservation&
   return decided(context, core::plan_create_reservation, wanted);
 }
 
-Result<void> delete_reservation(const Context& context, const std::string& name) {
+Result<void> delete_reservation(const Context& context, const std::string& name, bool apply) {
   TRY_VOID(
       transact_away(context, core::ReservationDeleted(), [&](const core::Snapshot& snapshot, const Instant& /*now*/) {
-        return core::plan_delete_reservation(snapshot, name);
+        return written_if(apply, core::plan_delete_reservation(snapshot, name));
       }));
   return {};
 }

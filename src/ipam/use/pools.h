@@ -78,8 +78,8 @@ struct PoolInTakenSpace {
 /// Makes a reservation; true when it was there already. Errors as core::plan_create_reservation.
 [[nodiscard]] Result<bool> create_reservation(const Context& context, const core::Reservation& wanted);
 
-/// Errors as core::plan_delete_reservation.
-[[nodiscard]] Result<void> delete_reservation(const Context& context, const std::string& name);
+/// Without `apply` nothing is written. Errors as core::plan_delete_reservation.
+[[nodiscard]] Result<void> delete_reservation(const Context& context, const std::string& name, bool apply = true);
 
 // --- The first pools of a cluster, which every node may ask for at its start: who comes first makes them, the others
 // find them (docs/notes/calico-ipam.md#pools).

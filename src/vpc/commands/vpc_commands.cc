@@ -449,12 +449,14 @@ constexpr std::size_t kReleasedAtOnce = 30;
   }
   if (options.dry_run) return 0;
   if (!options.yes && !is_confirmed(question)) return static_cast<int>(edge::ExitCode::error);
-  // The agent asks the cloud for each; what is released by then stays so where a later part fails.
+  // The agent asks the cloud for each; what is released by then stays so where a later part fails, which says that.
   for (std::size_t from = 0; from < ips.size(); from += kReleasedAtOnce) {
     const auto begin = ips.begin() + static_cast<std::ptrdiff_t>(from);
     const auto count = static_cast<std::ptrdiff_t>(std::min(kReleasedAtOnce, ips.size() - from));
     const wire::vpc::ReleaseRequest part{{begin, begin + count}};
-    TRY_VOID(call(agent, clock, Method::release_ip, encode(part)));
+    auto answer = call(agent, clock, Method::release_ip, encode(part));
+    if (!answer && from > 0) answer.error().message += fmt::format("; {} of {} were released before", from, ips.size());
+    TRY_VOID(answer);
   }
   print(done);
   return 0;
