@@ -1,6 +1,5 @@
-"""`croft vpc` and `cnivpctl` against agents of several nodes: choices, confirmations, and an agent that is dead or slow. Tables and data:
-vpc_views_test.cc. The agents are ours, of Python's gRPC and docs/notes/warm-pool.md#grpc.
-"""
+"""`croft vpc` and `cnivpctl` against agents of several nodes: choices, confirmations, a dead or slow agent. Tables and data: vpc_commands_test.cc.
+The agents are ours, of Python's gRPC and docs/notes/warm-pool.md#grpc."""
 
 import concurrent.futures
 import json
