@@ -6,9 +6,9 @@
 
 #include "base/texts.h"
 #include "cli/stores/open_store.h"
-#include "ipam/commands/explain_request.h"
+#include "ipam/decide/pool_choice.h"
 #include "ipam/door/croft_ipam.h"
-#include "ipam/use/assign.h"
+#include "ipam/use/inspect.h"
 #include "os/process.h"
 
 namespace croft::app {
@@ -40,32 +40,38 @@ Result<void> ask_plugin_status(wire::cni::Network network, const Clock& clock, R
 
 Result<void> check_gateways(const wire::cni::NetworkList& drafted, const Clock& clock, Random& random) {
   TRY(const auto store, open_store(drafted.store, store::OpenMode::existing, clock));
-  const engine::Context context{*store, clock, random};
+  TRY(const std::vector<core::Pool> pools, engine::list_pools({*store, clock, random}));
   for (const net::Family family : net::kFamilies) {
     const bool is_v4 = family == net::Family::v4;
-    if (!(is_v4 ? drafted.assign_v4 : drafted.assign_v6)) continue;
-    ExplainQuestion question;
-    question.node = drafted.node;
-    question.family = is_v4 ? "4" : "6";
-    question.pools = is_v4 ? drafted.pools_v4 : drafted.pools_v6;
-    TRY(core::AssignRequest request, explain_request(context, question));
-    request.for_some_pod = true;
-    TRY(const core::Explanation told, engine::explain(context, request));
-    std::vector<core::PoolFact> used = told.families.front().pools;
-    std::erase_if(used, [](const core::PoolFact& pool) { return !pool.usable; });
-    const auto lacks = std::ranges::find(used, false, &core::PoolFact::has_gateway);
-    if (lacks == used.end()) continue;
-    if (std::ranges::none_of(used, &core::PoolFact::has_gateway)) {
+    const std::vector<std::string>& asked = is_v4 ? drafted.pools_v4 : drafted.pools_v6;
+    const auto may_be_used = [&](const core::Pool& pool) {
+      const auto names_it = [&](const std::string& text) {
+        const auto cidr = net::Prefix::parse(text);
+        return text == pool.name || (cidr && *cidr == pool.cidr);
+      };
+      return pool.cidr.family() == family && core::is_enabled(pool) && core::allows(pool, core::PoolUse::workload) &&
+             (asked.empty() || std::ranges::any_of(asked, names_it));
+    };
+    const core::Pool* lacks = nullptr;  // one that this node is sure to use, else any
+    bool has_one = false;
+    for (const core::Pool& pool : pools) {
+      if (!may_be_used(pool)) continue;
+      has_one |= pool.gateway.has_value();
+      if (!pool.gateway && (lacks == nullptr || core::is_for_all_nodes(pool))) lacks = &pool;
+    }
+    if (!(is_v4 ? drafted.assign_v4 : drafted.assign_v6) || lacks == nullptr) continue;
+    if (!has_one) {
       return fail(ErrorCode::refused_by_configuration,
                   "no {} pool has a gateway, and ptp and bridge fail each pod without one. Make one with `croft pool "
                   "create`, and `croft pool disable` those without; or `croft pool delete` an unused one, then `croft "
                   "pool defaults --gateways first`",
                   net::name_of(family));
     }
+    if (asked.empty() && !core::is_for_all_nodes(*lacks)) continue;
     return fail(ErrorCode::refused_by_configuration,
                 "pool {0} has no gateway, and ptp and bridge fail each pod that gets an address of it. Run `croft pool "
                 "disable {0}`, or name the pools that are to be used with {1}",
-                lacks->pool, is_v4 ? "--ipv4-pool" : "--ipv6-pool");
+                lacks->name, is_v4 ? "--ipv4-pool" : "--ipv6-pool");
   }
   return {};
 }

@@ -71,7 +71,7 @@ class Explaining {
   }
 
   PoolFact rejected_fact(const PoolVerdict& verdict) const {
-    PoolFact fact{verdict.pool, verdict.cidr, false, false, verdict.reason, {}, {}, {}, {}, {}};
+    PoolFact fact{verdict.pool, verdict.cidr, false, verdict.reason, {}, {}, {}, {}, {}};
     const Pool* pool = in_.pools.named(verdict.pool);
     if (pool == nullptr) return fact;
     if (const auto selected = selects_node(*pool, result_.node_labels); selected && !*selected) {
@@ -83,7 +83,7 @@ class Explaining {
   }
 
   PoolFact usable_fact(const Pool& pool, const OwnBlocks& own) {
-    PoolFact fact{pool.name, pool.cidr, true, pool.gateway.has_value(), {}, grounds_of(pool), {}, {}, {}, {}};
+    PoolFact fact{pool.name, pool.cidr, true, {}, grounds_of(pool), {}, {}, {}, {}};
     for (const Prefix& cidr : own_in(pool, own)) fact.own.push_back(own_fact(cidr));
     // Goes on when that has to read more: what the other facts need is asked for together with it.
     if (auto claim = choose_block_to_claim(in_.reader, in_.pools, pool, in_.request.node)) {

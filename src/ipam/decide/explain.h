@@ -22,9 +22,8 @@ struct PoolFact {
   std::string pool;
   net::Prefix cidr;
   bool usable = false;
-  bool has_gateway = false;  ///< of one that is usable
-  std::string reason;        ///< why it is not usable; the verdict of a refusal
-  std::string selected;      ///< why it is, or by which selector and labels it is not
+  std::string reason;    ///< why it is not usable; the verdict of a refusal
+  std::string selected;  ///< why it is, or by which selector and labels it is not
   std::vector<OwnBlockFact> own;
   std::optional<net::Prefix> claimable;  ///< the block the node would claim next
   std::string not_claimable;             ///< why there is none
