@@ -1,4 +1,4 @@
-# croft_library(NAME [SMALL] SOURCES... [DEPS ...]): one static library a folder. SMALL: code that runs once a call, for
+# croft_library(NAME [SMALL] SOURCES... [DEPS ...]): one static library. SMALL: code that runs once a call, for
 # which a small plugin is worth more than speed.
 function(croft_library name)
   cmake_parse_arguments(ARG "SMALL" "" "SOURCES;DEPS" ${ARGN})

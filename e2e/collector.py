@@ -134,9 +134,10 @@ def first_failure(world):
     expect_equal((done.returncode, done.stderr.count(" addresses in ")), (2, 2), f"it went on: {done.stderr}")
     expect(f"error controller: {missing}" in done.stderr and f"croftd: {missing}" in done.stderr, done.stderr)
     before = write_past_croft(store, ("SELECT * FROM records", ()))
-    for wrong in ("--once --repair-service-ranges --service-cluster-ip-range 10.96.0.0/12,bogus", "--once --repair-service-ranges --service-node-port-range x", "--desk :9680"):
-        run(world.bin / "croftd", "controller", "--store", store, *"--grace 0s --allocate-node-cidrs --cluster-cidr 10.244.0.0/16".split(), *wrong.split(), check=False)
-        expect_equal(write_past_croft(store, ("SELECT * FROM records", ())), before, f"written, though {wrong} is wrong")
+    for wrong, why in (("--once --repair-service-ranges --service-cluster-ip-range 10.96.0.0/12,bogus", "not an ip net"), ("--desk :9680", "--desk-token-file"),
+                       ("--once --repair-service-ranges --service-node-port-range x", "unable to parse port range"), ("--desk :9680 --desk-token-file /none", "cannot open")):
+        done = run(world.bin / "croftd", "controller", "--store", store, *"--grace 0s --allocate-node-cidrs --cluster-cidr 10.244.0.0/16".split(), *wrong.split(), check=False)
+        expect(why in done.stderr and write_past_croft(store, ("SELECT * FROM records", ())) == before, f"written, though {wrong} is wrong: {done.stderr}")
 
 
 # ---------------------------------------------------------------- which nodes are gone

@@ -1,6 +1,5 @@
-"""The first pools of a cluster, as kubeadm has them, made once however many nodes ask. What is refused: default_pools_test.cc, kube_rights.py;
-a pool that is being deleted: resources_test.cc, pool_status_test.cc.
-"""
+"""The first pools of a cluster, as kubeadm has them, made once however many nodes ask. What is refused: operator_test.cc, kube_rights.py;
+a pool that is being deleted: pool_status_test.cc."""
 
 import json
 import os

@@ -1,6 +1,6 @@
 """Ranges of nodes on a real kube-apiserver: spec.podCIDRs as Kubernetes' own controller gives them, both families; what is
 there already, and a pool in the way. Ranges that are used up and come back: kube_rights.py. Another program that gives ranges too, and
-what was interrupted: node_cidrs_test.cc; what nodes say that cannot be taken down, or says another too: check_remedies_kube.py.
+what was interrupted: node_range_test.cc; what nodes say that cannot be taken down, or says another too: check_remedies_kube.py.
 """
 
 from kube_collect import Controller

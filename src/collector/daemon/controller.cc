@@ -361,7 +361,7 @@ class Controller {
                 options_.dry_run ? ", dry run: nothing is written" : "");
     }
     TRY_VOID(serve_metrics());
-    // All other flags are judged before those of node ranges, which are written into the store.
+    // What can refuse a flag comes before node ranges, which are written into the store.
     if (options_.repair_service_ranges) {
       TRY_VOID(service_ranges_.configure(options_.node_ranges.service_cluster_ip_range,
                                          options_.service_node_port_range, options_.dry_run));

@@ -74,9 +74,10 @@ struct ForecastOptions {
   if (!file && file.error().code == ErrorCode::not_found) {
     return fail(ErrorCode::not_found, "{}; the controller writes it with --history, and --history names another one{}",
                 file.error().message,
-                line.cluster_url.empty() ? ""
-                                         : ". That of a cluster is asked beside its controller: kubectl -n "
-                                           "croft-system exec deploy/croft-controller -- croft who ADDRESS");
+                line.cluster_url.empty()
+                    ? ""
+                    : ". That of a cluster is asked by the same command beside its "
+                      "controller: kubectl -n croft-system exec deploy/croft-controller -- croft …");
   }
   return file;
 }

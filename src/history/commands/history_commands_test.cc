@@ -87,7 +87,7 @@ TEST_F(HistoryCommands, AHolderIsKnownAsFarAsTheHistoryGoes) {
 }
 
 TEST_F(HistoryCommands, OfAClusterItIsSaidWhereTheHistoryLies) {
-  const char* const there = "kubectl -n croft-system exec deploy/croft-controller -- croft who ADDRESS";
+  const char* const there = "kubectl -n croft-system exec deploy/croft-controller -- croft …";
   EXPECT_THAT(said({"who", "10.1.0.7", "--kubeconfig", "/etc/none"}).err, HasSubstr(there));
   EXPECT_THAT(said({"forecast", "--store", "kube:"}).err, HasSubstr(there));
   EXPECT_THAT(said({"who", "10.1.0.7"}).err, AllOf(HasSubstr("there is no history"), Not(HasSubstr("kubectl"))));

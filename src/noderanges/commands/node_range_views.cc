@@ -177,7 +177,7 @@ Result<std::string> subnet_env_of(const core::NodeRangeOverview& seen, const std
     // A range of a configuration before: only itself is known.
     std::string networks = found->cluster_cidr ? "" : range.to_string();
     for (const core::ClusterCidrUse& use : seen.use) {
-      if (use.cluster.cidr.family() != family) continue;
+      if (!found->cluster_cidr || use.cluster.cidr.family() != family) continue;
       networks += (networks.empty() ? "" : ",") + use.cluster.cidr.to_string();
     }
     const auto usable = range.first().next();
