@@ -68,16 +68,11 @@ struct ForecastOptions {
               name, echo(text));
 }
 
-[[nodiscard]] Result<std::unique_ptr<edge::HistoryFile>> open_history(const CommandLine& line,
-                                                                      const std::string& path) {
+[[nodiscard]] Result<std::unique_ptr<edge::HistoryFile>> open_history(const std::string& path) {
   auto file = edge::HistoryFile::open_to_read(path);
   if (!file && file.error().code == ErrorCode::not_found) {
-    return fail(ErrorCode::not_found, "{}; the controller writes it with --history, and --history names another one{}",
-                file.error().message,
-                line.cluster_url.empty()
-                    ? ""
-                    : ". That of a cluster is asked by the same command beside its "
-                      "controller: kubectl -n croft-system exec deploy/croft-controller -- croft …");
+    return fail(ErrorCode::not_found, "{}; the controller writes it with --history, and --history names another one",
+                file.error().message);
   }
   return file;
 }
@@ -176,7 +171,7 @@ std::string shown_answer(const Answer& answer, const net::Address& address, Wall
 [[nodiscard]] Result<int> who(CommandLine& line, const WhoOptions& options) {
   TRY(const net::Address address, address_argument("the address", options.address));
   const WallTime now = line.clock.now().wall;
-  TRY(const auto file, open_history(line, options.file));
+  TRY(const auto file, open_history(options.file));
   TRY(const auto reach, file->reach());
   // This moment is not known yet.
   const WallTime last = std::min(now, reach.until - std::chrono::milliseconds(1));
@@ -273,7 +268,7 @@ std::string gaps_text(const std::vector<Gap>& gaps, const std::vector<Holding>& 
   if (!options.until.empty()) {
     TRY(question.until, time_argument("--to", options.until, now));
   }
-  TRY(const auto file, open_history(line, options.file));
+  TRY(const auto file, open_history(options.file));
   if (options.csv) {
     TRY(const auto found, holdings_of(*file, options.what, question));
     print_csv(found);
@@ -302,8 +297,8 @@ std::string gaps_text(const std::vector<Gap>& gaps, const std::vector<Holding>& 
   });
 }
 
-[[nodiscard]] Result<int> join(CommandLine& line, const JoinOptions& options) {
-  TRY(const auto file, open_history(line, options.file));
+[[nodiscard]] Result<int> join(CommandLine&, const JoinOptions& options) {
+  TRY(const auto file, open_history(options.file));
   TRY(const std::string text,
       options.flows == "-" ? os::read_standard_input(kFlowBytesMax) : os::read_file(options.flows, kFlowBytesMax));
   std::string_view rest = text;
@@ -338,7 +333,7 @@ std::string gaps_text(const std::vector<Gap>& gaps, const std::vector<Holding>& 
 Json seconds_or_null(const std::optional<std::chrono::seconds>& span) { return span ? Json(span->count()) : Json(); }
 
 [[nodiscard]] Result<int> forecast(CommandLine& line, const ForecastOptions& options) {
-  TRY(const auto file, open_history(line, options.file));
+  TRY(const auto file, open_history(options.file));
   return list_without_store(line, [&]() -> Result<Listing> {
     const WallTime now = line.clock.now().wall;
     TRY(const auto uses, file->uses(now - edge::kForecastPast));

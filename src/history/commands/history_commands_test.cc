@@ -19,7 +19,6 @@ namespace croft::app {
 namespace {
 
 using core::history::Moment;
-using testing::AllOf;
 using testing::HasSubstr;
 using testing::Not;
 using namespace std::chrono_literals;
@@ -51,7 +50,6 @@ class HistoryCommands : public testing::Test {
     words.insert(words.end(), {"--history", path_});
     std::ranges::reverse(words);
     app.parse(words);
-    EXPECT_TRUE(line.choose_store(false));
     testing::internal::CaptureStdout();
     testing::internal::CaptureStderr();
     const auto done = line.run(line);
@@ -84,13 +82,6 @@ TEST_F(HistoryCommands, AHolderIsKnownAsFarAsTheHistoryGoes) {
   lives.alive = os::SystemClock().now().wall;
   write(lives);
   EXPECT_THAT(said({"who", "10.1.0.7"}).out, Not(HasSubstr("has written nothing")));
-}
-
-TEST_F(HistoryCommands, OfAClusterItIsSaidWhereTheHistoryLies) {
-  const char* const there = "kubectl -n croft-system exec deploy/croft-controller -- croft …";
-  EXPECT_THAT(said({"who", "10.1.0.7", "--kubeconfig", "/etc/none"}).err, HasSubstr(there));
-  EXPECT_THAT(said({"forecast", "--store", "kube:"}).err, HasSubstr(there));
-  EXPECT_THAT(said({"who", "10.1.0.7"}).err, AllOf(HasSubstr("there is no history"), Not(HasSubstr("kubectl"))));
 }
 
 TEST_F(HistoryCommands, BetweenTwoHoldersBothAreNamed) {
