@@ -174,12 +174,13 @@ Result<std::string> subnet_env_of(const core::NodeRangeOverview& seen, const std
     });
     if (found == seen.ranges.end()) continue;
     const net::Prefix& range = found->range.cidr;
-    // A range of a configuration before: only itself is known.
-    std::string networks = found->cluster_cidr ? "" : range.to_string();
+    std::string networks;
     for (const core::ClusterCidrUse& use : seen.use) {
-      if (!found->cluster_cidr || use.cluster.cidr.family() != family) continue;
+      if (use.cluster.cidr.family() != family) continue;
       networks += (networks.empty() ? "" : ",") + use.cluster.cidr.to_string();
     }
+    // The range is of a configuration before: only the node's own is known.
+    if (networks.empty()) networks = range.to_string();
     const auto usable = range.first().next();
     if (!usable || !range.contains(*usable)) {
       return fail(ErrorCode::invalid_argument, "{} has one address only, and it would be the gateway's", range);

@@ -455,7 +455,8 @@ constexpr std::size_t kReleasedAtOnce = 30;
     const auto count = static_cast<std::ptrdiff_t>(std::min(kReleasedAtOnce, ips.size() - from));
     const wire::vpc::ReleaseRequest part{{begin, begin + count}};
     auto answer = call(agent, clock, Method::release_ip, encode(part));
-    if (!answer && from > 0) answer.error().message += fmt::format("; {} of {} were released before", from, ips.size());
+    if (!answer && from > 0)
+      answer.error().message += fmt::format("; at least {} of {} were released before", from, ips.size());
     TRY_VOID(answer);
   }
   print(done);
