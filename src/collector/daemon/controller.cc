@@ -361,7 +361,7 @@ class Controller {
                 options_.dry_run ? ", dry run: nothing is written" : "");
     }
     TRY_VOID(serve_metrics());
-    // What can refuse a flag comes before node ranges, which are written into the store.
+    // Node ranges are written into the store, after all that can refuse a flag.
     if (options_.repair_service_ranges) {
       TRY_VOID(service_ranges_.configure(options_.node_ranges.service_cluster_ip_range,
                                          options_.service_node_port_range, options_.dry_run));
