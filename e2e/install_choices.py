@@ -106,7 +106,7 @@ FIRST = [
     ("no gateway", {}, ("--store", "NO_GATEWAY"), 1, ("gateway", "croft pool defaults --gateways first"), None),
     ("one without a gateway", {}, ("--store", "MIXED"), 1, ("pool calicos has no gateway", "croft pool disable calicos", "--ipv4-pool"), None),
     ("one without a gateway, not used", {}, ("--store", "MIXED", "--ipv4-pool", "a"), 0, (), [OWN, RECORD]),
-    ("one without a gateway, by its CIDR", {}, ("--store", "MIXED", "--ipv4-pool", "10.8.0.0/24"), 1, ("no IPv4 pool has a gateway",), None),
+    ("one without a gateway, by its CIDR", {}, ("--store", "MIXED", "--ipv4-pool", "10.8.0.9/24"), 1, ("no IPv4 pool has a gateway",), None),
     ("no gateway, as Calico's", {"calico-kubeconfig": "x"}, ("--store", "NO_GATEWAY", "--main-plugin", "calico"), 0, (), [CALICOS_OWN, "calico-kubeconfig", RECORD]),
     ("a network's name with a slash", {}, ("--network-name", "../x"), 2, ("network name",), None),
     ("a record that cannot be read", {RECORD: "{"}, (), 1, (RECORD, "remove it"), None),

@@ -183,7 +183,7 @@ std::string contradictions_between(const Pool& pool, const PoolSpec& spec) {
 }
 
 AskedPool asked_pool(const std::string& text) {
-  if (const auto cidr = Prefix::parse(text)) return *cidr;
+  if (const auto cidr = net::AddressWithLength::parse(text)) return cidr->network();
   return text;
 }
 

@@ -83,7 +83,7 @@ struct Pool {
 
 /// A pool that a request asks for, by its name or its CIDR.
 using AskedPool = std::variant<std::string, net::Prefix>;
-/// A text that is a CIDR is one; any other is a name.
+/// A text that is a CIDR, with or without host bits, is one; any other is a name.
 [[nodiscard]] AskedPool asked_pool(const std::string& text);
 [[nodiscard]] std::string text_of(const AskedPool& asked);
 /// Whether the pool with this name and CIDR is the one asked for.

@@ -59,6 +59,8 @@ TEST(Config, ReadsEveryMember) {
   EXPECT_TRUE(config.ipam.assign_v6);
   EXPECT_TRUE(config.ipam.status_when_full);
   EXPECT_THAT(config.ipam.asked_pools.v4, ElementsAre(core::AskedPool("a"), core::AskedPool(prefix("10.2.0.0/24"))));
+  // `croft explain` and `croftd install` read a flag by this, and are to find what an ADD takes.
+  EXPECT_EQ(core::asked_pool("10.2.0.7/24"), config.ipam.asked_pools.v4[1]);
   EXPECT_THAT(config.ipam.asked_pools.v6, ElementsAre(core::AskedPool(prefix("2001:db8::/64"))));
   EXPECT_EQ(config.pod, (core::PodIdentity{"pod", "ns", "uid"}));
   EXPECT_THAT(config.requested_addresses,

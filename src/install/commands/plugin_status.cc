@@ -46,8 +46,7 @@ Result<void> check_gateways(const wire::cni::NetworkList& drafted, const Clock& 
     const std::vector<std::string>& asked = is_v4 ? drafted.pools_v4 : drafted.pools_v6;
     const auto may_be_used = [&](const core::Pool& pool) {
       const auto names_it = [&](const std::string& text) {
-        const auto cidr = net::Prefix::parse(text);
-        return text == pool.name || (cidr && *cidr == pool.cidr);
+        return core::is_pool_asked_for(core::asked_pool(text), pool.name, pool.cidr);
       };
       return pool.cidr.family() == family && core::is_enabled(pool) && core::allows(pool, core::PoolUse::workload) &&
              (asked.empty() || std::ranges::any_of(asked, names_it));
