@@ -430,13 +430,13 @@ def be_node(name, disk, logs):
     if is_new:
         for image in ("pause", "busybox"):
             run("ctr", "-a", SOCKET, "-n", "k8s.io", "images", "import", disk.parent / "images" / f"{image}.tar")
-    daemon("kubelet", "--config", disk / "kubelet.json", "--kubeconfig", disk.parent / "pki" / f"{name}.conf",
-           "--hostname-override", name, "--node-ip",
-           kubelet["address"], "--v=2")
     daemon("kube-proxy", "--config", disk / "proxy.json")
-    (disk / "up").touch()
-    while True:
-        time.sleep(3600)
+    while True:  # started again where it ends, as systemd does: it gives up when a mount goes while it looks at them
+        process = daemon("kubelet", "--config", disk / "kubelet.json", "--kubeconfig", disk.parent / "pki" / f"{name}.conf",
+                         "--hostname-override", name, "--node-ip", kubelet["address"], "--v=2")
+        (disk / "up").touch()
+        process.wait()
+        time.sleep(1)
 
 
 if __name__ == "__main__":
