@@ -425,10 +425,10 @@ def works_as_operator(rig):
     add("held", "held-again")
     rig.croft("croft-operator", "node", "remove", "held", "--force")  # the record is there, and is written again
     for kind, object_kind, name, spec in DAMAGED:
-        path = f"{OWN}/{object_kind.lower()}s"
-        rig.kube._send("DELETE", f"{path}?fieldSelector=metadata.name={name}")
-        rig.kube.make(path, object_kind, name, spec={"name": "another", "formatVersion": 1, **spec})
-        rig.croft("croft-operator", "record", "remove", kind, name, "--force")
+        rig.kube._send("DELETE", f"{OWN}/{object_kind.lower()}s?fieldSelector=metadata.name={name}")
+        rig.kube.make(f"{OWN}/{object_kind.lower()}s", object_kind, name, spec={"name": "another", "formatVersion": 1, **spec})
+        for trial in (("--dry-run",), ()):  # tried before, it is there
+            rig.croft("croft-operator", "record", "remove", kind, name, "--force", *trial)
 
 
 # ---------------------------------------------------------------- the test
